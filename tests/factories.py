@@ -107,7 +107,7 @@ def register_device(channel: Channel, device: Any, platform: str = "web") -> Sub
     """Registers a device of a sandbox. Safe to repeat."""
     if platform == "web":
         return register(channel, address=device.endpoint, p256dh=device.p256dh, auth=device.auth)
-    return register(channel, platform, device.token)
+    return register(channel, platform, device.address if platform == "android" else device.token)
 
 
 def subscribe_browsers(
@@ -118,9 +118,15 @@ def subscribe_browsers(
 
 
 def subscribe_androids(
-    fcm: Any, channel: Channel, count: int = 1, project: str = GOOGLE_PROJECT
+    fcm: Any,
+    channel: Channel,
+    count: int = 1,
+    project: str = GOOGLE_PROJECT,
+    *,
+    by_fid: bool = False,
 ) -> list[tuple[Any, Subscription]]:
-    return _registered(channel, "android", [fcm.register(project) for _ in range(count)])
+    devices = [fcm.register(project, by_fid=by_fid) for _ in range(count)]
+    return _registered(channel, "android", devices)
 
 
 def subscribe_iphones(

@@ -94,8 +94,8 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
         "Register such devices as ios or web, or upload the key in Firebase.",
     ),
     "token_invalid": (
-        "Not a registration token",
-        "If there are many, check that the app sends the whole FCM token.",
+        "Not a registration token or installation id",
+        "If there are many, check that the app sends the whole text.",
     ),
     "unauthorized": (
         "Signature refused",

@@ -18,7 +18,7 @@ from notifications_app.personal import values_of
 from pushsvc.common.platforms import Platform
 
 PAYLOADS = {Platform.WEB: webpush, Platform.ANDROID: fcm, Platform.IOS: apns}
-TARGET = Target(uuid4(), 'a"b', "t")
+TARGETS = [Target(uuid4(), address, "t") for address in ('a"b', "cdEf_-0123456789abcdef")]
 URL = "https://shop.example/"
 PLACES = [
     {"body": "{{ a }} and {{ b }}"},
@@ -37,7 +37,7 @@ def encoded(platform, message):
     """The payload, and what FCM gets of it."""
     bodies = [PAYLOADS[platform].payload(message, "t")]
     if platform == Platform.ANDROID:
-        bodies.append(request_body(message, TARGET, 60))
+        bodies += [request_body(message, target, 60) for target in TARGETS]
     return bodies
 
 

@@ -2,12 +2,18 @@
 message."""
 
 import json
-from uuid import uuid5
+from uuid import UUID, uuid5
 
 import pytest
 
+from notifications_app.models import Batch
+from notifications_app.pipeline import dispatch
 from notifications_app.tracking import read_token
+from pushsvc.common.store.redis_client import redis_client
+from subscriptions_app.models import Subscription
+from subscriptions_app.people.linking import devices_link
 from tests import factories
+from tests.api.support import owner_of
 from tests.pipeline import phones, support
 
 INTENT = "intent://orders/17#Intent;scheme=myshop;end"
@@ -231,3 +237,117 @@ def test_every_attempt_has_the_same_identifiers(google, apple, channel):
     messages = [receipt.message for receipt in phone.receipts]
     assert len({message["android"]["notification"]["tag"] for message in messages}) == 1
     assert len({message["data"]["token"] for message in messages}) == 1
+
+
+def test_a_project_of_a_domain_has_its_own_quota(fcm, channel):
+    project = "example.com:my-project"
+    phones.store_google(fcm, channel, project)
+    phones.prove(fcm, channel, project)
+    factories.subscribe_androids(fcm, channel, 2, project)
+
+    assert support.counts(phones.send(channel, "android")) == ("sent", 2, 2, 0)
+    assert redis_client().exists(f"pushsvc:quota:fcm_v1:{project}")
+
+
+# --- Android apps that are registered by their installation ids ---
+
+AUTH = {"auth": factories.browser_keys()["auth"]}
+GOLD = {"plan": "gold"}
+
+
+def register_app(channel, device, status, **fields):
+    """The app's own call; the id of the subscription."""
+    body = factories.phone("android", device.address, **fields)
+    answer = owner_of(channel).subscribe(body)
+    assert answer.status_code == status, answer.content
+    return answer.json()["subscriptionId"]
+
+
+def move(google, channel, device):
+    """An update makes the app register by its installation id."""
+    token = device.address
+    google.register_by_fid(device)
+    return register_app(channel, device, 200, previous_endpoint=token, **AUTH)
+
+
+def test_apps_with_tokens_and_with_installation_ids_are_reached_side_by_side(google, channel):
+    by_token = factories.subscribe_androids(google, channel, 3)
+    by_fid = factories.subscribe_androids(google, channel, 3, by_fid=True)
+
+    notification = phones.send(channel, "android")
+
+    assert support.counts(notification) == ("sent", 6, 6, 0)
+    assert phones.received(by_token) == phones.received(by_fid) == [1] * 3
+    assert [row.address for _, row in by_fid] == [device.fid for device, _ in by_fid]
+    assert {receipt.message["fid"] for device, _ in by_fid for receipt in device.receipts} == {
+        device.fid for device, _ in by_fid
+    }
+
+
+def test_an_installation_id_of_a_removed_app_expires(google, channel):
+    ((device, subscription),) = factories.subscribe_androids(google, channel, by_fid=True)
+    google.unregister(device)
+
+    notification = phones.send(channel, "android")
+
+    assert support.counts(notification) == ("sent", 1, 0, 1)
+    subscription.refresh_from_db()
+    assert subscription.expired_code == "unregistered"
+
+
+def test_an_app_that_moves_to_its_installation_id_keeps_its_subscription(google, channel):
+    device = google.register(factories.GOOGLE_PROJECT)
+    known_as = register_app(channel, device, 201, attributes=GOLD, **AUTH)
+    devices_link(channel=channel, links={UUID(known_as): "user-42"})
+    first = phones.send(channel, "android")
+    waiting = phones.plan(channel, "android")
+
+    assert move(google, channel, device) == known_as
+    phones.deliver(waiting, "android")
+    last = phones.send(channel, "android")
+
+    [row] = Subscription.objects.filter(channel=channel)
+    assert (str(row.id), row.address, row.attributes) == (known_as, device.fid, GOLD)
+    assert row.person.external_id == "user-42"
+    assert [support.counts(each) for each in (first, waiting, last)] == [("sent", 1, 1, 0)] * 3
+    messages = [receipt.message for receipt in device.receipts]
+    assert [each.get("token") or each["fid"] for each in messages] == [
+        device.token,
+        device.fid,
+        device.fid,
+    ]
+
+
+def test_an_app_whose_token_expired_before_it_registered_its_installation_id_comes_back(
+    google, channel
+):
+    device = google.register(factories.GOOGLE_PROJECT)
+    known_as = register_app(channel, device, 201, attributes=GOLD, **AUTH)
+    token = device.address
+    google.register_by_fid(device)
+    assert support.codes(phones.send(channel, "android")) == ["unregistered"]
+
+    moved = register_app(channel, device, 200, previous_endpoint=token, **AUTH)
+
+    assert moved == known_as
+    assert support.counts(phones.send(channel, "android")) == ("sent", 1, 1, 0)
+    assert device.totals().taken == 1
+
+
+def test_an_answer_about_the_token_does_not_expire_an_app_that_has_moved_meanwhile(google, channel):
+    device = google.register(factories.GOOGLE_PROJECT)
+    register_app(channel, device, 201, **AUTH)
+    notification = phones.plan(channel, "android")
+    google.register_by_fid(device)
+    token = device.token
+    lease = support.claim("android")
+
+    with (
+        phones.meanwhile(lambda: dispatch.deliver_batches([lease])),
+        phones.held(Batch.objects.get()),
+    ):
+        support.until(lambda: device.receipts)
+        register_app(channel, device, 200, previous_endpoint=token, **AUTH)
+
+    assert support.counts(notification) == ("sent", 1, 0, 1)
+    assert support.counts(phones.send(channel, "android")) == ("sent", 1, 1, 0)

@@ -21,13 +21,14 @@ from notifications_app.delivery.answers import (
     outcome_of,
     suspect_codes,
 )
+from notifications_app.delivery.fcm.payload import AddressField
 from notifications_app.delivery.types import Accepted, Outcome, clean_text, parse_retry_after
 from pushsvc.common.egress import Response
 
 # The reason of an answer that has no FcmError.
 NONE: Final = ""
-# An INVALID_ARGUMENT that is only about the registration token.
-INVALID_TOKEN: Final = "INVALID_ARGUMENT message.token"  # noqa: S105
+# An INVALID_ARGUMENT that is only about the address, in the field in which it was sent.
+INVALID_ADDRESS: Final = "INVALID_ARGUMENT address"
 UNAUTHENTICATED: Final = "unauthenticated"
 
 # Seconds to wait if FCM does not say how long (scale-fcm, "Handling retries").
@@ -37,7 +38,7 @@ WAITS: Final = {AnswerClass.THROTTLED: 60.0, AnswerClass.OUTAGE: 10.0}
 TABLE: Final[Table] = {
     (200, ANY): ACCEPTED,
     (400, "INVALID_ARGUMENT"): Row(AnswerClass.REJECTED, "invalid_argument"),
-    (400, INVALID_TOKEN): Row(AnswerClass.GONE, "token_invalid"),
+    (400, INVALID_ADDRESS): Row(AnswerClass.GONE, "token_invalid"),
     # Google's frontend cannot parse the request. FCM did not see it, so there is no FcmError.
     (400, NONE): Row(AnswerClass.REJECTED, "invalid_argument"),
     # The access token has expired, or the account's key was revoked.
@@ -83,13 +84,13 @@ CODES: Final[Mapping[str, str]] = {
     "throttled": "FCM asked to slow down (429).",
     "timeout": "FCM did not answer in time.",
     "tls_failed": "FCM's certificate or TLS was not acceptable.",
-    "token_invalid": "FCM did not issue the registration token (400).",
+    "token_invalid": "FCM did not issue the registration token or installation id (400).",
     "token_refused": "Google refused the service account an access token.",
     "token_unavailable": "Google's token endpoint could not be reached or failed.",
     "unauthenticated": "FCM refused the access token, and a new one too (401).",
     "unexpected_answer": "The answer has a status that FCM does not give (1xx, odd 2xx).",
     "unexpected_error": "An error of pushsvc while sending. The log names it.",
-    "unregistered": "The app was removed, or its token replaced (404).",
+    "unregistered": "The app was removed, or its token or installation id replaced (404).",
 }
 
 # Codes of a Gone that is `suspect`.
@@ -115,17 +116,18 @@ class _Said:
             tuple(_object(each) for each in details) if isinstance(details, list) else (),
         )
 
-    @property
-    def code(self) -> str:
-        """The FcmError's code, or NONE."""
+    def code(self, field: AddressField) -> str:
+        """The FcmError's code, or NONE. `field`: in which the address was sent."""
         codes = (each.get("errorCode") for each in self._of_type("google.firebase.fcm.v1.FcmError"))
         code = next((code for code in codes if isinstance(code, str)), NONE)
         may_name = code in {NONE, "INVALID_ARGUMENT"}
-        return INVALID_TOKEN if may_name and self._names_token() else code
+        return INVALID_ADDRESS if may_name and self._names(field) else code
 
-    def _names_token(self) -> bool:
+    def _names(self, field: AddressField) -> bool:
+        """Whether the answer is about this address field and nothing else. What it has against the
+        other field is no fault of the device."""
         if self.message.lower().startswith("the registration token is not a valid"):
-            return True
+            return field == "token"
         lists = (each.get("fieldViolations") for each in self._of_type("google.rpc.BadRequest"))
         fields = {
             _object(violation).get("field")
@@ -134,17 +136,18 @@ class _Said:
             for violation in violations
             if isinstance(_object(violation).get("field"), str)
         }
-        return fields == {"message.token"}
+        return fields == {f"message.{field}"}
 
     def _of_type(self, name: str) -> Iterator[Mapping[str, Any]]:
         return (each for each in self.details if str(each.get("@type")).endswith(f"/{name}"))
 
 
-def classify(response: Response, now: datetime) -> Outcome:
-    """Total: any status, headers and body give an outcome. `now` is aware."""
+def classify(response: Response, now: datetime, field: AddressField) -> Outcome:
+    """Total: any status, headers and body give an outcome. `now` is aware. `field`: in which the
+    address was sent."""
     body = json_object(response.body)
     said = _Said.of(body)
-    row = look_up(TABLE, FALLBACK, response.status, said.code)
+    row = look_up(TABLE, FALLBACK, response.status, said.code(field))
     if row == ACCEPTED:
         return Accepted()
     words = said.message or response.body.decode("utf-8", "replace")

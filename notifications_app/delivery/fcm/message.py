@@ -15,6 +15,8 @@ from firebase_admin._messaging_encoder import MessageEncoder
 from notifications_app.content import Content
 from notifications_app.delivery.client import CACHED_MESSAGES, compact_json, without_empty
 from notifications_app.delivery.fcm.payload import (
+    AddressField,
+    address_field,
     android_fields,
     common_data,
     is_data_only,
@@ -28,23 +30,26 @@ _ENCODER: Final = MessageEncoder()
 
 def request_body(message: Message, target: Target, ttl: int) -> bytes:
     """The request's body for `target`. `ttl` is in seconds."""
-    common = message.common or message
+    common, field = message.common or message, address_field(target.address)
     if can_fill(message.own) and target.token:
-        form = _form(common, tuple(message.own), ttl)
+        form = _form(common, tuple(message.own), ttl, field)
         return form.filled({**message.own, "token": target.token, "address": target.address})
     own = _own(message.notification_id, message.whole) if message.own else {}
-    return compact_json(_addressed(_common(common, ttl) | own, target.token, target.address))
+    addressed = _addressed(_common(common, ttl) | own, target.token, field, target.address)
+    return compact_json(addressed)
 
 
 @lru_cache(maxsize=CACHED_MESSAGES)
-def _form(common: Message, names: tuple[str, ...], ttl: int) -> Form:
+def _form(common: Message, names: tuple[str, ...], ttl: int, field: AddressField) -> Form:
     own = _own(common.notification_id, with_gaps(common.content, names))
-    return Form(_addressed(_common(common, ttl) | own, gap("token"), gap("address")))
+    return Form(_addressed(_common(common, ttl) | own, gap("token"), field, gap("address")))
 
 
-def _addressed(message: Mapping[str, Any], token: str, address: str) -> dict[str, Any]:
+def _addressed(
+    message: Mapping[str, Any], token: str, field: AddressField, address: str
+) -> dict[str, Any]:
     data = message["data"] | without_empty({"token": token})
-    return {"message": {**message, "data": data, "token": address}}
+    return {"message": {**message, "data": data, field: address}}
 
 
 def _own(notification_id: UUID, content: Content) -> dict[str, Any]:
@@ -70,11 +75,10 @@ def _common(message: Message, ttl: int) -> dict[str, Any]:
             direct_boot_ok=content.android.get("direct_boot_ok"),
             fcm_options=_android_options(content),
         ),
+        fid="-",  # the library requires an address
     )
-    # The library requires an address. Its argument `token` is deprecated in favour of installation
-    # ids, which apps do not send us.
-    built.token = "-"  # noqa: S105
     common: dict[str, Any] = _ENCODER.default(built)
+    del common["fid"]
     # The library writes lower case; FCM's reference has only capitals.
     common["android"]["priority"] = common["android"]["priority"].upper()
     return common

@@ -1,11 +1,15 @@
 """The payload of an Android app: a notification and data."""
 
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 from uuid import UUID
 
 from notifications_app.content import Content
 from notifications_app.delivery.client import compact_json, without_empty
 from notifications_app.delivery.types import Message
+from pushsvc.common.platforms import is_fid
+
+# The field of a message for its address.
+AddressField: TypeAlias = Literal["fid", "token"]
 
 MAX_PAYLOAD: Final = 4_096
 # Reserved names in `data`: our own, those that FCM refuses ("from", "google.…", "gcm.…"), and those
@@ -28,6 +32,11 @@ _FIELDS: Final = {
     "notification_priority": "notification_priority",
     "ticker": "ticker",
 }
+
+
+def address_field(address: str) -> AddressField:
+    """The field for an address. Its text decides, because both kinds are stored in one column."""
+    return "fid" if is_fid(address) else "token"
 
 
 def unusable_data_names(content: Content) -> list[str]:

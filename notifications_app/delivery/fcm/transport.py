@@ -1,4 +1,4 @@
-"""Android (FCM HTTP v1): one POST for each message and registration token.
+"""Android (FCM HTTP v1): one POST for each message and registration token or installation id.
 
 The call is made without firebase-admin's clients, because these block the event loop or take nine
 times the processor time.
@@ -26,7 +26,7 @@ from notifications_app.delivery.fcm.access_token import (
 )
 from notifications_app.delivery.fcm.answers import CODES, UNAUTHENTICATED, WAITS, classify
 from notifications_app.delivery.fcm.message import request_body
-from notifications_app.delivery.fcm.payload import MAX_PAYLOAD, payload
+from notifications_app.delivery.fcm.payload import MAX_PAYLOAD, address_field, payload
 from notifications_app.delivery.fcm.service_account import AccountUnreadableError, ServiceAccount
 from notifications_app.delivery.types import Message, Misconfigured, Outcome, Target
 from pushsvc.common.egress import tls_context
@@ -135,7 +135,8 @@ class Client(BaseClient[Target, ServiceAccount]):
         response = await self._http.post(
             request.url, headers=request.headers, body=request.body, until=until
         )
-        outcome = classify(response, datetime.fromtimestamp(time.time(), UTC))
+        now = datetime.fromtimestamp(time.time(), UTC)
+        outcome = classify(response, now, address_field(target.address))
         if _is_unauthenticated(outcome):
             self._tokens.refuse(account, token)
         return outcome

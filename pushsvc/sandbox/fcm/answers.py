@@ -13,6 +13,11 @@ from pushsvc.sandbox.answering import Answer
 _TYPES = "type.googleapis.com"
 _JSON = {"Content-Type": "application/json; charset=UTF-8"}
 
+_BAD_ADDRESS = {
+    "token": "Invalid registration token",
+    "fid": "Invalid Firebase installation ID",
+}
+
 Detail = Mapping[str, object]
 
 
@@ -61,13 +66,14 @@ def invalid_argument(field: str, description: str) -> Answer:
     return error(400, "INVALID_ARGUMENT", description, *details)
 
 
-def bad_token(*, names_field: bool = False) -> Answer:
-    """The answer for a bad token, which FCM names in the error's message or, with `names_field`, in
-    a field violation."""
+def bad_address(field: str, *, names_field: bool = False) -> Answer:
+    """The answer for a bad address. FCM names a token in the error's message or, with
+    `names_field`, in a field violation. What it answers for a FID is not documented: here it is a
+    field violation."""
     code = fcm_error("INVALID_ARGUMENT")
-    if names_field:
+    if names_field or field != "token":
         text = "Request contains an invalid argument."
-        detail = _violation("message.token", "Invalid registration token")
+        detail = _violation(f"message.{field}", _BAD_ADDRESS[field])
         return error(400, "INVALID_ARGUMENT", text, detail, code)
     text = "The registration token is not a valid FCM registration token"
     return error(400, "INVALID_ARGUMENT", text, code)

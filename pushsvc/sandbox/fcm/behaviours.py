@@ -15,7 +15,7 @@ class FcmMode(StrEnum):
     |---|---|---|
     | accept | 200 with the message's name | |
     | unregistered | 404 UNREGISTERED | |
-    | bad_token | 400 INVALID_ARGUMENT that names the token | names_field |
+    | bad_token | 400 INVALID_ARGUMENT that names the token or FID | names_field |
     | invalid_argument | 400 INVALID_ARGUMENT that names another field | |
     | sender_mismatch | 403 SENDER_ID_MISMATCH | |
     | third_party_auth | 401 THIRD_PARTY_AUTH_ERROR | |
@@ -124,14 +124,15 @@ TOKEN = Repertoire(
 )
 
 
-def device_answer(behaviour: Behaviour, *, accepted: Answer, now: float) -> Answer:
-    """The answer of the mode. `accepted` is the answer of a mode that has none."""
+def device_answer(behaviour: Behaviour, *, field: str, accepted: Answer, now: float) -> Answer:
+    """The answer of the mode. `field`: of the message's address. `accepted` is the answer of a mode
+    that has none."""
     wait = retry_after(behaviour, now)
     match behaviour.mode:
         case FcmMode.UNREGISTERED:
             return answers.unregistered()
         case FcmMode.BAD_TOKEN:
-            return answers.bad_token(names_field=behaviour.names_field)
+            return answers.bad_address(field, names_field=behaviour.names_field)
         case FcmMode.INVALID_ARGUMENT:
             return answers.invalid_argument("message.notification", "Chosen by the user")
         case FcmMode.SENDER_MISMATCH:

@@ -9,10 +9,11 @@ the devices' messages.
 | `PUT /projects/{project}/tokens/behaviour` `{"mode", "times"?, options}` | 204 |
 | `PUT /projects/{project}/messaging/behaviour` `{"mode", "times"?, options}` | 204 |
 | `DELETE /projects/{project}/access-tokens` | 204; those given so far are refused as expired |
-| `POST /projects/{project}/devices`, also `{"count": N}` | 201, the device, or `{"devices": […]}` |
+| `POST /projects/{project}/devices` `{"count"?, "by_fid"?}` | 201, the device, or `{"devices"}` |
+| `PUT /devices/{id}/fid` | 200, the device, which is reached by its FID from then on |
 | `PUT /devices/{id}/behaviour` `{"mode", "times"?, options}` | 204 |
 | `GET /devices/{id}/messages` | `{"messages": […]}`, oldest first |
-| `DELETE /devices/{id}` | 204; from then on its token is UNREGISTERED |
+| `DELETE /devices/{id}` | 204; from then on its token or FID is UNREGISTERED |
 | `GET /messages`, also `?id=…&id=…` | totals of each device and of all |
 | `POST /reset` | 204; every device and message is forgotten, accounts are not |
 
@@ -51,6 +52,7 @@ class FcmControlApi(DeviceControl[FcmDevice]):
             web.put("/projects/{project}/messaging/behaviour", self.behave_messaging),
             web.delete("/projects/{project}/access-tokens", self.expire),
             web.post("/projects/{project}/devices", self.register),
+            web.put("/devices/{id}/fid", self.register_by_fid),
             web.delete("/devices/{id}", self.unregister),
             *self.device_routes("/devices", "/messages"),
             web.post("/reset", self.reset),
@@ -92,13 +94,22 @@ class FcmControlApi(DeviceControl[FcmDevice]):
 
     async def register(self, request: web.Request) -> web.Response:
         fields = await read_object(request)
-        refuse_unknown(fields, frozenset({"count"}))
+        refuse_unknown(fields, frozenset({"count", "by_fid"}))
+        by_fid = fields.get("by_fid", False)
+        if not isinstance(by_fid, bool):
+            raise bad_request("by_fid must be true or false")
         project = request.match_info["project"]
         if "count" not in fields:
-            return web.json_response(_device_json(self._registry.add(project)), status=201)
+            device = self._registry.add(project, by_fid=by_fid)
+            return web.json_response(_device_json(device), status=201)
         count = checked_count(fields["count"])
-        devices = [_device_json(self._registry.add(project)) for _ in range(count)]
+        devices = [_device_json(self._registry.add(project, by_fid=by_fid)) for _ in range(count)]
         return web.json_response({"devices": devices}, status=201)
+
+    async def register_by_fid(self, request: web.Request) -> web.Response:
+        device = self.device_of(request)
+        self._registry.register_by_fid(device)
+        return web.json_response(_device_json(device))
 
     async def unregister(self, request: web.Request) -> web.Response:
         self._registry.unregister(self.device_of(request))
@@ -117,4 +128,5 @@ class FcmControlApi(DeviceControl[FcmDevice]):
 
 
 def _device_json(device: FcmDevice) -> dict[str, str]:
-    return {"id": device.id, "project": device.project, "token": device.token}
+    kind = "fid" if device.by_fid else "token"
+    return {"id": device.id, "project": device.project, kind: device.address}

@@ -26,14 +26,27 @@ class FcmReceipt(Receipt):
 
 @dataclass(slots=True, eq=False)
 class FcmDevice(Behaving[FcmReceipt]):
-    """An installation of an app, with its registration token."""
+    """An installation of an app, which is registered by its token or, `by_fid`, by its FID. FCM
+    delivers to one of the two, because an app that registers by FID gets no token
+    (https://firebase.google.com/docs/cloud-messaging/android/get-started)."""
 
     repertoire = behaviours.DEVICE
 
     id: str
     project: str
     token: str
+    by_fid: bool = False
     is_unregistered: bool = False
+
+    @property
+    def fid(self) -> str:
+        """The installation id, with which the token begins."""
+        return self.token.partition(":")[0]
+
+    @property
+    def address(self) -> str:
+        """What the app sends to its backend."""
+        return self.fid if self.by_fid else self.token
 
 
 @dataclass(slots=True, eq=False)
@@ -83,7 +96,7 @@ class Registry:
         self._quota_per_minute = quota_per_minute
         self._projects: dict[str, Project] = {}
         self._by_id: dict[str, FcmDevice] = {}
-        self._by_token: dict[str, FcmDevice] = {}
+        self._by_address: dict[str, FcmDevice] = {}
         self.accounts: dict[str, ServiceAccount] = {}
         self.tokens = AccessTokens()
         for entry in file.entries() if file else []:
@@ -112,13 +125,21 @@ class Registry:
     def expire_tokens(self, project_id: str) -> None:
         self.tokens.forget(lambda token: token.project == project_id)
 
-    def add(self, project_id: str) -> FcmDevice:
+    def add(self, project_id: str, *, by_fid: bool = False) -> FcmDevice:
         device = self._keep(FcmDevice(secrets.token_hex(16), project_id, _new_token()))
         self._write({"device": device.id, "project": project_id, "token": device.token})
+        if by_fid:
+            self.register_by_fid(device)
         return device
 
-    def by_token(self, token: str) -> FcmDevice | None:
-        return self._by_token.get(token)
+    def register_by_fid(self, device: FcmDevice) -> None:
+        """From now on, the device is reached by its FID, and its token is UNREGISTERED."""
+        device.by_fid = True
+        self._write({"by_fid": device.token})
+
+    def by_address(self, address: str) -> FcmDevice | None:
+        """The device that has this token or FID, even if it is not registered by it."""
+        return self._by_address.get(address)
 
     def find(self, device_id: str) -> FcmDevice | None:
         return self._by_id.get(device_id)
@@ -137,7 +158,7 @@ class Registry:
     def clear(self) -> None:
         """Deletes devices, receipts and behaviours. Keeps accounts."""
         self._by_id.clear()
-        self._by_token.clear()
+        self._by_address.clear()
         self._projects.clear()
         if self._file:
             self._file.clear()
@@ -145,7 +166,8 @@ class Registry:
             self._write({"account": account.key_file})
 
     def _keep(self, device: FcmDevice) -> FcmDevice:
-        self._by_id[device.id] = self._by_token[device.token] = device
+        self._by_id[device.id] = device
+        self._by_address[device.token] = self._by_address[device.fid] = device
         return device
 
     def _write(self, entry: Mapping[str, object]) -> None:
@@ -161,10 +183,13 @@ class Registry:
                 del self.accounts[email]
             case {"device": device_id, "project": project_id, "token": token}:
                 self._keep(FcmDevice(device_id, project_id, token))
+            case {"by_fid": token}:
+                self._by_address[token].by_fid = True
             case {"unregistered": token}:
-                self._by_token[token].is_unregistered = True
+                self._by_address[token].is_unregistered = True
 
 
 def _new_token() -> str:
-    """A token in the format of FCM's."""
-    return f"{secrets.token_urlsafe(17)[:22]}:APA91b{secrets.token_urlsafe(101)[:134]}"
+    """A token in the format of FCM's: a FID, a colon and more."""
+    fid = secrets.choice("cdef") + secrets.token_urlsafe(16)[:21]
+    return f"{fid}:APA91b{secrets.token_urlsafe(101)[:134]}"

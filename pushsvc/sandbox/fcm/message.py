@@ -24,10 +24,11 @@ Fields = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReceivedSend:
-    """`message` as it was sent."""
+    """`message` as it was sent. `field`: in which it has its address."""
 
     message: Fields
-    token: str
+    field: str
+    address: str
     is_dry_run: bool
 
 
@@ -37,7 +38,7 @@ def checked(request: Fields) -> ReceivedSend:
     message = _fields(fields.get("message"))
     if not message:
         raise _invalid("message", "The message is not set.")
-    token = _checked_target(message)
+    field = _checked_target(message)
     android = _fields(message.get("android"))
     _check_ttl(android.get("ttl"))
     _check_color(_fields(android.get("notification")).get("color"))
@@ -45,7 +46,8 @@ def checked(request: Fields) -> ReceivedSend:
         _check_names(path, _fields(part).get("data") or {})
         _check_label(path, _fields(_fields(part).get("fcm_options")).get("analytics_label"))
     _check_size(message, android)
-    return ReceivedSend(fields["message"], token, fields.get("validate_only") or False)
+    is_dry_run = fields.get("validate_only") or False
+    return ReceivedSend(fields["message"], field, message[field], is_dry_run)
 
 
 def _fields(value: Fields | None) -> Fields:
@@ -59,10 +61,10 @@ def _checked_target(message: Fields) -> str:
         raise _invalid("message", "Recipient of the message is not set.")
     if len(targets) > 1:
         raise _invalid("message", f"The message has more than one target: {', '.join(targets)}.")
-    if targets != ["token"]:
-        raise _invalid(f"message.{targets[0]}", "The sandbox has devices by token only.")
-    token: str = message["token"]
-    return token
+    [field] = targets
+    if field not in {"token", "fid"}:
+        raise _invalid(f"message.{field}", "The sandbox has no topics.")
+    return field
 
 
 def _check_ttl(ttl: str | None) -> None:

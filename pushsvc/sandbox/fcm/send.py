@@ -2,8 +2,9 @@
 
 The order of the checks: the access token (401); the JSON and its type (400); the account's project
 and the project's behaviour (403, or as told); FCM's checks of the message (400); the format of the
-registration token (400), whether it is known (404) and of this project (403); the quota (429). The
-device's behaviour applies only to a message that passes all checks, and uses up one of its `times`.
+registration token or FID (400), whether a device is registered by it (404) and with this project
+(403); the quota (429). The device's behaviour applies only to a message that passes all checks, and
+uses up one of its `times`.
 """
 
 import json
@@ -29,7 +30,10 @@ SCOPES = frozenset(
         "https://www.googleapis.com/auth/cloud-platform",
     }
 )
-_TOKEN = re.compile(r"[A-Za-z0-9_-]{11,}:APA91b[A-Za-z0-9_-]{100,}")
+_FORMATS = {
+    "token": re.compile(r"[A-Za-z0-9_-]{11,}:APA91b[A-Za-z0-9_-]{100,}"),
+    "fid": re.compile(r"[cdef][A-Za-z0-9_-]{21}"),
+}
 
 
 class SendResource:
@@ -78,15 +82,15 @@ class SendResource:
         return token
 
     def _device(self, sent: ReceivedSend, project: Project, receipt: FcmReceipt) -> FcmDevice:
-        if not _TOKEN.fullmatch(sent.token):
-            raise RefusedError(answers.bad_token())
-        device = self._registry.by_token(sent.token)
+        if not _FORMATS[sent.field].fullmatch(sent.address):
+            raise RefusedError(answers.bad_address(sent.field))
+        device = self._registry.by_address(sent.address)
         if device is None:
             raise RefusedError(answers.unregistered())
         device.receipts.append(receipt)
         if device.project != project.id:
             raise RefusedError(answers.sender_id_mismatch())
-        if device.is_unregistered:
+        if device.is_unregistered or device.address != sent.address:
             raise RefusedError(answers.unregistered())
         return device
 
@@ -96,7 +100,7 @@ class SendResource:
         behaviour = device.next_behaviour()
         await act(request, behaviour, receipt)
         accepted = _accepted(device.project, is_dry_run=sent.is_dry_run)
-        answer = device_answer(behaviour, accepted=accepted, now=time.time())
+        answer = device_answer(behaviour, field=sent.field, accepted=accepted, now=time.time())
         return await write_answer(request, receipt, answer)
 
 

@@ -68,15 +68,19 @@ class FcmSandbox(HttpServer, Inbox[FcmDevice, FcmReceipt]):
         """The project, with its quota, and the behaviours of its token endpoint and messages."""
         return self._registry.project(project)
 
-    def register(self, project: str) -> FcmDevice:
-        """Creates a device with a registration token of the project."""
-        return self._registry.add(project)
+    def register(self, project: str, *, by_fid: bool = False) -> FcmDevice:
+        """Creates a device that is registered with the project, by its token or by its FID."""
+        return self._registry.add(project, by_fid=by_fid)
+
+    def register_by_fid(self, device: FcmDevice) -> None:
+        """Updates the app to registration by FID. Its token becomes UNREGISTERED."""
+        self._registry.register_by_fid(device)
 
     def devices(self) -> list[FcmDevice]:
         return self._registry.all()
 
     def unregister(self, device: FcmDevice) -> None:
-        """Removes the app: its token becomes UNREGISTERED."""
+        """Removes the app: its token and its FID become UNREGISTERED."""
         self._registry.unregister(device)
 
     def reset(self) -> None:

@@ -5,6 +5,8 @@ import android.content.Context
 abstract class FirebaseMessagingService : Context() {
     open fun onNewToken(token: String) {}
 
+    open fun onRegistered(installationId: String) {}
+
     open fun onMessageReceived(message: RemoteMessage) {}
 
     override fun getSharedPreferences(name: String, mode: Int) = TODO()
@@ -22,6 +24,8 @@ class RemoteMessage {
 
 class FirebaseMessaging {
     val token: Task<String> = TODO()
+
+    fun register(): Task<Void> = TODO()
 
     companion object {
         fun getInstance(): FirebaseMessaging = TODO()

@@ -22,19 +22,20 @@ NOW = datetime(2026, 11, 20, 15, 11, 0, tzinfo=UTC)
 FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
 BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
 ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
+ADDRESS_FIELDS = ["token", "fid"]
 NOT_A_TOKEN = "The registration token is not a valid FCM registration token"
 
 
-def answered(status, body=b"", **headers):
+def answered(status, body=b"", field="token", **headers):
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return classify(Response(status, CIMultiDict(named), body), NOW)
+    return classify(Response(status, CIMultiDict(named), body), NOW, field)
 
 
-def fcm(status, code, message="Oops", *details, **headers):
+def fcm(status, code, message="Oops", *details, **options):
     """Google's error object, with an FcmError unless `code` is None."""
     coded = [{"@type": FCM_ERROR, "errorCode": code}] if code else []
     error = {"code": status, "message": message, "details": [*details, *coded]}
-    return answered(status, json.dumps({"error": error}).encode(), **headers)
+    return answered(status, json.dumps({"error": error}).encode(), **options)
 
 
 def violations(*fields):
@@ -136,6 +137,27 @@ def test_an_invalid_argument_about_more_than_the_token_expires_nobody(outcome):
     assert isinstance(outcome, Rejected)
 
 
+@pytest.mark.parametrize("sent", ADDRESS_FIELDS)
+@pytest.mark.parametrize("named", ADDRESS_FIELDS)
+@pytest.mark.parametrize("code", ["INVALID_ARGUMENT", None])
+def test_only_a_fault_of_the_field_that_was_sent_expires_a_device(sent, named, code):
+    outcome = fcm(400, code, "Oops", violations(f"message.{named}"), field=sent)
+    if named == sent:
+        assert outcome == Gone("token_invalid", "400 Oops")
+    else:
+        assert outcome == Rejected("invalid_argument", "400 Oops")
+
+
+@pytest.mark.parametrize("details", [(), (violations("message.token"),), (violations(),)])
+def test_an_installation_id_never_expires_as_an_invalid_token(details):
+    outcome = fcm(400, "INVALID_ARGUMENT", NOT_A_TOKEN, *details, field="fid")
+    assert outcome == Rejected("invalid_argument", f"400 {NOT_A_TOKEN}")
+
+
+def test_an_unregistered_installation_id_is_gone():
+    assert fcm(404, "UNREGISTERED", field="fid") == Gone("unregistered", "404 Oops")
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -180,7 +202,10 @@ DETAIL = st.fixed_dictionaries(
     optional={
         "@type": st.sampled_from([FCM_ERROR, BAD_REQUEST]) | JSON,
         "errorCode": CODE,
-        "fieldViolations": st.just([{"field": "message.token"}]) | JSON,
+        "fieldViolations": st.sampled_from(ADDRESS_FIELDS).map(
+            lambda field: [{"field": f"message.{field}"}]
+        )
+        | JSON,
     },
 )
 ERROR = st.fixed_dictionaries(
@@ -192,15 +217,17 @@ BODIES = st.binary() | (st.fixed_dictionaries({"error": ERROR | JSON}) | JSON).m
 HEADERS = st.dictionaries(st.just("Retry-After"), st.just("7") | st.text())
 
 
-@given(st.integers(0, 999), HEADERS, BODIES)
-def test_every_answer_has_an_outcome_and_unknown_ones_are_never_gone(status, headers, body):
-    outcome = classify(Response(status, CIMultiDict(headers), body), NOW)
+@given(st.integers(0, 999), HEADERS, BODIES, st.sampled_from(ADDRESS_FIELDS))
+def test_every_answer_has_an_outcome_and_unknown_ones_are_never_gone(status, headers, body, field):
+    outcome = classify(Response(status, CIMultiDict(headers), body), NOW, field)
     assert isinstance(outcome, Accepted) or outcome.code in CODES
     if isinstance(outcome, Accepted):
         assert status == 200
     if isinstance(outcome, Gone):
         assert status in (400, 403, 404)
-        assert b"FcmError" in body or b"message.token" in body or NOT_A_TOKEN.encode() in body
+        names_field = f"message.{field}".encode() in body
+        says_token = field == "token" and NOT_A_TOKEN.encode() in body
+        assert b"FcmError" in body or names_field or says_token
     if isinstance(outcome, Misconfigured):
         assert status in (401, 403)
     if isinstance(outcome, Deferred):

@@ -6,10 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from notifications_app.content import Content
 from notifications_app.delivery.client import PayloadTooLargeError
 from notifications_app.delivery.fcm.payload import MAX_PAYLOAD, payload, unusable_data_names
 from notifications_app.delivery.fcm.transport import build_request
+from notifications_app.delivery.messages import Messages
 from notifications_app.delivery.types import Target
+from notifications_app.personal import values_of
+from pushsvc.common.platforms import Platform
 from pushsvc.sandbox.fcm import message as fcm_message
 from pushsvc.sandbox.fcm import schema
 from tests.delivery.support import make_message
@@ -64,6 +68,53 @@ def test_a_full_message_is_mapped_field_by_field():
             },
         }
     }
+
+
+FID = "cdEf_-0123456789abcdef"
+TOKENS = [
+    "dEv1ce:APA91bX",
+    f"{FID}:APA91bX",
+    f"{FID}x",
+    FID[:-1],
+    f"b{FID[1:]}",
+    f"C{FID[1:]}",
+    f"{FID[:-1]}.",
+    f"{FID[:-1]}é",
+    f"{FID}\n",
+]
+
+
+@pytest.mark.parametrize(
+    ("address", "field"),
+    [(FID, "fid"), ("f" * 22, "fid"), *((token, "token") for token in TOKENS)],
+)
+def test_an_installation_id_and_a_token_have_their_own_fields(address, field):
+    target = Target(TARGET.subscription_id, address, TARGET.token)
+    request = build_request(make_message(), target, URL, "ya29.c", time.monotonic())
+    message = json.loads(request.body)["message"]
+    assert {name: message.get(name) for name in ("fid", "token")} == {
+        "fid": None,
+        "token": None,
+        field: address,
+    }
+
+
+def test_a_personal_text_does_not_put_an_installation_id_into_the_field_of_a_token():
+    content = Content(title="T", body="Hi {{ name }}", ttl=60, personalize=True)
+    messages = Messages(UUID(ID), content, Platform.ANDROID, expires_at=time.monotonic() + 60)
+    values = values_of(platform="android", notification_id="", attributes={"name": "Ada"})
+    sent = []
+    for address in (TARGET.address, FID, TARGET.address):
+        target = Target(TARGET.subscription_id, address, TARGET.token)
+        message = messages.filled("", values)
+        request = build_request(message, target, URL, "ya29.c", time.monotonic())
+        sent.append(json.loads(request.body)["message"])
+    assert [each["notification"]["body"] for each in sent] == ["Hi Ada"] * 3
+    assert [(each.get("token"), each.get("fid")) for each in sent] == [
+        (TARGET.address, None),
+        (None, FID),
+        (TARGET.address, None),
+    ]
 
 
 def test_omitted_content_is_left_out():
@@ -239,7 +290,7 @@ def test_a_payload_that_fits_by_our_count_fits_by_the_sandboxs(body, title, icon
     part = {name: request["message"][name] for name in ("notification", "data")}
     assert part == json.loads(payload(message, TARGET.token))
     schema.check_request(request)
-    assert fcm_message.checked(request).token == TARGET.address
+    assert fcm_message.checked(request).address == TARGET.address
 
 
 def test_token_and_delivery_options_do_not_count_towards_the_payload():

@@ -108,6 +108,68 @@ def test_each_error_of_fcm_becomes_its_outcome(
     assert len(sandbox.messages(device.id)) == 1
 
 
+@pytest.fixture
+def fid_device(sandbox):
+    return sandbox.register(PROJECT, by_fid=True)
+
+
+def test_both_kinds_of_address_are_reached_over_one_client(
+    sandbox, credentials, device, fid_device
+):
+    outcomes = send(sandbox, credentials, fid_device.fid, device.token, fid_device.fid)
+    assert outcomes == [Accepted()] * 3
+    assert [device.totals().taken, fid_device.totals().taken] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("mode", "options", "outcome"),
+    [
+        ("unregistered", {}, Gone("unregistered", "404 Requested entity was not found.")),
+        ("bad_token", {}, Gone("token_invalid", "400 Request contains an invalid argument.")),
+        ("invalid_argument", {}, Rejected("invalid_argument", "400 Chosen by the user")),
+        ("sender_mismatch", {}, Gone("sender_id_mismatch", "403 SenderId mismatch", suspect=True)),
+    ],
+)
+def test_each_error_about_an_installation_id_becomes_its_outcome(
+    sandbox, credentials, fid_device, mode, options, outcome
+):
+    fid_device.behave(mode, **options)
+    assert send(sandbox, credentials, fid_device.fid) == [outcome]
+
+
+def test_what_fcm_has_against_tokens_is_no_fault_of_an_installation_id(
+    sandbox, credentials, fid_device
+):
+    text = "The registration token is not a valid FCM registration token"
+    code = {
+        "@type": "type.googleapis.com/google.firebase.fcm.v1.FcmError",
+        "errorCode": "INVALID_ARGUMENT",
+    }
+    fid_device.behave("error", status=400, body={"error": {"message": text, "details": [code]}})
+
+    assert send(sandbox, credentials, fid_device.fid) == [
+        Rejected("invalid_argument", f"400 {text}")
+    ]
+
+
+def test_a_project_of_a_domain_is_sent_to(sandbox):
+    project = "example.com:my-project"
+    account = sandbox.service_account(project)
+    assert account["client_email"].endswith("@my-project.example.com.iam.gserviceaccount.com")
+    device = sandbox.register(project)
+    assert send(sandbox, credentials_of(account), device.token) == [Accepted()]
+    assert sandbox.messages(device.id)[0].accepted
+
+
+def test_an_app_that_registers_by_installation_id_gets_nothing_by_its_token(
+    sandbox, credentials, device
+):
+    gone = Gone("unregistered", "404 Requested entity was not found.")
+    assert send(sandbox, credentials, device.fid, device.token) == [gone, Accepted()]
+    sandbox.register_by_fid(device)
+    assert send(sandbox, credentials, device.fid, device.token) == [Accepted(), gone]
+
+
 def test_a_wait_can_be_a_date(sandbox, credentials, device):
     device.behave("unavailable", retry_after=100, as_date=True)
     [outcome] = send(sandbox, credentials, device.token)

@@ -44,7 +44,8 @@ class FcmSender:
 
     def send(self, device, *, bearer=None, project=None, timeout=10, **fields):
         """A message to the device; a field of None leaves it out."""
-        message = {"token": device.token, "notification": {"body": "It rains."}} | fields
+        field = "fid" if getattr(device, "by_fid", False) else "token"  # over HTTP, by token
+        message = {field: getattr(device, field), "notification": {"body": "It rains."}} | fields
         kept = {name: value for name, value in message.items() if value is not None}
         return self.post({"message": kept}, bearer=bearer, project=project, timeout=timeout)
 

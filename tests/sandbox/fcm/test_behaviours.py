@@ -46,6 +46,12 @@ def test_a_bad_token_is_named_in_the_message_or_as_a_field(sender, device):
     assert sender.send(device).fields == ["message.token"]
 
 
+def test_a_bad_installation_id_is_named_as_a_field(sandbox, sender):
+    device = sandbox.register(PROJECT, by_fid=True)
+    device.behave("bad_token")
+    assert sender.send(device).fields == ["message.fid"]
+
+
 @pytest.mark.parametrize("mode", ["throttled", "internal", "unavailable"])
 def test_a_retry_after_is_in_seconds_a_date_or_absent(sender, device, mode):
     check_wait(sender, device, mode)

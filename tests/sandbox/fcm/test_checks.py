@@ -216,6 +216,42 @@ def test_a_token_of_another_shape_is_an_invalid_argument(sender, device, token):
     assert said.error["message"] == "The registration token is not a valid FCM registration token"
 
 
+@pytest.mark.parametrize(
+    "fid", ["x", "f" * 21, "f" * 23, "g" + "f" * 21, "f" * 21 + "é", "f" * 21 + "+"]
+)
+def test_an_installation_id_of_another_shape_is_an_invalid_argument(sender, device, fid):
+    said = sender.send(device, token=None, fid=fid)
+    assert (said.status, said.fcm_code, said.fields) == (400, "INVALID_ARGUMENT", ["message.fid"])
+
+
+def test_a_token_is_no_installation_id_and_the_reverse(sandbox, sender, device):
+    by_fid = sandbox.register(PROJECT, by_fid=True)
+    assert sender.send(device, token=None, fid=device.token).fields == ["message.fid"]
+    assert sender.send(by_fid, fid=None, token=by_fid.fid).status == 400
+
+
+def test_an_app_is_reached_only_by_what_it_is_registered_by(sandbox, sender, device):
+    by_fid = {"token": None, "fid": device.fid}
+    assert [sender.send(device).status, sender.send(device, **by_fid).status] == [200, 404]
+    sandbox.register_by_fid(device)
+    assert sender.send(device).status == 200
+    by_token = {"token": device.token, "fid": None}
+    assert sender.send(device, **by_token).fcm_code == "UNREGISTERED"
+    assert sandbox.accepted_count(device.id) == 2
+
+
+def test_an_installation_id_of_no_app_is_unregistered(sandbox, sender):
+    removed = sandbox.register(PROJECT, by_fid=True)
+    sandbox.unregister(removed)
+    assert sender.send(removed).fcm_code == "UNREGISTERED"
+    assert sender.send(removed, fid="f" * 22).fcm_code == "UNREGISTERED"
+
+
+def test_an_installation_id_of_another_project_is_a_mismatch(sandbox, sender):
+    said = sender.send(sandbox.register("other-app", by_fid=True))
+    assert (said.status, said.fcm_code) == (403, "SENDER_ID_MISMATCH")
+
+
 def test_an_unknown_token_is_unregistered(sender, device):
     unknown = device.token[:-4] + "AAAA"
     said = sender.send(device, token=unknown)

@@ -43,6 +43,19 @@ def test_many_devices_are_made_with_one_request(sandbox):
     assert len({each["token"] for each in devices}) == 300
 
 
+def test_devices_by_installation_id_are_made_and_moved_over_http(sandbox):
+    sender = FcmSender(sandbox)
+    device = made(sandbox, f"/projects/{PROJECT}/devices", {"by_fid": True})
+    assert device.keys() == {"id", "project", "fid"}
+    listed = made(sandbox, f"/projects/{PROJECT}/devices", {"by_fid": True, "count": 2})
+    assert len({each["fid"] for each in listed["devices"]}) == 2
+    moving = sandbox.register(PROJECT)
+    moved = {"id": moving.id, "project": PROJECT, "fid": moving.fid}
+    assert call(sandbox, "PUT", f"/devices/{moving.id}/fid") == (200, moved)
+    for each in (device, moved):
+        assert sender.post({"message": {"fid": each["fid"]}}).status == 200
+
+
 def test_behaviours_are_set_over_http(sandbox):
     sender = FcmSender(sandbox)
     device = sandbox.register(PROJECT)
@@ -115,6 +128,7 @@ def test_a_reset_deletes_devices_and_behaviours_but_no_accounts(sandbox):
         ("POST", f"/projects/{PROJECT}/devices", b"{"),
         ("POST", f"/projects/{PROJECT}/devices", {"count": 0}),
         ("POST", f"/projects/{PROJECT}/devices", {"token": "x"}),
+        ("POST", f"/projects/{PROJECT}/devices", {"by_fid": 1}),
         ("PUT", f"/projects/{PROJECT}", {"quota": 5}),
         ("PUT", f"/projects/{PROJECT}", {"quota_per_minute": -1}),
         ("PUT", f"/projects/{PROJECT}", {"quota_per_minute": True}),
@@ -155,16 +169,17 @@ def test_accounts_and_devices_survive_a_restart(tmp_path):
     with running_fcm_sandbox(state_file=path) as first:
         sender, revoked = FcmSender(first), FcmSender(first)
         kept, removed = first.register(PROJECT), first.register(PROJECT)
+        moved = first.register(PROJECT, by_fid=True)
         first.unregister(removed)
         first.revoke(revoked.key_file)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     with running_fcm_sandbox(state_file=path) as second:
         sender.sandbox = revoked.sandbox = second
         sender.bearer = sender.token().json["access_token"]
-        assert sender.send(kept).status == 200
+        assert [sender.send(each).status for each in (kept, moved)] == [200, 200]
         assert sender.send(removed).fcm_code == "UNREGISTERED"
         assert revoked.token().error == "invalid_grant"
-        assert {device.id for device in second.devices()} == {kept.id, removed.id}
+        assert {device.id for device in second.devices()} == {kept.id, removed.id, moved.id}
         second.reset()
     with running_fcm_sandbox(state_file=path) as third:
         sender.sandbox = third
