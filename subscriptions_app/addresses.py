@@ -8,10 +8,13 @@ from uuid import UUID
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
 
 from pushsvc.common import base64url
-from pushsvc.common.platforms import Platform
+from pushsvc.common.platforms import Platform, is_fid
 
-ANDROID_TOKEN: Final = re.compile(r"[!-~]{1,4096}")
-IOS_TOKEN: Final = re.compile(r"[0-9a-fA-F]{32,200}", re.ASCII)
+# A registration token is the app's FID, a colon and more, so it is longer than a FID. The ids of
+# Google's service before FCM had no FID. Errors of Google's SDKs that apps send in place of a token
+# (BLACKLISTED, MISSING_INSTANCEID_SERVICE) and tokens of other services have neither form.
+_FCM_TOKEN: Final = re.compile(r"(?=.{23,4096}$)([\w-]+:[\w:-]+|APA91b[\w-]+)", re.ASCII)
+_IOS_TOKEN: Final = re.compile(r"[0-9a-fA-F]{32,200}", re.ASCII)
 POINT_BYTES: Final = 65
 AUTH_BYTES: Final = 16
 _PADDED: Final = re.compile(r"([A-Za-z0-9_-]+|[A-Za-z0-9+/]+)={0,2}", re.ASCII)
@@ -21,6 +24,15 @@ _TO_URL_ALPHABET: Final = str.maketrans("+/", "-_")
 def device_address(platform: Platform, text: str) -> str:
     """The address as it is stored. APNs tokens are stored in lower case."""
     return text.lower() if platform == Platform.IOS else text
+
+
+def is_fcm_address(text: str) -> bool:
+    """Whether an Android app can be reached at the text: a registration token or a FID."""
+    return is_fid(text) or _FCM_TOKEN.fullmatch(text) is not None
+
+
+def is_ios_token(text: str) -> bool:
+    return _IOS_TOKEN.fullmatch(text) is not None
 
 
 def address_digest(address: str) -> bytes:

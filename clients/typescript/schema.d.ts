@@ -1133,7 +1133,7 @@ export interface components {
             platform?: components["schemas"]["Platform"];
             /** @description Of a browser: the endpoint of its PushSubscription. A phone may name its token here. */
             endpoint?: string;
-            /** @description Of a phone: its FCM or APNs token. */
+            /** @description Of a phone: its FCM registration token, its Firebase installation id (FID), or its APNs token. */
             provider_token?: string;
         };
         /** @description Everything that is stored of a device. */
@@ -1963,7 +1963,7 @@ export interface components {
             platform?: components["schemas"]["Platform"];
             /** @description Of a browser: the endpoint of its PushSubscription. A phone may name its token here. */
             endpoint?: string;
-            /** @description Of a phone: its FCM or APNs token. */
+            /** @description Of a phone: its FCM registration token, its Firebase installation id (FID), or its APNs token. */
             provider_token?: string;
             /** @description Of a browser: needed if it belongs to a person. */
             keys?: components["schemas"]["KeysInput"];
@@ -2251,7 +2251,7 @@ export interface components {
             platform?: components["schemas"]["Platform"];
             /** @description Of a browser: the endpoint of its PushSubscription. A phone may name its token here. */
             endpoint?: string;
-            /** @description Of a phone: its FCM or APNs token. */
+            /** @description Of a phone: its FCM registration token, its Firebase installation id (FID), or its APNs token. */
             provider_token?: string;
             /** @description A browser must give them. */
             keys?: components["schemas"]["KeysInput"];

@@ -16,10 +16,10 @@ from pushsvc.common.http.fields import (
 )
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from subscriptions_app.addresses import (
-    ANDROID_TOKEN,
-    IOS_TOKEN,
     checked_auth,
     checked_p256dh,
+    is_fcm_address,
+    is_ios_token,
     url_spelling,
 )
 from subscriptions_app.device_fields import Attributes, Tags
@@ -33,8 +33,11 @@ MAX_KEY: Final = 255
 MAX_TOKEN: Final = 4096
 
 _TOKENS: Final = {
-    Platform.ANDROID: (ANDROID_TOKEN, "Must be 1 to 4096 ASCII characters without blanks."),
-    Platform.IOS: (IOS_TOKEN, "Must be 32 to 200 hexadecimal digits."),
+    Platform.ANDROID: (
+        is_fcm_address,
+        "Must be an FCM registration token, or a Firebase installation id, as the app received it.",
+    ),
+    Platform.IOS: (is_ios_token, "Must be 32 to 200 hexadecimal digits."),
 }
 
 
@@ -95,7 +98,10 @@ class DeviceInput(StrictSerializer):
         " here.",
     )
     provider_token = Text(
-        min_length=1, required=False, help_text="Of a phone: its FCM or APNs token."
+        min_length=1,
+        required=False,
+        help_text="Of a phone: its FCM registration token, its Firebase installation id (FID), or"
+        " its APNs token.",
     )
 
     _address_field = "endpoint"
@@ -249,10 +255,10 @@ class TokenRule:
     """The form of a push service's tokens."""
 
     def __init__(self, platform: Platform) -> None:
-        self._pattern, self._detail = _TOKENS[platform]
+        self._fits, self._detail = _TOKENS[platform]
 
     def __call__(self, text: str) -> None:
-        if not self._pattern.fullmatch(text):
+        if not self._fits(text):
             refuse("not_a_token", self._detail)
 
 

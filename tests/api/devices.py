@@ -7,6 +7,7 @@ from subscriptions_app.services import GoneSubscription, subscriptions_expire_or
 HERE = "https://fcm.googleapis.com/fcm/send/here"
 THERE = "https://updates.push.services.mozilla.com/wpush/v2/there"
 ANDROID_TOKEN = "dF3x:APA91bH_token-of-a-phone"
+FID = "cdEf_-0123456789abcdef"
 IOS_TOKEN = "00fc13adff785122b4ad28809a3420982341241421348097878e577c991de8f0"
 
 

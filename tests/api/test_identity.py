@@ -14,7 +14,7 @@ from subscriptions_app.services import (
     subscription_forget,
     subscription_unsubscribe,
 )
-from tests.api.devices import HERE, THERE, expire, subscribed
+from tests.api.devices import ANDROID_TOKEN, HERE, THERE, expire, subscribed
 from tests.api.people import audience, new_key, token
 from tests.api.support import code, faults, owner_of
 from tests.factories import browser, make_channel, phone
@@ -70,7 +70,7 @@ def test_a_new_device_is_linked_by_a_token_of_the_backend(alice, algorithm):
 def test_two_devices_are_one_person(alice, key):
     subscribed(alice, signed_in(alice, key))
     proof = {"external_id": "user-42", "identity_token": token(alice, key)}
-    subscribed(alice, phone("android", "token-1", **proof))
+    subscribed(alice, phone("android", ANDROID_TOKEN, **proof))
     subscribed(alice, browser(THERE))
 
     assert audience(alice)["people"] == 1

@@ -13,7 +13,7 @@ from pushsvc.common.store import sql
 from subscriptions_app.addresses import address_digest, address_lock
 from subscriptions_app.models import Subscription
 from subscriptions_app.room import room_lock
-from tests.api.devices import HERE
+from tests.api.devices import ANDROID_TOKEN, HERE
 from tests.api.support import code
 from tests.factories import browser, phone, register
 from tests.pipeline.support import in_threads, until, waiting_sessions
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 def test_a_new_device_takes_two_round_trips_after_its_channel(
     everywhere, django_assert_num_queries
 ):
-    for body in (browser(HERE), phone("android", "token-1"), phone("ios", "a" * 64)):
+    for body in (browser(HERE), phone("android", ANDROID_TOKEN), phone("ios", "a" * 64)):
         with django_assert_num_queries(3):
             assert everywhere.subscribe(body).status_code == 201
 

@@ -4,6 +4,7 @@ import pytest
 
 from subscriptions_app.models import Person, Subscription
 from subscriptions_app.services import subscription_unsubscribe
+from tests.api.devices import ANDROID_TOKEN
 from tests.api.support import NOWHERE, code, faults
 from tests.factories import browser, make_category, phone
 from tests.pipeline.support import in_threads
@@ -69,7 +70,7 @@ def test_a_device_chooses_and_takes_a_choice_back(shop):
     ("subscribed", "named"),
     [
         (phone("ios", TOKEN), {"platform": "ios", "provider_token": TOKEN.upper()}),
-        (phone("android", "t:1"), {"platform": "android", "endpoint": "t:1"}),
+        (phone("android", ANDROID_TOKEN), {"platform": "android", "endpoint": ANDROID_TOKEN}),
     ],
 )
 def test_a_phone_names_its_token(shop, subscribed, named):

@@ -14,6 +14,7 @@ from pushsvc import settings as production
 from pushsvc.common.store import recent
 from pushsvc.common.store.recent import Recent
 from tests.api.credentials import GOOGLE
+from tests.api.devices import ANDROID_TOKEN
 from tests.api.support import code
 from tests.factories import browser, phone
 
@@ -93,7 +94,7 @@ def test_a_platform_that_another_process_enabled_is_taken_at_once(db, alice, clo
     Channel.objects.update(android_enabled=True)
 
     assert alice.send(to_android).status_code == 202
-    assert alice.subscribe(phone("android", "token")).status_code == 201
+    assert alice.subscribe(phone("android", ANDROID_TOKEN)).status_code == 201
 
 
 def test_within_a_second_a_send_is_one_statement(db, alice, clock, django_assert_num_queries):

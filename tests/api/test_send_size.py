@@ -9,6 +9,7 @@ from notifications_app.models import IdempotencyRecord, Notification
 from notifications_app.tracking import make_token
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
+from tests.api.devices import ANDROID_TOKEN, FID
 from tests.api.support import accepted, faults
 from tests.factories import browser, phone
 
@@ -67,7 +68,7 @@ def test_a_dry_run_answers_size_and_audience_and_stores_nothing(alice, bob):
 
 def test_a_dry_run_counts_the_audience_of_each_platform(everywhere):
     everywhere.subscribe(browser())
-    for token in ("a", "b"):
+    for token in (ANDROID_TOKEN, FID):
         everywhere.device("/subscribe", phone("android", token))
 
     response = everywhere.send(

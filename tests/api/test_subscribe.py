@@ -8,7 +8,15 @@ from django.test import Client
 from channels_app.selectors import current_vapid_key
 from subscriptions_app.api.serializers import SubscribeInput
 from subscriptions_app.models import Subscription
-from tests.api.devices import ANDROID_TOKEN, HERE, IOS_TOKEN, expire, subscribed, subscribers
+from tests.api.devices import (
+    ANDROID_TOKEN,
+    FID,
+    HERE,
+    IOS_TOKEN,
+    expire,
+    subscribed,
+    subscribers,
+)
 from tests.api.support import NOWHERE, NOWHERE_BARE, code, faults, owner_of
 from tests.factories import browser, make_channel, phone
 from tests.pipeline.support import in_threads
@@ -164,8 +172,10 @@ def test_other_methods_are_refused(alice, path):
     ("platform", "token", "service"),
     [
         ("android", ANDROID_TOKEN, "fcm_v1"),
-        ("android", "x", "fcm_v1"),
-        ("android", "x" * 4096, "fcm_v1"),
+        ("android", FID, "fcm_v1"),
+        ("android", "e_-9012345678901234567:APA91b", "fcm_v1"),
+        ("android", "APA91b" + "x" * 140, "fcm_v1"),
+        ("android", "x:" + "x" * 4094, "fcm_v1"),
         ("ios", IOS_TOKEN, "apns"),
         ("ios", "a" * 32, "apns"),
         ("ios", "a" * 200, "apns"),
@@ -198,8 +208,10 @@ def test_an_ios_token_is_the_same_in_either_case(alice):
         ({"platform": "android", "provider_token": ""}, [("provider_token", "blank")]),
         ({"platform": "android", "provider_token": "a b"}, [("provider_token", "not_a_token")]),
         ({"platform": "android", "endpoint": "a\nb"}, [("endpoint", "not_a_token")]),
-        ({"platform": "android", "endpoint": "x" * 4097}, [("endpoint", "not_a_token")]),
+        ({"platform": "android", "endpoint": "x:" + "x" * 4095}, [("endpoint", "not_a_token")]),
         ({"platform": "android", "endpoint": "é"}, [("endpoint", "not_a_token")]),
+        ({"platform": "android", "endpoint": f"{ANDROID_TOKEN}é"}, [("endpoint", "not_a_token")]),
+        ({"platform": "android", "endpoint": f"{ANDROID_TOKEN}\n"}, [("endpoint", "not_a_token")]),
         (
             phone("android", ANDROID_TOKEN, auth="x"),
             [("auth", "not_16_bytes")],
@@ -216,6 +228,27 @@ def test_an_ios_token_is_the_same_in_either_case(alice):
 )
 def test_an_invalid_token_is_refused(alice, body, expected):
     assert faults(alice.subscribe(body)) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("null", "undefined", "None", "nil", "NaN", "false", "0", "abc", "BLACKLISTED"),
+        *("SERVICE_NOT_AVAILABLE", "MISSING_INSTANCEID_SERVICE", "AUTHENTICATION_FAILED"),
+        *("TOO_MANY_REGISTRATIONS", "[object-Object]", "{{token}}", "token", "your-fcm-token"),
+        *(IOS_TOKEN, HERE, "ExponentPushToken[xxxxxxxxxxxxxxxxxxxxxx]", NOWHERE),
+        *(FID[:-1], f"{FID}x", f"a{FID[1:]}", f"{FID}:", f":{FID}", "APA91b"),
+        *(ANDROID_TOKEN.replace(":", "%3A"), f'"{ANDROID_TOKEN}"', f"{FID},{FID}"),
+    ],
+)
+@pytest.mark.parametrize("name", ["endpoint", "provider_token"])
+def test_a_text_that_no_android_app_can_have_as_its_address_is_refused(alice, text, name):
+    response = alice.subscribe({"platform": "android", name: text})
+    assert faults(response) == [(name, "not_a_token")]
+    detail = response.json()["errors"][0]["detail"]
+    assert "FCM registration token" in detail
+    assert "Firebase installation id" in detail
+    assert not Subscription.objects.exists()
 
 
 @pytest.mark.parametrize(

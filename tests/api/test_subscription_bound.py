@@ -24,7 +24,7 @@ from subscriptions_app.services import (
     subscription_unsubscribe,
 )
 from tests import factories
-from tests.api.devices import HERE, THERE
+from tests.api.devices import ANDROID_TOKEN, HERE, THERE
 from tests.api.support import owner_of
 from tests.factories import browser, make_channel
 from tests.pipeline import support
@@ -56,7 +56,7 @@ def subscribe(service, owner, body):
 
 
 def phone(number):
-    return factories.phone("android", f"token-{number}")
+    return factories.phone("android", f"{ANDROID_TOKEN}-{number}")
 
 
 def register(channel, number):

@@ -13,7 +13,7 @@ import pytest
 from channels_app.selectors import channel_totals
 from pushsvc.common import base64url
 from subscriptions_app.models import Subscription
-from tests.api.devices import ANDROID_TOKEN, HERE, IOS_TOKEN, THERE
+from tests.api.devices import ANDROID_TOKEN, FID, HERE, IOS_TOKEN, THERE
 from tests.api.support import owner_of
 from tests.factories import browser, browser_keys, make_channel, phone
 
@@ -230,7 +230,11 @@ def test_a_new_subscription_takes_over_the_attributes_of_the_proven_old_one(api,
 
 # --- phones ---
 
-PHONES = [("android", ANDROID_TOKEN, "another-token"), ("ios", IOS_TOKEN, "ab" * 32)]
+PHONES = [
+    ("android", ANDROID_TOKEN, f"{ANDROID_TOKEN}-2"),
+    ("android", ANDROID_TOKEN, FID),
+    ("ios", IOS_TOKEN, "ab" * 32),
+]
 
 
 @pytest.mark.parametrize(("platform", "token", "other"), PHONES)

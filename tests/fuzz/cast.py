@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from channels_app.models import ApiKey, Channel
 from tests.api.credentials import APPLE, GOOGLE
-from tests.api.devices import IOS_TOKEN
+from tests.api.devices import ANDROID_TOKEN, FID, IOS_TOKEN
 from tests.api.events import reached
 from tests.api.support import NOWHERE, owner_of
 from tests.factories import browser_keys, make_channel, make_key, phone
@@ -129,7 +129,9 @@ def _device(cast, body):
                 "endpoint": f"https://updates.push.services.mozilla.com/wpush/v2/{number}",
             }
         case "android":
-            return phone("android", f"dF3x:APA91bH-{number}")
+            return phone(
+                "android", cast.random.choice((f"{ANDROID_TOKEN}{number}", f"{FID[:-1]}{number}"))
+            )
         case _:
             return phone("ios", IOS_TOKEN[:-1] + str(number))
 

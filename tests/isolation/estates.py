@@ -47,7 +47,7 @@ MISSING = {
     "digest": "dead" * 16,
     "endpoint": f"{ENDPOINT}nobody-has-this-one",
     "auth": browser_keys()["auth"],
-    "android_token": "nobody:has-this-one",
+    "android_token": "nobody-at-all:has-this-one",
     "ios_token": "dead" * 16,
     "once": "order-nobody",
     "category": "nobody-at-all",
@@ -183,7 +183,7 @@ def _rename(house: House, word: str) -> None:
 def _devices(channel: Channel, word: str) -> list[Subscription]:
     addresses = {
         "web": f"{ENDPOINT}{word}",
-        "android": f"{word}:phone",
+        "android": f"{word}:the-token-of-a-phone",
         "ios": f"{word.encode().hex():0<64}",
     }
     return [
