@@ -37,6 +37,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
         "android_enabled",
         "ios_enabled",
         "vapid_subject",
+        "site_url",
         "sends_per_second",
         "subscribes_per_minute",
         "max_subscriptions",

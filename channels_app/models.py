@@ -116,6 +116,18 @@ class Channel(models.Model):
     android_enabled = models.BooleanField(default=False)
     ios_enabled = models.BooleanField(default=False)
     vapid_subject = models.CharField(max_length=255)
+    site_url = models.CharField(
+        max_length=2000,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="What a click opens if the notification has no url and the worker is gone.",
+    )
+    declarative_from = models.DateTimeField(
+        db_default=Now(),
+        editable=False,
+        help_text="Browsers that registered since have a worker that reads declarative messages.",
+    )
     sends_per_second = models.PositiveIntegerField(
         null=True, blank=True, help_text="For all keys together. Empty: the installation's setting."
     )

@@ -34,10 +34,12 @@ from channels_app.provider_credentials import (
 from channels_app.selectors import FoundKey, recent_forget
 from pushsvc.common import base64url
 from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.links import LinkKind, is_link
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import decrypt, encrypt, is_current, is_readable
 
 DEFAULT_ACCOUNT = "default"
+_MAX_URL: Final = 2_000
 # A channel's own limits, and the corresponding settings of the installation.
 _LIMITS: Final = {
     "sends_per_second": "SENDS_PER_SECOND",
@@ -53,18 +55,24 @@ _SECRETS: Final[Sequence[tuple[type[Model], str]]] = (
 
 @transaction.atomic
 def channel_create(
-    *, name: str, vapid_subject: str | None = None, account: Account | None = None
+    *,
+    name: str,
+    vapid_subject: str | None = None,
+    site_url: str = "",
+    account: Account | None = None,
 ) -> Channel:
     """Creates a channel with its first VAPID key, and with web enabled. Raises Invalid for a bad
-    name or subject.
+    name, subject or URL.
 
     Without `account` it belongs to the account `default`, which is created when first needed.
     """
     subject = settings.VAPID_SUBJECT if vapid_subject is None else vapid_subject
-    _check_channel(name, subject)
+    _check_channel(name, subject, site_url)
     if account is None:
         account, _ = Account.objects.get_or_create(name=DEFAULT_ACCOUNT)
-    channel = Channel.objects.create(account=account, name=name, vapid_subject=subject)
+    channel = Channel.objects.create(
+        account=account, name=name, vapid_subject=subject, site_url=site_url
+    )
     audit.record(channel, audit.Action.CREATE, after=audit.fields_of(channel))
     _vapid_key_create(channel)
     return channel
@@ -76,6 +84,7 @@ def channel_update(
     channel_id: UUID,
     name: str,
     vapid_subject: str,
+    site_url: str,
     enabled: Sequence[str],
     sends_per_second: int | None,
     subscribes_per_minute: int | None,
@@ -88,10 +97,10 @@ def channel_update(
     because it protects resources that channels share.
 
     Platforms that are not `enabled` accept no subscriptions and no notifications; sends in progress
-    continue. Safe to repeat. Raises Invalid for a bad name or subject, a limit that is too high, or
-    a platform without credentials.
+    continue. Safe to repeat. Raises Invalid for a bad name, subject or URL, a limit that is too
+    high, or a platform without credentials.
     """
-    _check_channel(name, vapid_subject)
+    _check_channel(name, vapid_subject, site_url)
     channel = Channel.objects.select_for_update(no_key=True).get(pk=channel_id)
     before = audit.fields_of(channel)
     _check_enabled(channel, enabled)
@@ -105,6 +114,7 @@ def channel_update(
     values = {
         "name": name,
         "vapid_subject": vapid_subject,
+        "site_url": site_url,
         **limits,
         "identity": Identity(identity),
         **{f"{platform}_enabled": platform in enabled for platform in Platform},
@@ -135,15 +145,26 @@ def _check_limits(channel: Channel, limits: Mapping[str, int | None]) -> None:
         raise Invalid(faults)
 
 
-def _check_channel(name: str, subject: str) -> None:
+def _check_channel(name: str, subject: str, site_url: str) -> None:
     faults = []
     if not name.strip() or len(name) > 200 or "\x00" in name:
         faults.append(Fault("name", "malformed", "Must have 1 to 200 characters."))
     if not is_vapid_subject(subject):
         detail = "Must be mailto: or https: with a real domain. Apple refuses others."
         faults.append(Fault("vapid_subject", "malformed", detail))
+    if site_url:
+        faults += _site_url_faults(site_url)
     if faults:
         raise Invalid(faults)
+
+
+def _site_url_faults(site_url: str) -> list[Fault]:
+    if not is_link(site_url, LinkKind.WEB):
+        return [Fault("site_url", "not_a_url", LinkKind.WEB.value)]
+    if len(site_url) > _MAX_URL:
+        detail = f"Must be at most {_MAX_URL} characters long."
+        return [Fault("site_url", "too_long", detail)]
+    return []
 
 
 @transaction.atomic

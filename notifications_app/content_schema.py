@@ -149,7 +149,7 @@ class PlatformContent(StrictSerializer):
 
 
 class WebContent(PlatformContent):
-    """For browsers. The fields of the standard's showNotification() with the same names."""
+    """For browsers. The options of the standard's showNotification(), and the app's badge."""
 
     url = _optional(
         SiteLink,
@@ -162,6 +162,9 @@ class WebContent(PlatformContent):
     renotify = _optional(Flag, help_text="Alerts again when it replaces one with the same tag.")
     tag = _name("Replaces a notification with the same tag. Without it, the notification's id.")
     lang = _optional(Language, min_length=1, help_text="Language of the texts.")
+    app_badge = _optional(
+        WholeNumber, min=0, max=_MAX_COUNT, help_text="On the web app's icon; 0 removes it."
+    )
     dir = _optional(Choice, choices=DIRECTIONS, help_text="Direction of the texts.")
 
 

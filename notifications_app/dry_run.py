@@ -1,18 +1,19 @@
 """Dry runs: check and count a send without storing it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
 
 from channels_app.models import Channel
-from notifications_app.content import SendRequest
+from notifications_app.content import Content, SendRequest
 from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.errors import SegmentNotFound
 from notifications_app.sampling import largest_payload, named_by
 from notifications_app.send_checks import (
     channel_check,
     content_check,
+    declarative_payload,
     expiry_check,
     with_platforms,
 )
@@ -73,13 +74,15 @@ def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
     if not request.targets:
         audience = audience_size(channel.id, rule, sizes, consent)
         is_web = Platform.WEB in sizes
-        services = services_seen(channel.id, rule, Platform.WEB, consent) if is_web else []
+        seen = services_seen(channel.id, rule, Platform.WEB, consent) if is_web else ()
+        services = _at_services(channel, request.content, sizes, seen)
         return DryRun(_dry_runs(sizes, audience, sampled, services))
     reach = reach_of(channel.id, named_by(request.targets), consent)
     counts = {platform: Size(count, estimated=False) for platform, count in reach.devices.items()}
     missed = tuple(each for each, count in reach.devices.items() if count and each not in sizes)
     at_targets = reach.services.get(Platform.WEB, ())
-    return DryRun(_dry_runs(sizes, counts, sampled, at_targets), reach.unknown, missed)
+    services = _at_services(channel, request.content, sizes, at_targets)
+    return DryRun(_dry_runs(sizes, counts, sampled, services), reach.unknown, missed)
 
 
 def missed_words(found: DryRun) -> str:
@@ -113,26 +116,33 @@ def _dry_runs(
     sizes: Mapping[Platform, int],
     audience: Mapping[Platform, Size],
     sampled: Mapping[Platform, int | None],
-    services: Iterable[str],
+    services: Mapping[str, ServiceDryRun],
 ) -> dict[Platform, PlatformDryRun]:
     """`services`: the push services of the web's audience."""
-    return {
+    largest = max((each.payload_bytes for each in services.values()), default=0)
+    found = {
         platform: PlatformDryRun(
-            size,
-            TRANSPORTS[platform].max_payload,
-            audience[platform],
-            sampled.get(platform),
-            _at_services(size, services) if platform == Platform.WEB else {},
+            size, TRANSPORTS[platform].max_payload, audience[platform], sampled.get(platform)
         )
         for platform, size in sizes.items()
     }
+    if web := found.get(Platform.WEB):
+        size = max(web.payload_bytes, largest)
+        found[Platform.WEB] = replace(web, payload_bytes=size, services=services)
+    return found
 
 
-def _at_services(size: int, services: Iterable[str]) -> dict[str, ServiceDryRun]:
+def _at_services(
+    channel: Channel, content: Content, sizes: Mapping[Platform, int], services: Iterable[str]
+) -> dict[str, ServiceDryRun]:
+    """By the names of the web push services."""
     web = TRANSPORTS[Platform.WEB]
-    return {
-        name: ServiceDryRun(size, web.sure_payloads.get(name, web.max_payload)) for name in services
-    }
+    found = {}
+    for name in services if Platform.WEB in sizes else ():
+        is_declarative = name in web.declarative_services
+        size = declarative_payload(channel, content) if is_declarative else sizes[Platform.WEB]
+        found[name] = ServiceDryRun(size, web.sure_payloads.get(name, web.max_payload))
+    return found
 
 
 def audience_rule(channel_id: UUID, request: SendRequest) -> Rule | None:

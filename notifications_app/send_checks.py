@@ -10,7 +10,7 @@ from channels_app.selectors import channel_get, is_enabled
 from notifications_app.content import Content, SendRequest
 from notifications_app.delivery.messages import Messages
 from notifications_app.delivery.registry import TRANSPORTS
-from notifications_app.delivery.types import Message
+from notifications_app.delivery.types import Message, Site
 from notifications_app.errors import CategoryRequired, PayloadTooLarge, SegmentNotFound
 from notifications_app.personal import values_of
 from notifications_app.tracking import TOKEN_LENGTH
@@ -111,6 +111,15 @@ def _largest_payload(platform: Platform, content: Content) -> int:
         _check_any_text(platform, messages.of(tag))
         sizes.append(_checked_size(platform, messages.filled(tag, values), attr))
     return max(sizes)
+
+
+def declarative_payload(channel: Channel, content: Content) -> int:
+    """The largest payload of all languages for browsers that show messages without our worker."""
+    site = Site.of(channel.site_url, channel.name)
+    messages = Messages(ANY_ID, content, Platform.WEB, expires_at=0.0, site=site)
+    values = values_of(platform=Platform.WEB, notification_id=str(ANY_ID), sent_vars=content.vars)
+    tags = ("", *content.translations)
+    return max(payload_size(Platform.WEB, messages.filled(tag, values)) for tag in tags)
 
 
 def _longest(tag: str, translation: Mapping[str, Any]) -> str:

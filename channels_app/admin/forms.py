@@ -18,6 +18,13 @@ class ChannelForm(ConsoleForm):
         label="Contact for push services",
         help_text="A mailto: or https: address where they can reach you (the VAPID subject).",
     )
+    site_url = forms.CharField(
+        max_length=2000,
+        required=False,
+        label="Address of your site",
+        help_text="Safari opens it at a click on a notification without an address of its own, if "
+        "it has removed your site's worker.",
+    )
 
 
 class NewChannelForm(ChannelForm):
@@ -67,6 +74,7 @@ class SettingsForm(ChannelForm):
             initial={
                 "name": channel.name,
                 "vapid_subject": channel.vapid_subject,
+                "site_url": channel.site_url,
                 "enabled": [name for name, is_on in channel.platforms.items() if is_on],
                 "sends_per_second": channel.sends_per_second,
                 "subscribes_per_minute": channel.subscribes_per_minute,

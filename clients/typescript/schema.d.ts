@@ -2561,7 +2561,7 @@ export interface components {
          * @enum {string}
          */
         Visibility: "private" | "public" | "secret";
-        /** @description For browsers. The fields of the standard's showNotification() with the same names. */
+        /** @description For browsers. The options of the standard's showNotification(), and the app's badge. */
         WebContent: {
             /** @description Replaces the title; null: none. */
             title?: string | null;
@@ -2592,6 +2592,8 @@ export interface components {
             tag?: string;
             /** @description Language of the texts. */
             lang?: string;
+            /** @description On the web app's icon; 0 removes it. */
+            app_badge?: number;
             /** @description Direction of the texts. */
             dir?: components["schemas"]["TextDirection"];
         };
@@ -2626,6 +2628,8 @@ export interface components {
             tag?: string;
             /** @description Language of the texts. */
             lang?: string;
+            /** @description On the web app's icon; 0 removes it. */
+            app_badge?: number;
             /** @description Direction of the texts. */
             dir?: components["schemas"]["TextDirection"];
         } | null;

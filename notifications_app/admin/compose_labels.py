@@ -24,6 +24,7 @@ _LABELS: Final[Mapping[str, Mapping[str, str]]] = {
         "renotify": "Alert again when it replaces another",
         "tag": _REPLACES,
         "lang": "Language",
+        "app_badge": "Number on the app's icon",
         "dir": "Direction of writing",
     },
     "android": {

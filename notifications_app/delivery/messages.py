@@ -6,7 +6,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from notifications_app.content import BOUNCE, Content
-from notifications_app.delivery.types import Message
+from notifications_app.delivery.types import Message, Site
 from notifications_app.personal import PersonalContent, values_asked
 from notifications_app.placeholders import Values
 from pushsvc.common.languages import lookup_order
@@ -34,16 +34,23 @@ class Messages:
     """The messages of a notification on one platform, one for each language of its content.
 
     `of` returns the same object each time, so that transports can cache what they build from it.
-    `expires_at` is on this process's monotonic clock.
+    `expires_at` is on this process's monotonic clock. `site`: as in Message.
     """
 
     def __init__(
-        self, notification_id: UUID, content: Content, platform: Platform, *, expires_at: float
+        self,
+        notification_id: UUID,
+        content: Content,
+        platform: Platform,
+        *,
+        expires_at: float,
+        site: Site | None = None,
     ) -> None:
         self._notification_id = notification_id
         self._expires_at = expires_at
         self._content = content
         self._platform = platform
+        self._site = site
         self._translations = {tag.lower(): each for tag, each in content.translations.items()}
         self._by_language: dict[str, Message] = {}
         self._by_translations: dict[tuple[str, ...], Message] = {}
@@ -76,7 +83,9 @@ class Messages:
         if personal is None or personal.is_same_for_all:
             return common
         own = personal.own(values)
-        return Message(self._notification_id, common.content, self._expires_at, common, own)
+        return Message(
+            self._notification_id, common.content, self._expires_at, common, own, self._site
+        )
 
     def for_recipient(self, language: str, values: Values) -> Message | Unsendable:
         """As `filled`, or Unsendable if it cannot be sent. The content must be personal."""
@@ -111,7 +120,7 @@ class Messages:
             content = replace(content, ios={})  # other platforms have no subtitle
         own = getattr(content, self._platform.value)
         content = _with_own_buttons(_replaced(content, own), self._platform)
-        message = Message(self._notification_id, content, self._expires_at)
+        message = Message(self._notification_id, content, self._expires_at, site=self._site)
         if self.is_personal:
             self._personal[message] = PersonalContent(message.content)
         return message

@@ -63,16 +63,18 @@ class Transport:
 
     `payload` makes the body that a device gets from a message and a tracking token; `max_payload`
     is in bytes. `sure_payloads`: the push services that take less for some of their devices, with
-    the bytes that they take for each. `unusable_data_names` returns the names in the content's
-    `data` that the platform reserves. `codes`: every code of an outcome, with its meaning.
-    `suspect_codes`: the codes of a Gone that is `suspect`. `refusal_events`: the codes that blame
-    the channel's keys if many recipients get them, with the event to log. `no_device`: an address
-    that no device has, to check credentials with.
+    the bytes that they take for each. `declarative_services`: those whose messages have a `site`.
+    `unusable_data_names` returns the names in the content's `data` that the platform reserves.
+    `codes`: every code of an outcome, with its meaning. `suspect_codes`: the codes of a Gone that
+    is `suspect`. `refusal_events`: the codes that blame the channel's keys if many recipients get
+    them, with the event to log. `no_device`: an address that no device has, to check credentials
+    with.
     """
 
     payload: Callable[[Message, str], bytes]
     max_payload: int
     sure_payloads: Mapping[str, int] = field(default_factory=dict)
+    declarative_services: frozenset[str] = frozenset()
     unusable_data_names: Callable[[Content], list[str]] = _no_names
     codes: Mapping[str, str]
     suspect_codes: frozenset[str]
@@ -86,6 +88,7 @@ TRANSPORTS: Final[Mapping[Platform, Transport]] = {
         payload=webpush_payload.payload,
         max_payload=webpush_payload.MAX_PAYLOAD,
         sure_payloads=webpush_payload.SURE_PAYLOADS,
+        declarative_services=webpush_payload.DECLARATIVE_SERVICES,
         codes=webpush_answers.CODES,
         suspect_codes=webpush_answers.SUSPECT_CODES,
         refusal_events=webpush_answers.REFUSAL_EVENTS,

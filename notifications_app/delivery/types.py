@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from notifications_app.content import Content
@@ -77,6 +78,19 @@ INTERNAL_ERROR: Final = "internal_error"
 Outcome: TypeAlias = Accepted | Deferred | Rejected | Gone | Misconfigured
 
 
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The channel's site. `url`: its address, or "". `name`: the title of a notification without
+    one: the site's host, as our worker shows it, or else the channel's name."""
+
+    url: str
+    name: str
+
+    @classmethod
+    def of(cls, url: str, channel_name: str) -> Self:
+        return cls(url, urlsplit(url).hostname or channel_name)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Message:
     """One notification for all its recipients, or for one of them.
@@ -84,7 +98,8 @@ class Message:
     `expires_at` is its deadline on this process's monotonic clock. Messages compare by identity, so
     that transports can cache what they build from one for all recipients of a batch. `content`:
     what all recipients get. `common`: the message for all, if this one is for one recipient. `own`:
-    the fields of the content that have their own texts for this recipient.
+    the fields of the content that have their own texts for this recipient. `site`: for a push
+    service whose browsers show messages without the site's worker.
     """
 
     notification_id: UUID
@@ -92,6 +107,7 @@ class Message:
     expires_at: float
     common: "Message | None" = None
     own: Mapping[str, Any] = field(default_factory=dict)
+    site: Site | None = None
 
     @property
     def whole(self) -> Content:

@@ -4,14 +4,17 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
 
+from channels_app.models import Channel
+from channels_app.selectors import channel_get
 from notifications_app.delivery.messages import Messages, Unsendable
-from notifications_app.delivery.registry import Credentials, VapidKeys
-from notifications_app.delivery.types import Message, Target
+from notifications_app.delivery.registry import TRANSPORTS, Credentials, VapidKeys
+from notifications_app.delivery.types import Message, Site, Target
 from notifications_app.models import Delivery, Notification, Plan
 from notifications_app.personal import values_of
 from notifications_app.pipeline.lease import Lease
@@ -71,10 +74,13 @@ class Halted(Exception):
 
 @dataclass(frozen=True)
 class _Terms:
-    """What is the same for all recipients of a batch."""
+    """What is the same for all recipients of a batch. `declarative`: the messages for browsers that
+    have registered since `declarative_from`, if they are others."""
 
     notification_id: UUID
     messages: Messages
+    declarative: Messages | None
+    declarative_from: datetime | None
     limits: Limits
     wanted_at: datetime
     category: str
@@ -82,6 +88,11 @@ class _Terms:
     sent_vars: Mapping[str, Any]
     notification_text: str
     trail: Trail
+
+    def messages_for(self, device: DeliveryTarget) -> Messages:
+        since = self.declarative_from
+        is_declarative = since is not None and device.registered_at >= since
+        return (self.declarative if is_declarative else None) or self.messages
 
     @property
     def has_own_values(self) -> bool:
@@ -129,9 +140,10 @@ def _recipient(
     device: DeliveryTarget,
     named: NamedNow | None,
 ) -> Recipient:
-    message, unsendable = own.messages.of(device.language), None
-    if own.messages.is_personal:
-        found = own.messages.for_recipient(device.language, _values(platform, own, device, named))
+    messages = own.messages_for(device)
+    message, unsendable = messages.of(device.language), None
+    if messages.is_personal:
+        found = messages.for_recipient(device.language, _values(platform, own, device, named))
         if isinstance(found, Unsendable):
             unsendable = found
         else:
@@ -204,17 +216,27 @@ def _terms(leases: Sequence[Lease]) -> Mapping[int, _Terms]:
     halted = {each.batch_id for each in leases if plans[each.plan_id].notification.is_halted}
     if halted:
         raise Halted(halted)
-    of_plans = {pk: _terms_of(plan, leases[0]) for pk, plan in plans.items()}
+    channel = _declaring_channel(leases[0])
+    of_plans = {pk: _terms_of(plan, leases[0], channel) for pk, plan in plans.items()}
     return {lease.batch_id: of_plans[lease.plan_id] for lease in leases}
 
 
-def _terms_of(plan: Any, lease: Lease) -> _Terms:
+def _declaring_channel(lease: Lease) -> Channel | None:
+    """The channel, if browsers at the push service show declarative messages."""
+    is_declaring = lease.push_service in TRANSPORTS[lease.platform].declarative_services
+    return channel_get(lease.channel_id) if is_declaring else None
+
+
+def _terms_of(plan: Any, lease: Lease, channel: Channel | None) -> _Terms:
     notification, limits = plan.notification, _limits(plan.notification, plan.call_until)
-    expires_at = lease.local(limits.deadline)
-    messages = messages_of(notification, lease.platform, expires_at=expires_at)
+    make = partial(
+        messages_of, notification, lease.platform, expires_at=lease.local(limits.deadline)
+    )
     return _Terms(
         notification_id=notification.pk,
-        messages=messages,
+        messages=make(),
+        declarative=make(site=Site.of(channel.site_url, channel.name)) if channel else None,
+        declarative_from=channel.declarative_from if channel else None,
         limits=limits,
         wanted_at=_wanted_at(plan),
         category=notification.category,

@@ -14,7 +14,7 @@ from notifications_app.delivery.registry import (
     VapidKeys,
     parse_credentials,
 )
-from notifications_app.delivery.types import BrowserTarget, Target
+from notifications_app.delivery.types import BrowserTarget, Site, Target
 from notifications_app.models import Notification
 from notifications_app.tracking import make_token
 from pushsvc.common.platforms import Platform
@@ -71,10 +71,13 @@ def target_of(platform: Platform, notification_id: UUID, device: DeliveryTarget)
     return make(notification_id, device)
 
 
-def messages_of(notification: Notification, platform: Platform, *, expires_at: float) -> Messages:
+def messages_of(
+    notification: Notification, platform: Platform, *, expires_at: float, site: Site | None = None
+) -> Messages:
     """The messages of the notification for transports. `expires_at`: the deadline on the monotonic
-    clock."""
-    return Messages(notification.id, notification.content, platform, expires_at=expires_at)
+    clock. `site`: as in Message."""
+    content = notification.content
+    return Messages(notification.id, content, platform, expires_at=expires_at, site=site)
 
 
 def _vapid_keys(ids: set[UUID]) -> VapidKeys:

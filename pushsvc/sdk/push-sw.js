@@ -163,13 +163,21 @@
   // --- showing ---
 
   /**
-   * The payload as an object, whatever the message holds.
+   * The payload of a notification that Safari proposes, which has the rest in its `data`.
    *
-   * @param {PushMessageData | null} data
+   * @param {any} notification
    */
-  const read = (data) => {
+  const proposed = ({ title, body, navigate, data }) => ({ ...data, title, body, url: navigate });
+
+  /**
+   * The payload as an object, whatever the event holds. Of a declarative message a browser may
+   * give the notification that it would show by itself, and no data.
+   *
+   * @param {any} event
+   */
+  const read = ({ data, notification }) => {
     try {
-      const message = data?.json();
+      const message = data || !notification ? data?.json() : proposed(notification);
       return typeof message === "object" && message !== null ? message : {};
     } catch {
       return { body: data?.text() };
@@ -183,6 +191,18 @@
    */
   const buttons = (actions = []) =>
     actions.map((/** @type {any} */ { id, title, icon }) => ({ action: id, title, icon }));
+
+  /**
+   * The number on the web app's icon. Browsers without it have no such function.
+   *
+   * @param {any} count
+   */
+  const setBadge = async (count) => {
+    if (!Number.isInteger(count) || count < 0) return;
+    /** @type {any} */
+    const badging = navigator;
+    await (count ? badging.setAppBadge?.(count) : badging.clearAppBadge?.());
+  };
 
   /**
    * Shows first and reports afterwards. A site whose push shows nothing loses its permission.
@@ -209,7 +229,7 @@
     } catch {
       await registration.showNotification(title, options);
     }
-    await announce("received", data);
+    await Promise.allSettled([setBadge(message.app_badge), announce("received", data)]);
   };
 
   // --- opening ---
@@ -310,7 +330,7 @@
   const clicked = new Set(); // tokens: some browsers call it a dismissal when we close what was clicked
 
   self.addEventListener("push", (event) => {
-    event.waitUntil(show(read(event.data)).catch(() => {}));
+    event.waitUntil(show(read(event)).catch(() => {}));
   });
 
   self.addEventListener("notificationclick", (event) => {

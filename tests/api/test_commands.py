@@ -39,11 +39,14 @@ def test_the_printed_values_of_a_new_channel_work():
 
 
 def test_without_json_each_value_has_its_own_line():
-    text = run("create_channel", "Alice's shop", "--vapid-subject", "https://example.com")
+    options = ("--vapid-subject", "https://example.com", "--site-url", "https://shop.example/")
+    text = run("create_channel", "Alice's shop", *options)
 
     lines = dict(line.split() for line in text.splitlines())
     assert opens(lines["channel_id"], lines["api_key"])
-    assert Channel.objects.get().vapid_subject == "https://example.com"
+    channel = Channel.objects.get()
+    assert channel.vapid_subject == "https://example.com"
+    assert channel.site_url == "https://shop.example/"
 
 
 def test_an_invalid_channel_is_refused_and_nothing_is_stored():
@@ -51,6 +54,8 @@ def test_an_invalid_channel_is_refused_and_nothing_is_stored():
         run("create_channel", "x", "--vapid-subject", "mailto:root@localhost")
     with pytest.raises(CommandError, match="name"):
         run("create_channel", " ")
+    with pytest.raises(CommandError, match="site_url"):
+        run("create_channel", "x", "--site-url", "shop.example")
 
     assert not Channel.objects.exists()
 

@@ -17,7 +17,7 @@ FULL = {
     "web": {
         "title": "On the web", "body": "b", "url": f"{URL}web", "image": f"{URL}web.png",
         "badge": f"{URL}badge.png", "require_interaction": True, "silent": False,
-        "renotify": True, "tag": "score-991", "lang": "de-AT", "dir": "auto",
+        "renotify": True, "tag": "score-991", "lang": "de-AT", "dir": "auto", "app_badge": 0,
     },
     "android": {
         "title": None, "url": "myshop://orders/17", "channel_id": "orders", "sound": "ding",
@@ -65,6 +65,10 @@ def test_a_platform_that_is_no_target_may_be_described(alice):
         ({"ios": {"sound": 5}}, "ios.sound", "not_a_string"),
         ({"ios": {"sound": ""}}, "ios.sound", "blank"),
         ({"ios": {"badge": -1}}, "ios.badge", "out_of_range"),
+        ({"web": {"app_badge": -1}}, "web.app_badge", "out_of_range"),
+        ({"web": {"app_badge": 2**31}}, "web.app_badge", "out_of_range"),
+        ({"web": {"app_badge": 1.5}}, "web.app_badge", "not_a_number"),
+        ({"web": {"app_badge": True}}, "web.app_badge", "not_a_number"),
         ({"ios": {"badge": 2**31}}, "ios.badge", "out_of_range"),
         ({"ios": {"badge": "1"}}, "ios.badge", "not_a_number"),
         ({"ios": {"interruption_level": "urgent"}}, "ios.interruption_level", "not_a_choice"),

@@ -113,3 +113,20 @@ def test_a_dry_run_names_the_limit_of_each_push_service_of_the_audience(everywhe
 def test_what_one_push_service_refuses_is_accepted_for_the_others(alice):
     alice.subscribe(browser(f"{MOZILLA}1"))
     accepted(alice, {"body": "x", "data": {"k": "x" * 3_500}})
+
+
+def test_a_dry_run_counts_the_form_for_browsers_at_apple(alice):
+    """Safari gets the texts and the data twice: for itself, and for the site's worker."""
+    body = {"body": "x" * 100, "url": "https://shop.example/", "dry_run": True}
+    alone = alice.send(body).json()["platforms"]["web"]["payload_bytes"]
+    alice.subscribe(browser("https://web.push.apple.com/1"))
+    alice.subscribe(browser(f"{MOZILLA}1"))
+
+    web = alice.send(body).json()["platforms"]["web"]
+
+    sizes = {name: each["payload_bytes"] for name, each in web["push_services"].items()}
+    assert sizes["mozilla"] == alone
+    assert web["payload_bytes"] == sizes["apple"] > alone + 300
+    large = body | {"data": {"k": "x" * 3_000}}
+    at = alice.send(large).json()["platforms"]["web"]["push_services"]
+    assert at["apple"]["payload_bytes"] == at["mozilla"]["payload_bytes"] < 3993

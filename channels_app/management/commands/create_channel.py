@@ -24,20 +24,21 @@ class Command(DatabaseCommand):
         parser.add_argument(
             "--vapid-subject", help="mailto: or https: address where push services can reach you"
         )
+        parser.add_argument("--site-url", default="", help="address of the site")
         add_json_option(parser)
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            result = _create(options["name"], options["vapid_subject"])
+            result = _create(options["name"], options["vapid_subject"], options["site_url"])
         except Invalid as error:
             raise command_error(error) from error
         write_result(self.stdout, result, as_json=options["json"])
 
 
 @transaction.atomic
-def _create(name: str, vapid_subject: str | None) -> dict[str, str]:
-    channel = channel_create(name=name, vapid_subject=vapid_subject)
+def _create(name: str, vapid_subject: str | None, site_url: str) -> dict[str, str]:
+    channel = channel_create(name=name, vapid_subject=vapid_subject, site_url=site_url)
     _, text = api_key_issue(channel=channel, name="first key")
     return {
         "channel_id": str(channel.id),

@@ -37,6 +37,7 @@ class OnWeb(OnPlatform, total=False):
     tag: str
     lang: str
     dir: Literal["auto", "ltr", "rtl"]
+    app_badge: int
 
 
 class OnAndroid(OnPlatform, total=False):

@@ -1,13 +1,20 @@
 """The payload of a browser's service worker."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
 from notifications_app.content import Content
-from notifications_app.delivery.client import with_token, without_empty
-from notifications_app.delivery.forms import encoded_once
-from notifications_app.delivery.types import Message
+from notifications_app.delivery.client import (
+    CACHED_MESSAGES,
+    compact_json,
+    with_token,
+    without_empty,
+)
+from notifications_app.delivery.forms import Form, can_fill, encoded_once, gap, with_gaps
+from notifications_app.delivery.types import Message, Site
+from pushsvc.common.links import absolute, is_of_web
 
 # RFC 8291 section 4: 4,096 bytes less header (86), delimiter (1) and tag (16).
 MAX_PAYLOAD: Final = 3_993
@@ -28,13 +35,31 @@ _OPTIONS: Final = {
 }
 
 
+# The push services whose browsers show declarative messages (W3C, Push API, "Declarative push
+# message"; webkit.org/blog/16535). A message to any other service has no site.
+DECLARATIVE_SERVICES: Final = frozenset({"apple"})
+_MARK: Final = {"web_push": 8030, "mutable": True}
+# `app_badge` and `mutable` belong beside `notification`. Safari read them inside of it before
+# WebKit's changes 45798 and 48896, so they are in both places.
+_PROPOSED: Final = ("lang", "dir", "silent", "app_badge")
+_SHOWN: Final = frozenset({"title", "body", "url"})  # which the notification itself tells
+
+
 def payload(message: Message, token: str) -> bytes:
-    """The JSON that is encrypted for the service worker, without absent fields."""
+    """The JSON that is encrypted for the browser, without absent fields.
+
+    If the message has a site it is declarative: the browser shows it also without our worker, which
+    it asks first (`mutable`). A message that has no address to open, or that would be too large
+    then, stays as it is for others.
+    """
+    if message.site:
+        declared = _declared(message, message.common or message, message.site, token)
+        if declared and len(declared) <= MAX_PAYLOAD:
+            return declared
     return with_token(_encoded(message), token)
 
 
-@encoded_once
-def _encoded(notification_id: UUID, content: Content) -> dict[str, Any]:
+def _fields(notification_id: UUID, content: Content) -> dict[str, Any]:
     """The payload without a token."""
     fields = {
         "notification_id": str(notification_id),
@@ -47,8 +72,56 @@ def _encoded(notification_id: UUID, content: Content) -> dict[str, Any]:
         "actions": content.actions,
         "options": _options(content.web),
     }
-    return without_empty(fields)
+    return without_empty(fields) | _given(content.web, ("app_badge",))
+
+
+_encoded = encoded_once(_fields)
+
+
+def _declared(message: Message, common: Message, site: Site, token: str) -> bytes:
+    """The declarative payload; empty if there is no address to open."""
+    url = common.content.url
+    if not _navigate(url, site):
+        return b""
+    # A path of the site is resolved, and so cannot be filled into a form.
+    is_path = "url" in message.own and not is_of_web(url)
+    if token and can_fill(message.own) and not is_path:
+        form = _form(common, site, tuple(message.own))
+        return form.filled({**message.own, "token": token})
+    return compact_json(_declarative(common, site, message.whole, token))
+
+
+@lru_cache(maxsize=CACHED_MESSAGES)
+def _form(common: Message, site: Site, names: tuple[str, ...]) -> Form:
+    return Form(_declarative(common, site, with_gaps(common.content, names), gap("token")))
+
+
+def _declarative(common: Message, site: Site, content: Content, token: str) -> dict[str, Any]:
+    """The fields of others beside the notification that the browser proposes to our worker.
+
+    The browser may give the worker this notification instead of the payload (the specification
+    leaves `PushEvent.data` empty), so its `data` has all that it does not show itself.
+    """
+    fields = _fields(common.notification_id, content) | without_empty({"token": token})
+    shown = {
+        "title": content.title or site.name,
+        "body": content.body,
+        "navigate": _navigate(content.url, site),
+        "tag": content.web.get("tag", fields["notification_id"]),
+        "data": {name: each for name, each in fields.items() if name not in _SHOWN},
+    }
+    notification = without_empty(shown) | _given(content.web, _PROPOSED) | {"mutable": True}
+    return {**_MARK, "notification": notification, **fields}
+
+
+def _navigate(url: str, site: Site) -> str:
+    """The absolute URL that a click opens; "" if there is none."""
+    return absolute(url, site.url) if url else site.url
 
 
 def _options(web: Mapping[str, Any]) -> dict[str, Any]:
     return {option: web[name] for name, option in _OPTIONS.items() if name in web}
+
+
+def _given(web: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: web[name] for name in names if name in web}

@@ -15,6 +15,7 @@ The options are `application_server_key`, `mismatch_answer` and `is_bridged`, th
 `WebSandbox.subscribe`. An error of the caller is 400 or 404 with `{"error": …}`.
 """
 
+from dataclasses import asdict
 from typing import Any
 
 from aiohttp import web
@@ -97,7 +98,9 @@ class ControlApi(DeviceControl[Subscriber]):
     def receipt_json(self, receipt: WebReceipt) -> dict[str, object]:
         plaintext = receipt.plaintext
         payload = None if plaintext is None else plaintext.decode("utf-8", "backslashreplace")
-        return receipt_json(receipt) | {"payload": payload, "ack_code": receipt.ack_code}
+        own = asdict(receipt.declared) if receipt.declared else None
+        more = {"payload": payload, "declared": own, "ack_code": receipt.ack_code}
+        return receipt_json(receipt) | more
 
 
 def _subscription_json(device: Device) -> dict[str, object]:

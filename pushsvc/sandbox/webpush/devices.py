@@ -15,6 +15,7 @@ from pushsvc.common import base64url
 from pushsvc.sandbox.behaving import Behaving
 from pushsvc.sandbox.receipts import Receipt
 from pushsvc.sandbox.webpush.behaviours import REPERTOIRE
+from pushsvc.sandbox.webpush.declarative import Declared
 from pushsvc.sandbox.webpush.encryption import EncryptedRecord, UserAgentKeys, decrypt
 
 
@@ -44,11 +45,13 @@ class SubscriptionInfo(TypedDict):
 class WebReceipt(Receipt):
     """`plaintext` is None if the message could not be read or if content is not kept.
 
-    `ack_code` is a real browser's answer, None until it comes: 100 passed to the service worker,
-    101 not decrypted, 102 not passed to it, 301 to 303 the worker failed.
+    `declared` is what the browser could show without a worker; None if the message is not
+    declarative. `ack_code` is a real browser's answer, None until it comes: 100 passed to the
+    service worker, 101 not decrypted, 102 not passed to it, 301 to 303 the worker failed.
     """
 
     plaintext: bytes | None = None
+    declared: Declared | None = None
     ack_code: int | None = None
 
 

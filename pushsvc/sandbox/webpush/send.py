@@ -2,7 +2,7 @@
 
 The order of the checks: the device is known (404) and not deleted (410); the headers (400); the
 size (413); VAPID (401, 403); the encryption (400); the sender's key is new (400); if the device is
-reached over FCM, the size of that message (413). The device's
+reached over FCM, the size of that message (413); a declarative message (400). The device's
 behaviour applies only to a request that passes all checks, and uses up one of its `times`.
 """
 
@@ -19,6 +19,7 @@ from pushsvc.sandbox.answering import Answer, RefusedError, response_of, write_a
 from pushsvc.sandbox.webpush import answers
 from pushsvc.sandbox.webpush.answers import refused
 from pushsvc.sandbox.webpush.behaviours import MAX_BODY, answer_of
+from pushsvc.sandbox.webpush.declarative import declared
 from pushsvc.sandbox.webpush.devices import MismatchAnswer, PushMessage, Subscriber, WebReceipt
 from pushsvc.sandbox.webpush.encryption import parse_record
 from pushsvc.sandbox.webpush.headers import check_headers
@@ -76,8 +77,9 @@ class PushResource:
         plaintext = self._read_record(body, device)
         if device.is_bridged:
             _check_bridge(body)
+        notification = declared(plaintext) if plaintext else None
         if self._keep_content:
-            receipt.plaintext = plaintext
+            receipt.plaintext, receipt.declared = plaintext, notification
         topic = request.headers.get("Topic")
         return PushMessage(secrets.token_hex(16), body, topic, ttl, receipt)
 

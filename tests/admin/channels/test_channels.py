@@ -98,10 +98,25 @@ def test_an_invalid_subject_is_refused_beside_its_field(alice):
     assert "Apple refuses others" in page.content.decode()
 
 
+@pytest.mark.parametrize(
+    "url", ["shop.example", "ftp://shop.example/", "javascript:alert(1)", "https://", "x" * 2001]
+)
+def test_the_address_of_the_site_must_be_a_web_address(alice, url):
+    given = {"name": "x", "vapid_subject": "mailto:push@example.com", "site_url": url}
+    new = given | {"account": alice.account.pk}
+    for page, fields in (
+        (reverse("admin:channels_app_channel_add"), new),
+        (address("channel_settings", alice), given | {"identity": "proof"}),
+    ):
+        assert manager(alice).post(page, fields).status_code == 400
+    assert Channel.objects.get().site_url == ""
+
+
 def test_settings_are_saved(alice):
     given = {
         "name": "Alice's other name",
         "vapid_subject": "mailto:push@example.com",
+        "site_url": "https://shop.example/",
         "enabled": [],
         "sends_per_second": 5,
         "subscribes_per_minute": "",
@@ -113,6 +128,10 @@ def test_settings_are_saved(alice):
 
     channel = Channel.objects.get(pk=alice.channel.pk)
     assert (channel.name, channel.web_enabled) == ("Alice's other name", False)
+    assert channel.site_url == "https://shop.example/"
+    assert 'value="https://shop.example/"' in (
+        manager(alice).get(address("channel_settings", alice)).content.decode()
+    )
     assert (channel.sends_per_second, channel.subscribes_per_minute) == (5, None)
     assert (channel.max_subscriptions, channel.identity) == (1000, "trust")
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from django.core.management import call_command
 
+from subscriptions_app.models import Subscription
 from tests.browser.firefox.site import serving
 from tests.calls import standing_still
 from tests.factories import browser
@@ -63,6 +64,22 @@ def test_a_notification_is_decrypted_shown_and_reported_as_received(firefox, ali
     assert alice.outcome(sent) == (1, 1, 0)
     until(lambda: alice.reports(sent) == (1, 0, 0))
     assert [receipt.ack_code for receipt in alice.device().receipts] == [100]
+
+
+def test_a_message_that_safari_could_show_alone_is_shown_and_counted_as_any_other(firefox, alice):
+    """Firefox does not know such messages, nor badges. The service makes them for Apple only."""
+    subscribe(firefox, alice)
+    Subscription.objects.filter(channel=alice.channel).update(push_service="apple")
+    url = f"{alice.site.url}bread"
+
+    sent = alice.send(title="Bread", url=url, data={"a": "b"}, web={"app_badge": 3})
+    shown(firefox, ("Bread", "Fresh bread"))
+
+    (notification,) = firefox.notifications()
+    assert (notification["tag"], notification["data"]["data"]) == (sent, {"a": "b"})
+    firefox.click_notification()
+    until(lambda: firefox.pages() == [alice.site.url, url])
+    until(lambda: alice.reports(sent) == (1, 1, 0))
 
 
 def test_a_newer_notification_replaces_one_with_the_same_tag(firefox, alice):

@@ -1,5 +1,11 @@
 """What the tests of push.js and push-sw.js ask of a page, a worker and a site."""
 
+from uuid import UUID
+
+from notifications_app.content import Content
+from notifications_app.delivery.types import Message, Site
+from notifications_app.delivery.webpush.payload import payload
+from pushsvc.sandbox.webpush.declarative import declared
 from tests.browser.sdk.site import attempt
 from tests.pipeline.support import until
 
@@ -58,6 +64,22 @@ def message(site, **fields):
         "url": f"{site.origin}/offers",
         "token": "t" * 64,
     } | fields
+
+
+def declarative(site, **content):
+    """The payload that the service sends to Apple: a text that Safari, too, reads."""
+    content = {"title": "Fresh bread", "body": "Until noon.", "ttl": 60} | content
+    made = payload(
+        Message(
+            UUID("019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52"),
+            Content(url=f"{site.origin}/offers", **content),
+            expires_at=0.0,
+            site=Site.of("", "Alice's shop"),
+        ),
+        "t" * 64,
+    )
+    assert declared(made)
+    return made.decode()
 
 
 def reported(site, count):
