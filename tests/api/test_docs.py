@@ -56,7 +56,7 @@ def fault_codes():
 
 def _codes_of(call):
     name = getattr(call.func, "id", getattr(call.func, "attr", ""))
-    position = {"refuse": 0, "Fault": 1, "fault": 1}.get(name)
+    position = {"refuse": 0, "_KeyFault": 0, "Fault": 1, "fault": 1}.get(name)
     constants = [keyword.value for keyword in call.keywords if keyword.arg == "code"]
     if position is not None:
         constants += call.args[position : position + 1]
