@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from auditlog.models import LogEntry
@@ -105,6 +105,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
 }
 
 Fields = Mapping[str, Any]
+_KEY_NAME: Final = "psk_"
 
 _request: ContextVar[HttpRequest | None] = ContextVar("audited_request", default=None)
 
@@ -169,6 +170,18 @@ def is_by_staff() -> bool:
     For actions that are recorded only for staff, because programs do millions of them.
     """
     return _staff(_request.get()) is not None
+
+
+def actor_name() -> str:
+    """The API key (`psk_` and its public id) or the user name of the current request; "" without
+    one."""
+    via = _via(_request.get(), _staff(_request.get()))
+    return via.get("key") or via.get("who") or ""
+
+
+def is_key_name(actor: str) -> bool:
+    """Whether an `actor_name` is an API key's."""
+    return actor.startswith(_KEY_NAME)
 
 
 @contextmanager
@@ -239,7 +252,7 @@ def _via(request: HttpRequest | None, staff: User | None) -> dict[str, str]:
         return {"via": "command"}
     key = getattr(request, "auth", None)
     if isinstance(key, ApiKey):
-        return {"via": "api", "key": f"psk_{key.public_id}"}
+        return {"via": "api", "key": f"{_KEY_NAME}{key.public_id}"}
     return {"via": "console", "who": staff.get_username()} if staff else {"via": "nobody"}
 
 

@@ -81,15 +81,20 @@ def draft_send(
     never saved. Deletes the draft in the same transaction, unless it was changed after the
     `version` that the user saw.
 
-    Raises DraftGone if the draft was sent or deleted, so that two users who review it send it
-    once, unless somebody changed it meanwhile.
+    Raises DraftGone if the draft was deleted, or if this version or a later one was sent. So two
+    users who review a version send it once.
     """
 
     def accept() -> Acceptance:
         if drafts is not None:
             draft = _locked(drafts)
+            if draft.sent_version is not None and version <= draft.sent_version:
+                raise DraftGone
             if draft.version == version:
                 draft.delete()
+            else:
+                draft.sent_version = version
+                draft.save(update_fields=["sent_version"])
         return notification_accept(channel=channel, request=request, body=body)
 
     return accept_once(channel=channel, body=body, idempotency_key=idempotency_key, accept=accept)

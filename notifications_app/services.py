@@ -119,7 +119,7 @@ def notification_cancel(*, channel_id: UUID, notification_id: UUID) -> Notificat
         notification = selectors.notification_get(
             channel_id=channel_id, notification_id=notification_id
         )
-        if cancelled and audit.is_by_staff():
+        if cancelled:
             audit.record(notification, audit.Action.UPDATE, _WAS_PENDING, _IS_CANCELLED)
     if notification.status != NotificationStatus.CANCELLED:
         raise NotCancellable(notification.id, notification.status)
@@ -220,6 +220,7 @@ def _insert(channel: Channel, request: SendRequest) -> Notification:
         only_subscription_id=_only(request),
         expires_at=request.expires_at,
         template_id=request.template_id,
+        sent_by=audit.actor_name(),
         **trail.current()._asdict(),
         **times,
     )

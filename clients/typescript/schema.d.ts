@@ -36,7 +36,7 @@ export interface paths {
         post?: never;
         /**
          * Cancel a notification that is still pending
-         * @description Safe to repeat. A notification that is processed or sent cannot be cancelled.
+         * @description Safe to repeat. A notification that is processed or sent cannot be cancelled. `message` has the notification's title if the key has the scope `read`.
          */
         delete: operations["notification_cancel"];
         options?: never;
@@ -507,7 +507,7 @@ export interface paths {
         head?: never;
         /**
          * Change a notification before it is sent, or while it is paused
-         * @description A field that is missing stays as it is; null takes its default. A `pending` notification can be changed as a whole, but the kind of its audience stays: a send to a segment stays one. A notification that is `processing` and paused can be changed in its content and `expires_at`, as soon as the calls under way have ended. If every field is as it was, nothing changes. Safe to repeat.
+         * @description A field that is missing stays as it is; null takes its default. A `pending` notification can be changed as a whole, but the kind of its audience stays: a send to a segment stays one. A notification that is `processing` and paused can be changed in its content and `expires_at`, as soon as the calls under way have ended. If every field is as it was, nothing changes. Safe to repeat. The key needs the scopes `send` and `read`.
          */
         patch: operations["notification_edit"];
         trace?: never;
@@ -1535,6 +1535,8 @@ export interface components {
              * @description The template that the send named; it may be deleted since.
              */
             template_id: string | null;
+            /** @description The public part of the key that sent it; null if staff sent it in the console. */
+            api_key: string | null;
             /** @description Who gets it. */
             audience: components["schemas"]["AudienceOutput"];
             /** @description When it is and was sent. */

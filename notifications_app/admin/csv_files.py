@@ -1,6 +1,7 @@
 """CSV files for staff, streamed in pages, so that large files need no memory."""
 
 import csv
+import re
 from collections.abc import Iterable, Sequence
 from io import StringIO
 from typing import Final, cast
@@ -8,6 +9,8 @@ from typing import Final, cast
 from django.http import HttpResponse, StreamingHttpResponse
 
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+# Spreadsheets of many countries separate cells by semicolons, and do not see our quotes as such.
+_LATER_CELL: Final = re.compile(r"(?s)(?<=.)([;|\t\r\n][ \"']*)(?=[=+\-@])")
 
 
 def csv_answer(name: str, pages: Iterable[Sequence[Sequence[str]]]) -> HttpResponse:
@@ -22,6 +25,7 @@ def csv_answer(name: str, pages: Iterable[Sequence[Sequence[str]]]) -> HttpRespo
 
 def harmless(text: str) -> str:
     """Escapes text that a spreadsheet would read as a formula (OWASP: CSV injection)."""
+    text = _LATER_CELL.sub(r"\1'", text)
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
 
 

@@ -146,6 +146,7 @@ DETAILS: Final = OpenApiExample(
         "stopped": False,
         "edited_at": None,
         "template_id": None,
+        "api_key": "psk_BUMkgwc9",
         "audience": {
             "kind": "channel",
             "segment_id": None,

@@ -5,6 +5,7 @@ from typing import Any
 from rest_framework import serializers
 from typing_extensions import override
 
+from channels_app.audit import is_key_name
 from notifications_app.audience_schema import RuleField
 from notifications_app.content import ON_MISSING, AudienceKind
 from notifications_app.dry_run import DryRun, PlatformDryRun, missed_words
@@ -289,6 +290,10 @@ class NotificationDetailsOutput(serializers.Serializer[Any]):
     template_id = serializers.UUIDField(
         allow_null=True, help_text="The template that the send named; it may be deleted since."
     )
+    api_key = serializers.CharField(
+        allow_null=True,
+        help_text="The public part of the key that sent it; null if staff sent it in the console.",
+    )
     audience = AudienceOutput(help_text="Who gets it.")
     timing = TimingOutput(help_text="When it is and was sent.")
     content = ContentOutput(help_text="What devices get.")
@@ -334,6 +339,7 @@ def notification_details(details: Details) -> dict[str, Any]:
                 "stopped": found.is_stopped,
                 "edited_at": found.edited_at,
                 "template_id": found.template_id,
+                "api_key": found.sent_by if is_key_name(found.sent_by) else None,
                 "audience": _audience(found),
                 "timing": found,
                 "content": found.content,

@@ -139,7 +139,8 @@ class CancelView(KeyedView):
     @extend_schema(
         operation_id="notification_cancel",
         summary="Cancel a notification that is still pending",
-        description="Safe to repeat. A notification that is processed or sent cannot be cancelled.",
+        description="Safe to repeat. A notification that is processed or sent cannot be cancelled."
+        " `message` has the notification's title if the key has the scope `read`.",
         tags=[_TAG],
         responses={
             200: OpenApiResponse(CancelOutput, "Cancelled, now or before.", [examples.CANCELLED]),
@@ -157,7 +158,8 @@ class CancelView(KeyedView):
         notification = notification_cancel(
             channel_id=key_of(request).channel_id, notification_id=notification_id
         )
-        title = f' "{notification.title}"' if notification.title else ""
+        may_read = Scope.READ in key_of(request).scopes
+        title = f' "{notification.title}"' if notification.title and may_read else ""
         return Response(
             {
                 "success": True,
@@ -197,7 +199,8 @@ class NotificationView(ReadingView):
     @override
     def get_permissions(self) -> list[Any]:
         if self.request.method == "PATCH":
-            return [require_scope(Scope.SEND)()]
+            # It also answers with the notification.
+            return [require_scope(Scope.SEND)(), require_scope(Scope.READ)()]
         return list(super().get_permissions())
 
     @override
@@ -232,7 +235,8 @@ class NotificationView(ReadingView):
         " notification can be changed as a whole, but the kind of its audience stays: a send to a"
         " segment stays one. A notification that is `processing` and paused can be changed"
         " in its content and `expires_at`, as soon as the calls under way have ended. If every"
-        " field is as it was, nothing changes. Safe to repeat.",
+        " field is as it was, nothing changes. Safe to repeat. The key needs the scopes `send` and"
+        " `read`.",
         tags=[_TAG],
         request=EditInput,
         examples=[examples.EDIT],

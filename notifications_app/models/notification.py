@@ -92,6 +92,13 @@ class Notification(models.Model):
     traceparent = models.CharField(  # noqa: DJ001 - most have none, and null takes no room
         max_length=55, null=True, editable=False, help_text="The span that made it, if it has one."
     )
+    sent_by = models.CharField(
+        max_length=150,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="The user name of staff, or an API key's public id after `psk_`.",
+    )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     scheduled_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField(
@@ -235,6 +242,9 @@ class Draft(models.Model):
     changed_at = models.DateTimeField(db_default=Now())
     version = models.PositiveIntegerField(
         default=1, help_text="Counts the changes, so that nobody overwrites another's unseen."
+    )
+    sent_version = models.PositiveIntegerField(
+        null=True, help_text="The version that was sent last, if the draft was changed after it."
     )
     form: Any = models.JSONField(help_text="The fields of the console's form, as they were typed.")
 

@@ -1,11 +1,13 @@
 """What every sandbox needs to serve: an address and a thread."""
 
 import asyncio
+import re
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from ipaddress import ip_address
 from typing import ParamSpec, Protocol, TypeVar
 
 from aiohttp import web
@@ -13,6 +15,7 @@ from aiohttp import web
 # How long a stop waits for requests in flight before it cuts them.
 STOP_SECONDS = 0.2
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_PORT = re.compile(r":\d+$")
 
 
 class Sandbox(Protocol):
@@ -20,6 +23,7 @@ class Sandbox(Protocol):
     async def stop(self) -> None: ...
 
 
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 P = ParamSpec("P")
 S = TypeVar("S", bound=Sandbox)
 
@@ -48,7 +52,7 @@ class HttpServer:
         self._socket = listen(host, port)
         self._ssl_context = ssl_context
         self.origin = origin_of(host, self._socket.getsockname()[1], is_tls=ssl_context is not None)
-        self.application = web.Application()
+        self.application = web.Application(middlewares=[_refuse_other_hosts])
         self._runner = web.AppRunner(
             self.application,
             access_log=None,
@@ -64,6 +68,25 @@ class HttpServer:
         """Answers requests in flight, aborts those that hang, and frees the address."""
         await self._runner.cleanup()
         self._socket.close()
+
+
+@web.middleware
+async def _refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuses a request whose Host is neither a loopback name nor an IP address. A page that a
+    browser on this machine shows could otherwise reach the sandbox through a name that it rebinds
+    to this address."""
+    name = request.host.rpartition(":")[0] if _PORT.search(request.host) else request.host
+    if name != "localhost" and not _is_address(name.strip("[]")):
+        raise web.HTTPForbidden(text="The Host header must be localhost or an IP address.")
+    return await handler(request)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 @contextmanager

@@ -1,4 +1,5 @@
 import pytest
+from auditlog.models import LogEntry
 from django.test import Client
 
 from notifications_app.models import Notification
@@ -92,6 +93,22 @@ def test_only_a_key_with_the_scope_may_cancel(alice):
     assert code(cancel(reader, notification_id), 403) == "missing_scope"
     assert status_of(notification_id) == "pending"
     faults(Client().delete(f"/cancel-notification/{notification_id}"), 401)
+
+
+def test_only_a_key_that_may_read_gets_the_title(alice):
+    notification_id = sent(alice, title="Fresh rolls")
+    sender = owner_of(alice.channel, scopes=["send"])
+    assert "Fresh rolls" not in cancel(sender, notification_id).content.decode()
+    assert "Fresh rolls" in cancel(alice, notification_id).content.decode()
+
+
+def test_a_cancellation_by_a_key_is_in_the_audit_log_once(alice):
+    notification_id = sent(alice)
+    for _ in range(2):
+        cancel(alice, notification_id)
+    (entry,) = LogEntry.objects.filter(object_pk=notification_id)
+    assert entry.changes == {"status": ["pending", "cancelled"]}
+    assert alice.key.startswith(entry.additional_data["key"])
 
 
 def test_other_methods_are_refused(alice):

@@ -188,14 +188,17 @@ def test_another_channels_notification_is_not_found(alice, bob):
     assert shown(bob, theirs)["body"] == "Fresh bread"
 
 
-def test_only_a_key_that_may_send_may_edit(alice):
+def test_only_a_key_that_may_send_and_read_may_edit(alice):
     notification = accepted(alice, EVERYTHING)
     reader = owner_of(alice.channel, scopes=["read", "manage"])
     sender = owner_of(alice.channel, scopes=["send"])
     assert code(edit(reader, notification, body="x"), 403) == "missing_scope"
     faults(Client().patch(f"/notification/{notification.id}"), 401)
-    assert edit(sender, notification, body="x").status_code == 200
-    assert code(sender.call("GET", f"/notification/{notification.id}"), 403) == "missing_scope"
+    for changes in ({}, {"body": "x"}):  # the answer shows what `read` protects
+        assert code(edit(sender, notification, **changes), 403) == "missing_scope"
+    assert Notification.objects.get(pk=notification.id).body == notification.body
+    both = owner_of(alice.channel, scopes=["send", "read"])
+    assert edit(both, notification, body="x").status_code == 200
 
 
 def test_an_edit_enters_the_audit_log_with_before_and_after(alice):

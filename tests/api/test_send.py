@@ -173,3 +173,13 @@ def test_a_channel_that_sends_too_often_has_to_wait():
     assert refused
     assert int(refused[0].headers["Retry-After"]) == 1
     assert Notification.objects.count() == 10 - len(refused)
+
+
+def test_the_details_name_the_key_that_sent_the_notification(alice):
+    other = owner_of(alice.channel)
+    for owner in (alice, other):
+        sent = owner.send({"body": "Fresh bread"}).json()["notification_id"]
+        name = owner.call("GET", f"/notification/{sent}/details").json()["api_key"]
+        assert name.startswith("psk_")
+        assert owner.key.startswith(name)
+        assert name != owner.key

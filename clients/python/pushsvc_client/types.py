@@ -239,6 +239,7 @@ class NotificationDetails(TypedDict):
     stopped: bool
     edited_at: str | None
     template_id: str | None
+    api_key: str | None
     audience: Audience
     timing: Timing
     content: Content

@@ -184,6 +184,26 @@ def test_sending_keeps_a_change_that_the_sender_did_not_see(alice, sender):
     assert Draft.objects.get().form["title"] == "A colleague's thought"
 
 
+def test_two_users_who_reviewed_a_version_send_it_once_even_if_it_was_saved_in_between(
+    alice, sender
+):
+    colleague = signed_in(alice.members["owner"])
+    draft = save(sender, alice).json()
+    form = written(alice) | draft
+    keys = [key_of(review(each, form)) for each in (sender, colleague)]
+    saved = save(sender, alice, **draft, title="A second thought").json()
+
+    first, second = confirm(sender, form, keys[0]), confirm(colleague, form, keys[1])
+    assert (first.status_code, second.status_code) == (302, 400)
+    assert DraftGone.detail in second.content.decode()
+    assert Notification.objects.get().title == "Spring sale"
+
+    changed = written(alice, title="A second thought") | saved
+    assert confirm(colleague, changed, key_of(review(colleague, changed))).status_code == 302
+    assert Notification.objects.count() == 2
+    assert not Draft.objects.exists()
+
+
 def test_a_draft_stays_if_it_cannot_be_sent(alice, sender):
     form = written(alice, body="") | save(sender, alice).json()
     assert confirm(sender, form, "console 1").status_code == 400

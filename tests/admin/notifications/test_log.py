@@ -101,6 +101,21 @@ def test_no_cell_is_a_formula(viewer, notification, words):
     assert row["detail"][1:].replace("\r\n", "\n") == words.replace("\r\n", "\n")
 
 
+@pytest.mark.parametrize("separator", [";", "\t", "|", "\n", ';"', "; "])
+def test_no_part_of_a_cell_is_a_formula_for_another_separator(viewer, notification, separator):
+    """Spreadsheets of many countries separate cells by semicolons."""
+    deliver(notification, status=2, code="refused", detail=f"x{separator}=1+1")
+    (row,) = rows_of(viewer.get(log_of(notification)))
+    assert row["detail"] == f"x{separator}'=1+1"
+
+
+@pytest.mark.parametrize("words", ["1 - 2", "a=b", "x;y", "mail me@example.com"])
+def test_a_cell_without_a_formula_stays_as_it_is(viewer, notification, words):
+    deliver(notification, status=2, code="refused", detail=words)
+    (row,) = rows_of(viewer.get(log_of(notification)))
+    assert row["detail"] == words
+
+
 def test_a_download_has_a_file_name_and_an_entry_in_the_audit_log(viewer, notification, alice):
     answer = viewer.get(log_of(notification))
     assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"

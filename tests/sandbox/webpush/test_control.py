@@ -1,7 +1,10 @@
 """The HTTP interface for other processes."""
 
+import http.client
 import re
+from contextlib import closing
 from datetime import datetime
+from urllib.parse import urlsplit
 
 import pytest
 from pywebpush import WebPusher
@@ -159,3 +162,23 @@ def test_a_payload_that_is_not_text_is_shown_with_escapes(sandbox, sender):
     sender.send(device, encoded(device, b"a\xff"))
     _, received = call(sandbox, "GET", f"/subscriptions/{made['id']}/messages")
     assert received["messages"][0]["payload"] == "a\\xff"
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:8030", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:8030", 200),
+        ("192.168.1.7:8030", 200),
+        ("rebound.example:8030", 403),
+        ("localhost.example", 403),
+        ("127.0.0.1.example", 403),
+    ],
+)
+def test_a_name_that_a_page_could_rebind_does_not_reach_the_sandbox(sandbox, host, status):
+    parts = urlsplit(sandbox.origin)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+    with closing(connection):
+        connection.request("GET", "/messages", headers={"Host": host})
+        assert connection.getresponse().status == status
