@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 
 from channels_app import audit
 from channels_app.models import Channel
+from notifications_app.bounds import check_pending, check_volume
 from notifications_app.content import (
     AUDIENCE_FIELDS,
     CONTENT_FIELDS,
@@ -186,6 +187,10 @@ def _check(
     content_check(request)
     if changes.keys() & {"scheduled_at", "expires_at"}:
         expiry_check(request)
+    may_grow = "scheduled_at" in changes or request.targets
+    if before.status == NotificationStatus.PENDING and may_grow:
+        check_pending(channel.pk, request, edited=before.pk)
+    check_volume(channel.pk, request)
 
 
 def _changed(before: Notification, request: SendRequest, values: Mapping[str, Any]) -> list[str]:

@@ -48,6 +48,13 @@ class CategoryRequired(Invalid):
         )
 
 
+class TooManyPending(Conflict):
+    """The channel may have no further notification that waits to be sent."""
+
+    code = "too_many_pending"
+    title = "Too many pending notifications"
+
+
 class SegmentInUse(Conflict):
     """An unfinished notification targets the segment."""
 

@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 from channels_app import audit
 from channels_app.models import Channel
 from notifications_app import idempotency, selectors
+from notifications_app.bounds import check_pending, check_volume
 from notifications_app.content import NO_SUBSCRIPTION, Content, SendRequest
 from notifications_app.errors import (
     NotCancellable,
@@ -54,8 +55,8 @@ def notification_accept(
     """Stores the notification in a committed transaction; it will be sent.
 
     With a key, safe to repeat: the same `body` (parsed JSON) returns the first acceptance again,
-    even if the channel was changed since. Raises what `send_check`, `with_platforms` and
-    idempotency.answer_once raise.
+    even if the channel was changed since. Raises what `send_check`, `with_platforms`,
+    `check_volume`, `check_pending` and idempotency.answer_once raise.
     """
     if idempotency_key is not None:
         return accept_once(
@@ -186,6 +187,8 @@ def _changed(
 def _store(channel: Channel, request: SendRequest) -> Acceptance:
     request = with_platforms(channel, request)
     send_check(channel=channel, request=request)
+    check_pending(channel.pk, request)
+    check_volume(channel.pk, request)
     notification = _insert(channel, request)
     if request.targets:
         targets_store(notification, request)

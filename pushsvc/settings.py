@@ -239,6 +239,8 @@ ROWS_KEPT_SECONDS = 1.0  # an API key's row and a channel's, in a web process
 
 # For each channel
 SENDS_PER_SECOND = 100
+LARGE_SEND_KILOBYTES_PER_HOUR = 512 * 1024  # of sends that store more than 8 KiB
+PENDING_PER_CHANNEL = ENV.whole("PENDING_PER_CHANNEL", 10_000, least=1, most=1_000_000)
 READS_PER_MINUTE = 3_000
 MANAGE_PER_MINUTE = 600
 # For each address

@@ -17,9 +17,9 @@ from notifications_app.admin.compose_form import ComposeForm, read_changes
 from notifications_app.admin.page import OneNotification
 from notifications_app.admin.writing import content_and_audience_context
 from notifications_app.editing import edit_version, notification_edit
-from notifications_app.errors import NotEditable, StillSending
+from notifications_app.errors import NotEditable, StillSending, TooManyPending
 from notifications_app.models import Notification
-from pushsvc.common.errors import Fault, Invalid, Outdated
+from pushsvc.common.errors import Fault, Invalid, Outdated, TooManyRequests
 from pushsvc.common.http.drf import faults_of
 
 _OVER: Final = "It could not be changed, because it is being sent or over."
@@ -48,7 +48,7 @@ class EditPage(OneNotification):
             messages.success(request, "The notification is changed.")
         except Invalid as error:
             return self._shown(form, error.faults)
-        except StillSending as error:
+        except (StillSending, TooManyPending, TooManyRequests) as error:
             return self._shown(form, [Fault("", error.code, error.detail)])
         except Outdated as error:
             self.notification = own_or_404(Notification, request, self.notification.pk)
@@ -65,7 +65,7 @@ class EditPage(OneNotification):
         return self.notification.started_at is None or self.notification.is_paused
 
     def _edit(self, form: ComposeForm) -> None:
-        """Raises Invalid, Outdated, StillSending, NotEditable."""
+        """Raises what `notification_edit` raises, without DRF's ValidationError."""
         try:
             notification_edit(
                 channel=self.channel,

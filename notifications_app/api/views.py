@@ -47,6 +47,7 @@ from notifications_app.errors import (
     SegmentNotFound,
     StillSending,
     TemplateNotFound,
+    TooManyPending,
 )
 from notifications_app.reporting.details import details_of
 from notifications_app.sending import send
@@ -114,6 +115,7 @@ class SendView(KeyedView):
                 401,
                 MissingScope(Scope.SEND),
                 IdempotencyKeyInFlight(),
+                TooManyPending("The channel has 10,000 notifications that wait to be sent."),
                 413,
                 415,
                 IdempotencyKeyReused(),
@@ -255,6 +257,7 @@ class NotificationView(ReadingView):
                 404,
                 NotEditable(f"Notification {examples.ID} is sent."),
                 StillSending(),
+                TooManyPending("The channel has 10,000 notifications that wait to be sent."),
                 413,
                 415,
                 429,

@@ -60,7 +60,7 @@ class ApiView(APIView):
     ) -> Response:
         if self._standing is not None and self.is_limit_told:
             for name, value in self._standing.headers.items():
-                response.headers[name] = value
+                response.headers.setdefault(name, value)  # a 429 states the limit that was reached
         response.setdefault(
             "Cache-Control", "no-store"
         )  # depends on headers that caches do not consider

@@ -14,16 +14,16 @@ from pushsvc.common.store.redis_client import redis_client
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# KEYS: the counter. ARGV: quota, window in ms. Returns the remaining requests (-1: refused), and
-# the ms until the window ends.
+# KEYS: the counter. ARGV: quota, window in ms, cost. Returns the remaining requests (-1: refused),
+# and the ms until the window ends.
 _SCRIPT = """
 local count = tonumber(redis.call('GET', KEYS[1]) or '0')
 local left = redis.call('PTTL', KEYS[1])
-if count >= tonumber(ARGV[1]) then
+if count + ARGV[3] > tonumber(ARGV[1]) then
   if left < 0 then left = tonumber(ARGV[2]) end
   return {-1, left}
 end
-count = redis.call('INCR', KEYS[1])
+count = redis.call('INCRBY', KEYS[1], ARGV[3])
 if left < 0 then
   left = tonumber(ARGV[2])
   redis.call('PEXPIRE', KEYS[1], left)
@@ -64,10 +64,11 @@ class Standing:
         }
 
 
-def take(limit: Limit) -> Standing | None:
-    """Counts the request unless the limit is reached. None while Redis is away; then the request is
-    allowed."""
-    arguments = (f"limit:{limit.name}:{limit.key}", str(limit.quota), str(limit.seconds * 1000))
+def take(limit: Limit, *, cost: int = 1) -> Standing | None:
+    """Counts the request, as `cost` requests, unless that exceeds the limit. None while Redis is
+    away; then the request is allowed."""
+    values = (limit.quota, limit.seconds * 1000, cost)
+    arguments = (f"limit:{limit.name}:{limit.key}", *map(str, values))
     try:
         remaining, reset = redis_client().eval(_SCRIPT, 1, *arguments)
     except (redis.ConnectionError, redis.TimeoutError):
@@ -78,9 +79,9 @@ def take(limit: Limit) -> Standing | None:
     return Standing(limit, int(remaining), int(reset) / 1000)
 
 
-def enforce(limit: Limit) -> Standing | None:
+def enforce(limit: Limit, *, cost: int = 1) -> Standing | None:
     """Like `take`. Raises TooManyRequests if the limit is reached."""
-    standing = take(limit)
+    standing = take(limit, cost=cost)
     if standing is not None and standing.is_refused:
         raise TooManyRequests(standing.reset_seconds, headers=standing.headers)
     return standing

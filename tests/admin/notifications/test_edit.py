@@ -75,6 +75,20 @@ def test_nobody_replaces_a_colleagues_edit_unseen(sender, alice):
     assert Notification.objects.get(pk=notification.pk).body == "Mine"
 
 
+def test_the_form_shows_that_too_many_notifications_wait(sender, alice, settings):
+    notification = scheduled(alice.channel)
+    scheduled(alice.channel)
+    opened = form_of(sender, notification)
+    settings.PENDING_PER_CHANNEL = 1
+
+    later = {"when": "later", "local_time": "2031-03-15T12:00"}
+    answer = sender.post(path_of(notification), opened | later | {"body": "Mine"})
+
+    assert answer.status_code == 400
+    assert "has 1 notifications that wait" in answer.content.decode()
+    assert form_in(answer)["body"] == "Mine"
+
+
 def test_what_is_deleted_while_its_form_is_refused_is_not_found(sender, alice):
     notification = scheduled(alice.channel)
     form = form_of(sender, notification) | {"version": "another"}
