@@ -46,10 +46,23 @@ Fallback: TypeAlias = Mapping[int, Row]
 
 ANY: Final = "*"
 ACCEPTED: Final = Row(AnswerClass.ACCEPTED, "")
+# A refusal without the push service's own error object: a proxy, a gateway or a captive portal
+# between us and the push service answered. It says nothing about message, device or credentials.
+FOREIGN: Final = Row(AnswerClass.OUTAGE, "foreign_answer")
+# Of the refusals, those whose meaning does not depend on who answers.
+_SAME_FROM_ANYONE: Final = frozenset({408, 413, 429})
 
 
-def look_up(table: Table, fallback: Fallback, status: int, reason: str) -> Row:
-    """Returns the row of an answer. Never fails: a status outside of 100 to 599 counts as 5xx."""
+def look_up(
+    table: Table, fallback: Fallback, status: int, reason: str, *, is_vendors: bool = True
+) -> Row:
+    """Returns the row of an answer. Never fails: a status outside of 100 to 599 counts as 5xx.
+
+    `is_vendors`: whether the answer has the push service's own error object, which tells a refusal
+    (4xx) by the push service from one by another server.
+    """
+    if not is_vendors and status // 100 == 4 and status not in _SAME_FROM_ANYONE:
+        return FOREIGN
     return (
         table.get((status, reason))
         or table.get((status, ANY))

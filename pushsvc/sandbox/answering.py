@@ -20,6 +20,14 @@ class Answer:
     taken: bool = False
 
 
+# How a proxy in front of a push service answers.
+BLOCKED = Answer(
+    403,
+    "<html><head><title>403 Forbidden</title></head><body>Blocked by your proxy</body></html>",
+    {"Content-Type": "text/html; charset=UTF-8"},
+)
+
+
 class RefusedError(Exception):
     """The request breaks a rule of the protocol. The sender gets `answer`."""
 

@@ -13,6 +13,7 @@ from tests.factories import GOOGLE_PROJECT
 from tests.pipeline import phones, support
 
 CREDENTIALS = {"android": phones.store_google, "ios": phones.store_apple}
+TEAPOT = {"error": {"code": 418, "message": "No coffee", "status": "FAILED_PRECONDITION"}}
 DEVICES = {"android": factories.subscribe_androids, "ios": factories.subscribe_iphones}
 
 
@@ -35,7 +36,7 @@ def devices(platform, push_service, channel):
         ("android", "invalid_argument", {}, "invalid_argument"),
         ("android", "third_party_auth", {}, "third_party_auth"),
         ("android", "error", {"status": 413}, "payload_too_large"),
-        ("android", "error", {"status": 418}, "refused"),
+        ("android", "error", {"status": 418, "body": TEAPOT}, "refused"),
         ("ios", "error", {"status": 400}, "bad_request"),
         ("ios", "error", {"status": 413}, "payload_too_large"),
         ("ios", "error", {"status": 418}, "refused"),

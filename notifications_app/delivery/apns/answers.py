@@ -1,5 +1,6 @@
 """What an answer of APNs means. Tests check the table row by row; docs/apns.md shows it."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -7,6 +8,7 @@ from typing import Any, Final
 from notifications_app.delivery.answers import (
     ACCEPTED,
     ANY,
+    FOREIGN,
     AnswerClass,
     Fallback,
     Row,
@@ -29,7 +31,10 @@ _OUTAGE: Final = Row(AnswerClass.OUTAGE, "service_error")
 
 # Apple's documents spell the ends of these reasons in different ways, so only the beginning counts.
 _BEGINNINGS: Final = ("BadEnvironmentKey", "UnrelatedKeyId")
-# By status and reason (Apple, "Handling notification responses from APNs").
+# The form of all of Apple's reasons. Other servers write sentences.
+_APPLES: Final = re.compile(r"[A-Z][A-Za-z]{2,63}")
+# By status and reason (Apple, "Handling notification responses from APNs"). A 4xx without a reason
+# of Apple has no row here: it is FOREIGN, except for 413 and 429.
 TABLE: Final[Table] = {
     (200, ANY): ACCEPTED,
     (400, ANY): _BAD_REQUEST,
@@ -49,6 +54,7 @@ TABLE: Final[Table] = {
     (403, "UnrelatedKeyId"): _OTHER_TOPIC,
     (404, ANY): _BAD_REQUEST,
     (405, ANY): _BAD_REQUEST,
+    (408, ANY): Row(AnswerClass.OUTAGE, "timeout"),
     (410, ANY): _UNREGISTERED,
     (410, "ExpiredToken"): Row(AnswerClass.GONE, "expired_token"),
     (413, ANY): Row(AnswerClass.REJECTED, "payload_too_large"),
@@ -59,13 +65,14 @@ TABLE: Final[Table] = {
 FALLBACK: Final[Fallback] = {
     1: Row(AnswerClass.REJECTED, "unexpected_answer"),
     2: Row(AnswerClass.REJECTED, "unexpected_answer"),
-    3: Row(AnswerClass.REJECTED, "unexpected_answer"),
+    3: FOREIGN,  # APNs never redirects
     4: Row(AnswerClass.REJECTED, "refused"),
     5: _OUTAGE,
 }
 # Seconds to wait if APNs names none. Apple advises 15 minutes after a 5xx. These waits are shorter,
 # because most failures end in seconds, and backoff and breakers keep the load on APNs low.
 WAITS: Final[Mapping[str, float]] = {
+    "foreign_answer": 10.0,
     "service_error": 10.0,
     "provider_token_expired": 60.0,
     "provider_token_updates": 300.0,
@@ -78,6 +85,7 @@ CODES: Final[Mapping[str, str]] = {
     "connection_failed": "There was no connection, or it ended before an answer.",
     "device_token_not_for_topic": "The device token belongs to another app than the topic's.",
     "expired_token": "The device token has expired (410).",
+    "foreign_answer": "Something between us and APNs answered (3xx, or 4xx without a reason).",
     "idle_timeout": "APNs closed the request because it was idle.",
     "key_for_other_environment": "The key is for another environment (production, sandbox).",
     "key_for_other_topic": "The key is for other topics than the credential's.",
@@ -96,7 +104,7 @@ CODES: Final[Mapping[str, str]] = {
     "timeout": "APNs did not answer in time.",
     "tls_failed": "The certificate or TLS of APNs was not acceptable.",
     "topic_refused": "The credential's topic is malformed, or the key may not send to it.",
-    "unexpected_answer": "The answer has a status that APNs does not give (1xx, odd 2xx, 3xx).",
+    "unexpected_answer": "The answer has a status that APNs does not give (1xx, odd 2xx).",
     "unexpected_error": "An error of pushsvc while sending. The log names it.",
     "unregistered": "The app was deleted from the device, or no longer takes notifications (410).",
 }
@@ -109,7 +117,8 @@ def classify(response: Response, now: datetime) -> Outcome:
     """Total: any status, headers and body give an outcome. `now` is aware."""
     said = json_object(response.body)
     reason = _reason(said)
-    row = look_up(TABLE, FALLBACK, response.status, _known(reason))
+    is_apples = _APPLES.fullmatch(reason) is not None
+    row = look_up(TABLE, FALLBACK, response.status, _known(reason), is_vendors=is_apples)
     if row == ACCEPTED:
         return Accepted()
     words = reason or response.body.decode("utf-8", "replace")

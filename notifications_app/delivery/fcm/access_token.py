@@ -45,6 +45,8 @@ RETRY_AFTER_OUTAGE: Final = 10.0
 
 # Errors that are worth another try even with 400 or 401 (google-auth 2.62, _client.py).
 _TRANSIENT: Final = frozenset({"internal_failure", "server_error", "temporarily_unavailable"})
+# The form of OAuth's errors. Other servers write sentences, or one word such as "Forbidden".
+_OAUTH_ERROR: Final = re.compile(r"[a-z]+(_[a-z]+)+")
 _TOKEN: Final = re.compile(r"[\x21-\x7e]{1,4096}")
 
 Failure = Misconfigured | Deferred
@@ -99,6 +101,11 @@ class AccessTokens:
         entry = self._entry(account)
         if entry.token == token:
             entry.good_until = entry.refresh_at = -math.inf
+
+    def renew(self, account: ServiceAccount) -> None:
+        """Drops the account's token, or the refusal that is kept instead of one."""
+        entry = self._entry(account)
+        entry.good_until = entry.refresh_at = -math.inf
 
     async def close(self) -> None:
         """Cancels the refreshes in flight."""
@@ -179,18 +186,16 @@ def assertion(account: ServiceAccount, now: int) -> str:
 def classify_grant(response: Response, now: datetime) -> Granted | Failure:
     """Evaluates the token endpoint's answer. Accepts any answer. `now` is aware.
 
-    A 400 or 403 is a refusal only with an OAuth error (RFC 6749 section 5.2), because a proxy's 400
-    or 403 must not stop a channel. A 401 always is a refusal.
+    A 400, 401 or 403 is a refusal only with an OAuth error (RFC 6749 section 5.2), because a
+    proxy's answer must not stop a channel.
     """
     said = json_object(response.body)
     token, error = said.get("access_token"), said.get("error")
     if response.status == 200 and isinstance(token, str) and _TOKEN.fullmatch(token):
         return Granted(token, _lifetime(said.get("expires_in")))
     detail = _detail(response, said)
-    is_refusal = response.status == 401 or (
-        response.status in {400, 403} and isinstance(error, str) and error not in _TRANSIENT
-    )
-    if is_refusal:
+    is_oauths = isinstance(error, str) and _OAUTH_ERROR.fullmatch(error) is not None
+    if response.status in {400, 401, 403} and is_oauths and error not in _TRANSIENT:
         return Misconfigured("token_refused", detail)
     retry_after = parse_retry_after(response.headers.get("Retry-After"), now)
     if response.status == 429:

@@ -25,7 +25,7 @@ from notifications_app.delivery.fcm.payload import AddressField
 from notifications_app.delivery.types import Accepted, Outcome, clean_text, parse_retry_after
 from pushsvc.common.egress import Response
 
-# The reason of an answer that has no FcmError.
+# The reason of an answer of Google that has no FcmError.
 NONE: Final = ""
 # An INVALID_ARGUMENT that is only about the address, in the field in which it was sent.
 INVALID_ADDRESS: Final = "INVALID_ARGUMENT address"
@@ -34,7 +34,8 @@ UNAUTHENTICATED: Final = "unauthenticated"
 # Seconds to wait if FCM does not say how long (scale-fcm, "Handling retries").
 WAITS: Final = {AnswerClass.THROTTLED: 60.0, AnswerClass.OUTAGE: 10.0}
 
-# By status and by the code of the FcmError among the details.
+# By status and by the code of the FcmError among the details. A 4xx without Google's error object
+# has no row here: it is FOREIGN, except for 408, 413 and 429.
 TABLE: Final[Table] = {
     (200, ANY): ACCEPTED,
     (400, "INVALID_ARGUMENT"): Row(AnswerClass.REJECTED, "invalid_argument"),
@@ -71,6 +72,7 @@ FALLBACK: Final[Fallback] = {
 # The codes of outcomes on Android, with their meaning. docs/fcm.md lists them.
 CODES: Final[Mapping[str, str]] = {
     "connection_failed": "There was no connection, or it ended before an answer.",
+    "foreign_answer": "Something between us and FCM refused (4xx without Google's error object).",
     "invalid_argument": "FCM found a field of the message invalid (400).",
     "key_unreadable": "The private key of the stored service account cannot be read.",
     "name_not_resolved": "FCM's host name could not be resolved.",
@@ -100,10 +102,23 @@ SUSPECT_CODES: Final = suspect_codes(TABLE)
 REFUSAL_EVENTS: Final = {"third_party_auth": "fcm.third_party_auth_by_many"}
 
 
+# The names of google.rpc.Code, one of which each error object of Google has as `status`
+# (https://cloud.google.com/apis/design/errors). Error objects of other servers have none.
+_STATUSES: Final = frozenset(
+    {
+        "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
+        "ALREADY_EXISTS", "PERMISSION_DENIED", "UNAUTHENTICATED", "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL",
+        "UNAVAILABLE", "DATA_LOSS",
+    }
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """Google's error object, as far as the body has one."""
+    """Google's error object, as far as the body has one. `is_googles`: whether it has one."""
 
+    is_googles: bool
     message: str
     details: tuple[Mapping[str, Any], ...]
 
@@ -112,6 +127,7 @@ class _Said:
         error = _object(body.get("error"))
         message, details = error.get("message"), error.get("details")
         return cls(
+            str(error.get("status")) in _STATUSES,
             message if isinstance(message, str) else "",
             tuple(_object(each) for each in details) if isinstance(details, list) else (),
         )
@@ -147,7 +163,8 @@ def classify(response: Response, now: datetime, field: AddressField) -> Outcome:
     address was sent."""
     body = json_object(response.body)
     said = _Said.of(body)
-    row = look_up(TABLE, FALLBACK, response.status, said.code(field))
+    code = said.code(field)
+    row = look_up(TABLE, FALLBACK, response.status, code, is_vendors=said.is_googles)
     if row == ACCEPTED:
         return Accepted()
     words = said.message or response.body.decode("utf-8", "replace")

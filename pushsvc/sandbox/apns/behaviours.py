@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Final
 
-from pushsvc.sandbox.answering import Answer
+from pushsvc.sandbox.answering import BLOCKED, Answer
 from pushsvc.sandbox.apns.answers import error_answer
 from pushsvc.sandbox.behaviours import WAIT, Behaviour, Repertoire, is_success, retry_after
 
@@ -78,6 +78,7 @@ class KeyMode(StrEnum):
     | expired | 403 ExpiredProviderToken |
     | wrong_environment | 403 BadEnvironmentKeyIdInToken |
     | unrelated | 403 UnrelatedKeyIdInToken |
+    | blocked | 403 with a page of HTML, from a proxy in front of APNs |
     """
 
     ACCEPT = "accept"
@@ -85,6 +86,7 @@ class KeyMode(StrEnum):
     EXPIRED = "expired"
     WRONG_ENVIRONMENT = "wrong_environment"
     UNRELATED = "unrelated"
+    BLOCKED = "blocked"
 
 
 DEVICE_REPERTOIRE: Final = Repertoire(
@@ -141,9 +143,12 @@ def answer_of(behaviour: Behaviour, now: float) -> Answer:
     return Answer(200, taken=True)
 
 
-def key_refusal(behaviour: Behaviour) -> str | None:
-    """The reason for which the key is refused, or None."""
-    return _KEY_REASONS.get(KeyMode(behaviour.mode))
+def key_refusal(behaviour: Behaviour) -> Answer | None:
+    """The answer that refuses the key, or None."""
+    if behaviour.mode == KeyMode.BLOCKED:
+        return BLOCKED
+    reason = _KEY_REASONS.get(KeyMode(behaviour.mode))
+    return None if reason is None else error_answer(reason)
 
 
 def _chosen(behaviour: Behaviour, now: float) -> Answer:

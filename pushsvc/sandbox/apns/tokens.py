@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from pushsvc.common import base64url
+from pushsvc.sandbox.answering import RefusedError
 from pushsvc.sandbox.apns.answers import refused
 from pushsvc.sandbox.apns.behaviours import key_refusal
 from pushsvc.sandbox.apns.devices import ApnsKey
@@ -43,9 +44,9 @@ class Identity:
         if key is None or self._team_id not in {None, key.team_id}:
             raise refused("InvalidProviderToken")
         _check_claims(_verified_claims(token, key), key, now)
-        reason = key_refusal(key.next_behaviour())
-        if reason:
-            raise refused(reason)
+        refusal = key_refusal(key.next_behaviour())
+        if refusal:
+            raise RefusedError(refusal)
         self._take(token, key, now)
         if topic not in key.topics:
             raise refused("TopicDisallowed")

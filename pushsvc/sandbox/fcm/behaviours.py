@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import StrEnum
 
-from pushsvc.sandbox.answering import Answer
+from pushsvc.sandbox.answering import BLOCKED, Answer
 from pushsvc.sandbox.behaviours import WAIT, Behaviour, Repertoire, is_success, retry_after
 from pushsvc.sandbox.fcm import answers
 
@@ -61,6 +61,7 @@ class ProjectMode(StrEnum):
     | unauthenticated | 401: the access token is refused |
     | permission_denied | 403: the account lacks the permission |
     | service_disabled | 403: the API is switched off |
+    | blocked | 403 with a page of HTML, from a proxy in front of FCM |
     | unavailable | 503 UNAVAILABLE, with the options retry_after and as_date |
     """
 
@@ -68,6 +69,7 @@ class ProjectMode(StrEnum):
     UNAUTHENTICATED = "unauthenticated"
     PERMISSION_DENIED = "permission_denied"
     SERVICE_DISABLED = "service_disabled"
+    BLOCKED = "blocked"
     UNAVAILABLE = "unavailable"
 
 
@@ -79,6 +81,7 @@ class TokenMode(StrEnum):
     | accept | 200 with an access token | |
     | invalid_grant | 400: the account was deleted or its key revoked | |
     | unauthorized_client | 401 | |
+    | blocked | 403 with a page of HTML, from a proxy in front of the token endpoint | |
     | throttled, unavailable | 429, 503 | retry_after, as_date |
     | error | any status, headers and body | status, headers, body, retry_after, as_date |
     | slow | answers after a while | seconds |
@@ -88,6 +91,7 @@ class TokenMode(StrEnum):
     ACCEPT = "accept"
     INVALID_GRANT = "invalid_grant"
     UNAUTHORIZED_CLIENT = "unauthorized_client"
+    BLOCKED = "blocked"
     THROTTLED = "throttled"
     UNAVAILABLE = "unavailable"
     ERROR = "error"
@@ -160,6 +164,8 @@ def project_answer(behaviour: Behaviour, project: str, *, now: float) -> Answer 
             return answers.permission_denied(project)
         case ProjectMode.SERVICE_DISABLED:
             return answers.service_disabled(project)
+        case ProjectMode.BLOCKED:
+            return BLOCKED
         case ProjectMode.UNAVAILABLE:
             return answers.unavailable(retry_after(behaviour, now))
         case _:
@@ -174,6 +180,8 @@ def token_answer(behaviour: Behaviour, *, now: float) -> Answer | None:
             return answers.invalid_grant("Invalid grant: account not found")
         case TokenMode.UNAUTHORIZED_CLIENT:
             return answers.oauth_error(401, "unauthorized_client", "Unauthorized")
+        case TokenMode.BLOCKED:
+            return BLOCKED
         case TokenMode.THROTTLED:
             return answers.oauth_error(429, "rate_limit_exceeded", "Too many requests", wait)
         case TokenMode.UNAVAILABLE:

@@ -91,7 +91,7 @@ def test_a_slow_answer_is_awaited_and_not_requested_again(sandbox, kind, is_requ
     ("mode", "options", "outcome"),
     [
         ("rst_stream", {}, "stream_reset"),
-        ("header_only", {"status": 400}, "bad_request"),
+        ("header_only", {"status": 400}, "foreign_answer"),
         ("header_only", {"status": 503}, "service_error"),
         ("no_apns_id", {}, "accepted"),
     ],

@@ -34,7 +34,8 @@ def answered(status, body=b"", field="token", **headers):
 def fcm(status, code, message="Oops", *details, **options):
     """Google's error object, with an FcmError unless `code` is None."""
     coded = [{"@type": FCM_ERROR, "errorCode": code}] if code else []
-    error = {"code": status, "message": message, "details": [*details, *coded]}
+    error = {"code": status, "message": message, "status": "UNKNOWN"}
+    error |= {"details": [*details, *coded]}
     return answered(status, json.dumps({"error": error}).encode(), **options)
 
 
@@ -88,7 +89,6 @@ def test_a_success_is_accepted_whatever_its_body_says(body):
             Gone("unregistered", "404 Oops"),
         ),
         (fcm(404, None), Rejected("refused", "404 Oops")),
-        (answered(404, b"<html>"), Rejected("refused", "404 <html>")),
         (answered(408), Deferred("timeout", "408", 10.0, outage=True)),
         (answered(413), Rejected("payload_too_large", "413")),
         (fcm(429, "QUOTA_EXCEEDED"), Deferred("throttled", "429 Oops", 60.0)),
@@ -115,7 +115,9 @@ def test_a_success_is_accepted_whatever_its_body_says(body):
         (answered(101), Rejected("unexpected_answer", "101")),
         (answered(204), Rejected("unexpected_answer", "204")),
         (answered(302), Deferred("redirected", "302", 10.0, outage=True)),
-        (answered(402), Rejected("refused", "402")),
+        (fcm(402, None), Rejected("refused", "402 Oops")),
+        (answered(413, b"<html>"), Rejected("payload_too_large", "413 <html>")),
+        (answered(429, b"<html>"), Deferred("throttled", "429 <html>", 60.0)),
     ],
 )
 def test_each_answer_has_the_outcome_of_the_table(outcome, expected):
@@ -165,16 +167,28 @@ def test_an_unregistered_installation_id_is_gone():
         b"<html>Forbidden</html>",
         b"[]",
         b'{"error": "forbidden"}',
-        b'{"error": {"details": 5}}',
-        b'{"error": {"details": [5, {}, {"@type": 7, "errorCode": []}]}}',
+        b'{"reason": "blocked", "status": "PERMISSION_DENIED"}',
+        b'{"error": {"code": 403, "message": "Forbidden"}}',
+        b'{"error": {"message": "Forbidden", "status": "blocked"}}',
+        b'{"error": {"message": "Forbidden", "status": ["UNAUTHENTICATED"]}}',
         b'{"error":' + b"[" * 4_000,
     ],
 )
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 407, 418, 451, 499])
+def test_a_refusal_without_googles_error_object_is_an_outage(status, body):
+    outcome = answered(status, body, Retry_After="7")
+    assert (type(outcome), outcome.code) == (Deferred, "foreign_answer")
+    assert (outcome.outage, outcome.retry_after) == (True, 7.0)
+
+
+@pytest.mark.parametrize(
+    "details", [None, 5, [], [5, {}, {"@type": 7, "errorCode": []}], [{"@type": ERROR_INFO}]]
+)
 @pytest.mark.parametrize(("status", "code"), [(401, "unauthenticated"), (403, "permission_denied")])
-def test_a_refusal_without_an_fcm_error_is_misconfigured(status, code, body):
-    outcome = answered(status, body)
-    assert isinstance(outcome, Misconfigured)
-    assert outcome.code == code
+def test_googles_refusal_without_an_fcm_error_is_misconfigured(status, code, details):
+    error = {"code": status, "message": "Oops", "status": "PERMISSION_DENIED", "details": details}
+    outcome = answered(status, json.dumps({"error": error}).encode())
+    assert outcome == Misconfigured(code, f"{status} Oops")
 
 
 def test_the_detail_is_googles_text_cleaned():
@@ -209,7 +223,12 @@ DETAIL = st.fixed_dictionaries(
     },
 )
 ERROR = st.fixed_dictionaries(
-    {}, optional={"message": st.just(NOT_A_TOKEN) | JSON, "details": st.lists(DETAIL) | JSON}
+    {},
+    optional={
+        "status": st.sampled_from(["UNAUTHENTICATED", "NOT_FOUND"]) | JSON,
+        "message": st.just(NOT_A_TOKEN) | JSON,
+        "details": st.lists(DETAIL) | JSON,
+    },
 )
 BODIES = st.binary() | (st.fixed_dictionaries({"error": ERROR | JSON}) | JSON).map(
     lambda said: json.dumps(said).encode()
@@ -230,5 +249,7 @@ def test_every_answer_has_an_outcome_and_unknown_ones_are_never_gone(status, hea
         assert b"FcmError" in body or names_field or says_token
     if isinstance(outcome, Misconfigured):
         assert status in (401, 403)
+    if isinstance(outcome, Misconfigured | Gone | Rejected) and status // 100 == 4:
+        assert status == 413 or b'"status": "' in body
     if isinstance(outcome, Deferred):
-        assert outcome.outage == (status == 408 or status // 100 not in (1, 2, 4))
+        assert outcome.outage == (status != 429)

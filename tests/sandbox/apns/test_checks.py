@@ -241,6 +241,14 @@ def test_a_key_can_be_refused_for_some_requests(sandbox, device, mode, reason):
     assert sent(sandbox, headers_of(device, token_of(key))).status == 200
 
 
+def test_a_proxy_can_answer_instead_of_apple(sandbox, device):
+    key = sandbox.key()
+    key.behave("blocked", times=1)
+    answered = sent(sandbox, headers_of(device, token_of(key)))
+    assert (answered.status, answered.body[:6]) == (403, b"<html>")
+    assert sent(sandbox, headers_of(device, token_of(key))).status == 200
+
+
 def test_a_key_is_accepted_by_the_services_own_endpoint(key):
     credential = key.credential
     assert json.loads(json.dumps(credential)) == credential

@@ -1,6 +1,7 @@
 """Each mode does what its name says over a real socket, for as many requests as it was set for."""
 
 import http.client
+import json
 
 import pytest
 
@@ -116,6 +117,19 @@ def test_a_whole_project_can_be_refused(sandbox, sender, device, mode, options, 
     assert sandbox.messages(device.id) == []
     assert sender.send(device).status == 200
     assert messaging.totals().requests == before + 2
+
+
+def test_a_proxy_can_answer_instead_of_google(sandbox, sender, device):
+    project = sandbox.project(PROJECT)
+    for part, ask in (
+        (project.messaging, lambda: sender.send(device)),
+        (project.tokens, sender.token),
+    ):
+        part.behave("blocked", times=1)
+        with pytest.raises(json.JSONDecodeError):
+            ask()
+        assert part.receipts[-1].status == 403
+        assert ask().status == 200
 
 
 @pytest.mark.parametrize("mode", ["reset", "garbage"])
