@@ -129,7 +129,7 @@ def make_channel(platform: Platform, work: Work) -> "tuple[Channel, str]":
 
 def _have_no_check(channel: "Channel") -> None:
     """Prevents the check of new credentials, whose message the sink would count."""
-    from channels_app.services import credential_check_claim
+    from channels_app.pauses import credential_check_claim
 
     for credential in channel.credentials.all():
         credential_check_claim(credential)

@@ -1,6 +1,7 @@
 """Accounts, channels, their keys and credentials, and their totals."""
 
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
 
 from django.conf import settings
 from django.db import models
@@ -9,6 +10,8 @@ from typing_extensions import override
 
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
+
+FIRST_RETRY: Final = timedelta(minutes=1)  # of a paused platform, after the pause
 
 
 class Account(models.Model):
@@ -235,8 +238,20 @@ class IdentityKey(models.Model):
         return f"{self.algorithm} {self.id}"
 
 
+class Tries(NamedTuple):
+    """Of a paused platform: when it was last tried again, whether that was refused (else there was
+    no answer), and when it is tried next."""
+
+    last_at: datetime | None
+    is_refused: bool
+    next_at: datetime
+
+
 class ProviderCredential(models.Model):
-    """A channel's credentials for FCM or APNs. A pause belongs to the version that was refused."""
+    """A channel's credentials for FCM or APNs. A pause belongs to the version that was refused.
+
+    Who pauses also writes the last check, and an accepted check ends the pause.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="credentials")
@@ -250,6 +265,16 @@ class ProviderCredential(models.Model):
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_code = models.CharField(max_length=64, blank=True, default="")
     paused_detail = models.CharField(max_length=200, blank=True, default="")
+    # Without meaning while `paused_at` is null. Processes of an older version do not write them.
+    retry_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a paused platform is tried again."
+    )
+    retried_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a paused platform was last tried again."
+    )
+    retries = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="How often a paused platform was tried again."
+    )
     checked_at = models.DateTimeField(null=True, blank=True)
     is_accepted = models.BooleanField(
         null=True, blank=True, help_text="By the last check of this version. Null: no answer."
@@ -268,7 +293,12 @@ class ProviderCredential(models.Model):
                 fields=["updated_at"],
                 condition=models.Q(checked_at__isnull=True),
                 name="credential_unchecked",
-            )
+            ),
+            models.Index(
+                fields=["paused_at"],
+                condition=models.Q(paused_at__isnull=False),
+                name="credential_paused",
+            ),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -282,6 +312,18 @@ class ProviderCredential(models.Model):
     @override
     def __str__(self) -> str:
         return f"{self.platform} v{self.version}"
+
+    @property
+    def tries(self) -> Tries | None:
+        """Of the paused platform; None if it is not paused."""
+        if self.paused_at is None:
+            return None
+        is_after = self.retried_at is not None and self.retried_at > self.paused_at
+        return Tries(
+            self.retried_at if is_after else None,
+            self.is_accepted is False,
+            self.retry_at or self.paused_at + FIRST_RETRY,
+        )
 
 
 class ChannelCounter(models.Model):

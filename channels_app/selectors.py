@@ -11,6 +11,7 @@ from django.db.models import Case, F, FloatField, Max, QuerySet, Sum, When
 from django.db.models.functions import Cast, Coalesce, Now
 
 from channels_app.models import (
+    FIRST_RETRY,
     ApiKey,
     Channel,
     ChannelCounter,
@@ -204,6 +205,13 @@ def credentials_unchecked() -> QuerySet[ProviderCredential]:
         updated_at__lt=Now() - _PAGE_CHECKS_WITHIN,
     )
     return new.defer("secret_encrypted").order_by("updated_at")
+
+
+def credentials_to_retry() -> QuerySet[ProviderCredential]:
+    """Credentials of paused platforms whose next try is due, the longest due first."""
+    due_at = Coalesce("retry_at", F("paused_at") + FIRST_RETRY)
+    due = ProviderCredential.objects.filter(paused_at__isnull=False).alias(due_at=due_at)
+    return due.filter(due_at__lte=Now()).defer("secret_encrypted").order_by("due_at")
 
 
 def channel_api_keys(channel_id: UUID) -> QuerySet[ApiKey]:

@@ -282,6 +282,9 @@ def _credential_store(
         "paused_at": None,
         "paused_code": "",
         "paused_detail": "",
+        "retry_at": None,
+        "retried_at": None,
+        "retries": None,
         "checked_at": None,
         "is_accepted": None,
         "checked_words": "",
@@ -306,39 +309,6 @@ def _audit_credential(before: ProviderCredential | None, after: ProviderCredenti
 
 def _lock(channel: Channel) -> None:
     Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
-
-
-def platform_pause(
-    *, channel_id: UUID, platform: Platform, version: int, code: str, detail: str
-) -> bool:
-    """Pauses the platform. Returns False if it was already paused, or if this version is no longer
-    current."""
-    refused = ProviderCredential.objects.filter(
-        channel_id=channel_id, platform=platform, version=version, paused_at__isnull=True
-    )
-    return bool(refused.update(paused_at=Now(), paused_code=code[:64], paused_detail=detail[:200]))
-
-
-def credential_check_record(
-    *, channel_id: UUID, platform: str, version: int, is_accepted: bool | None, words: str
-) -> None:
-    """Stores the result of a check, if this version is still current.
-
-    `is_accepted` is None if the push service could not be asked.
-    """
-    checked = ProviderCredential.objects.filter(
-        channel_id=channel_id, platform=platform, version=version
-    )
-    checked.update(checked_at=Now(), is_accepted=is_accepted, checked_words=words[:300])
-
-
-def credential_check_claim(credential: ProviderCredential) -> bool:
-    """Claims the check of this version. Returns True for one caller only. If its check never ends,
-    the credentials have no result, and staff can check them again."""
-    unchecked = ProviderCredential.objects.filter(
-        pk=credential.pk, version=credential.version, checked_at__isnull=True
-    )
-    return unchecked.update(checked_at=Now(), checked_words="The check did not end.") == 1
 
 
 def secrets_reencrypt() -> int:

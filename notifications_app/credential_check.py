@@ -7,8 +7,8 @@ from uuid import UUID
 
 import structlog
 
+from channels_app.pauses import credential_check_claim, credential_check_record
 from channels_app.selectors import credentials_unchecked
-from channels_app.services import credential_check_claim, credential_check_record
 from notifications_app.content import Content
 from notifications_app.delivery.registry import TRANSPORTS, Credentials
 from notifications_app.delivery.types import (
@@ -43,16 +43,13 @@ class CredentialCheck:
     code: str
     detail: str
 
-    @property
-    def words(self) -> str:
-        return f"{self.code}: {self.detail}" if self.detail else self.code
-
 
 def credentials_check(*, channel_id: UUID, platform: Platform) -> CredentialCheck:
     """Sends a message to a device that does not exist, so no device gets anything. Safe to repeat.
 
-    Takes as long as a call to the push service, and stores the result with the credentials. Raises
-    CredentialsMissing, CredentialsUnreadable, SecretUnreadable.
+    Takes as long as a call to the push service, and stores the result with the credentials. If they
+    are accepted, this ends a pause of the platform. Raises CredentialsMissing,
+    CredentialsUnreadable, SecretUnreadable.
     """
     credentials = stored_credentials(platform, channel_id)
     check = _checked(asyncio.run(_ask(platform, credentials)))
@@ -61,7 +58,8 @@ def credentials_check(*, channel_id: UUID, platform: Platform) -> CredentialChec
         platform=platform,
         version=credentials.version,
         is_accepted=check.is_good,
-        words=check.words,
+        code=check.code,
+        detail=check.detail,
     )
     return check
 

@@ -172,16 +172,23 @@ class BatchQuerySet(StateQuerySet[Row]):
     def parked(self) -> Self:
         return self.filter(status=BatchStatus.PARKED)
 
+    def since_parked(self) -> Self:
+        """Waiting batches that are parked, or were parked and not handed back since."""
+        return self.idle().filter(parked_at__isnull=False)
+
     def prolong_parking(self) -> int:
         """Moves `parked_at` by the duration of a pause that ends now. Returns how many."""
-        parked = self.parked().filter(plan__halted_at__isnull=False)
+        parked = self.since_parked().filter(plan__halted_at__isnull=False)
         begun = Greatest(
             "parked_at", Subquery(parked.filter(pk=OuterRef("pk")).values("plan__halted_at"))
         )
         return parked.update(parked_at=F("parked_at") + (Now() - begun))
 
     def park(self) -> int:
-        return self.become(BatchStatus.PARKED, lease_until=None, parked_at=Now())
+        """Sets the batches aside. Those that were parked before and not handed back since keep the
+        time, so that tries of a paused platform prolong no recipient's wait."""
+        parked_at = Coalesce("parked_at", Now())
+        return self.become(BatchStatus.PARKED, lease_until=None, parked_at=parked_at)
 
     def hand_back(self, waiting: QuerySet[Any], *, finished_pass: bool, wait: timedelta) -> int:
         """Ends the leases. Each batch is due when the first of its `waiting` deliveries is, but not
@@ -192,6 +199,7 @@ class BatchQuerySet(StateQuerySet[Row]):
             BatchStatus.READY,
             lease_until=None,
             lease_losses=0 if finished_pass else F("lease_losses"),
+            parked_at=None,
             due_at=Greatest(Now() + wait, first_due),
         )
 

@@ -28,7 +28,7 @@ class PlanStatus(models.TextChoices):
 class BatchStatus(models.TextChoices):
     READY = "ready"  # may be claimed from `due_at` on
     LEASED = "leased"  # belongs to a worker until `lease_until`
-    PARKED = "parked"  # waits until the channel's credentials are replaced
+    PARKED = "parked"  # waits until the channel's credentials are accepted or replaced
     DONE = "done"
 
 
@@ -59,7 +59,7 @@ _NEXT: Final[Mapping[type[State], Mapping[State, frozenset[State]]]] = {
     BatchStatus: {
         BatchStatus.READY: frozenset({BatchStatus.LEASED, BatchStatus.DONE}),
         BatchStatus.LEASED: frozenset({BatchStatus.READY, BatchStatus.PARKED, BatchStatus.DONE}),
-        BatchStatus.PARKED: frozenset({BatchStatus.READY, BatchStatus.DONE}),
+        BatchStatus.PARKED: frozenset({BatchStatus.READY, BatchStatus.LEASED, BatchStatus.DONE}),
     },
     DeliveryStatus: {
         DeliveryStatus.WAITING: frozenset({DeliveryStatus.DELIVERED, DeliveryStatus.BOUNCED}),

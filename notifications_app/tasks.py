@@ -9,7 +9,7 @@ from celery.signals import worker_init, worker_process_shutdown
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
-from notifications_app import credential_check, retention
+from notifications_app import credential_check, credential_retry, retention
 from notifications_app.pipeline import (
     batches,
     connections,
@@ -86,12 +86,18 @@ def _deliver(platform: Platform) -> None:
 
 @shared_task
 def check_android_credentials() -> None:
-    credential_check.check_new(Platform.ANDROID)
+    _check_credentials(Platform.ANDROID)
 
 
 @shared_task
 def check_ios_credentials() -> None:
-    credential_check.check_new(Platform.IOS)
+    _check_credentials(Platform.IOS)
+
+
+def _check_credentials(platform: Platform) -> None:
+    """Checks new credentials, and tries paused ones again."""
+    credential_check.check_new(platform)
+    credential_retry.retry_due(platform)
 
 
 @shared_task
@@ -134,8 +140,9 @@ def _decide_expiries() -> None:
 
 
 def _have_credentials_checked() -> None:
-    """Asks the platforms' workers to check new credentials; only they may call push services."""
-    for platform in credential_check.platforms_to_check():
+    """Asks the platforms' workers to check new credentials and to try paused platforms again; only
+    they may call push services."""
+    for platform in credential_retry.platforms_with_work():
         wakeup.have_credentials_checked(platform)
 
 

@@ -83,6 +83,10 @@ class Client(ABC, Generic[TargetT, KeysT]):
         except Exception as error:  # noqa: BLE001 - one recipient must not stop its batch
             return self._own_outcome(error) or self._without_answer(error)
 
+    def renew(self, keys: KeysT) -> None:
+        """Drops connections and access tokens that are kept for these keys, because a new one of
+        each was accepted where the kept ones were refused. Calls in flight go on."""
+
     @abstractmethod
     async def close(self) -> None: ...
 

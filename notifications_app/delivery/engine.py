@@ -74,7 +74,8 @@ class Engine:
 
 class Calls(Generic[T]):
     """Calls `call(recipient)` once for each recipient, in order, while `may_go_on()` is true. Skips
-    recipients for which `may_start(recipient)` is false.
+    recipients for which `may_start(recipient)` is false. Starts no call while `must_wait()` is
+    true, until a call in flight ends.
 
     `call` returns an Outcome. If it raises, which is a bug, that recipient is Rejected as
     `internal_error` and the others continue.
@@ -88,6 +89,7 @@ class Calls(Generic[T]):
         *,
         may_go_on: Callable[[], bool],
         may_start: Callable[[T], bool],
+        must_wait: Callable[[], bool] = lambda: False,
         most_in_flight: int,
         most_unwritten: int,
     ) -> None:
@@ -95,6 +97,7 @@ class Calls(Generic[T]):
         self._recipients = recipients
         self._may_go_on = may_go_on
         self._may_start = may_start
+        self._must_wait = must_wait
         self._most_in_flight = most_in_flight
         self._most_unwritten = most_unwritten
         self._loop = engine.loop
@@ -162,6 +165,7 @@ class Calls(Generic[T]):
             if (
                 len(self._in_flight) < self._most_in_flight
                 and self._unwritten < self._most_unwritten
+                and not self._must_wait()
             ):
                 return True
             self._room.clear()

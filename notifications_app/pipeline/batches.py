@@ -89,9 +89,24 @@ def free_lost(limit: int = 100) -> int:
     return len(freed)
 
 
+def claim_parked(platform: Platform, channel_id: UUID) -> Lease | None:
+    """Leases the batch of the platform that has been parked longest, to try paused credentials with
+    one of its recipients. None if there is none. If the lease is lost, workers park it again."""
+    begun = time.monotonic()
+    parameters = {
+        "channel": channel_id,
+        "platform": platform,
+        "parked_for": timedelta(seconds=settings.PARKED_SECONDS),
+        **_taken(),
+    }
+    claimed = sql.rows(_CLAIM_PARKED, STATES | parameters)
+    return Lease.of(claimed[0], begun=begun) if claimed else None
+
+
 def unpark(limit: int = 1000) -> int:
     """Makes parked batches ready whose platform has credentials that are not refused. Returns how
-    many."""
+    many. Their time of parking is kept if the same credentials are accepted again, until a pass
+    hands them back, so that a platform that is paused again at once prolongs no wait."""
     own = {"channel": OuterRef("channel"), "platform": OuterRef("platform")}
     parked = Batch.objects.parked().filter(Exists(usable_credentials().filter(**own)))
     ids = list(parked.order_by("pk").values_list("pk", flat=True)[:limit])
@@ -312,10 +327,29 @@ WHERE id IN (
 RETURNING platform
 """
 
-_UNPARK = """
+_CLAIM_PARKED = """
 UPDATE notifications_app_batch
-SET status = %(batch_ready)s, parked_at = NULL, due_at = statement_timestamp()
-WHERE id IN (
+SET status = %(batch_leased)s, attempt = attempt + 1, claimed_at = clock_timestamp(),
+    lease_until = clock_timestamp() + %(lease)s, holder = %(holder)s
+WHERE id = (
+  SELECT batch.id FROM notifications_app_batch batch
+  JOIN notifications_app_plan plan ON plan.id = batch.plan_id AND plan.halted_at IS NULL
+  WHERE batch.channel_id = %(channel)s AND batch.platform = %(platform)s
+    AND batch.status = %(batch_parked)s
+    AND batch.parked_at > statement_timestamp() - %(parked_for)s
+  ORDER BY batch.parked_at, batch.id LIMIT 1
+  FOR NO KEY UPDATE OF batch SKIP LOCKED)
+RETURNING id, attempt, lapses, plan_id, notification_id, channel_id, platform, push_service,
+  claimed_at
+"""
+
+_UNPARK = """
+UPDATE notifications_app_batch batch
+SET status = %(batch_ready)s, due_at = statement_timestamp(),
+    parked_at = CASE WHEN credential.updated_at > parked_at THEN NULL ELSE parked_at END
+FROM channels_app_providercredential credential
+WHERE credential.channel_id = batch.channel_id AND credential.platform = batch.platform
+  AND batch.id IN (
   SELECT id FROM notifications_app_batch
   WHERE id = ANY(%(ids)s) AND status = %(batch_parked)s
   ORDER BY id

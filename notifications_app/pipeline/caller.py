@@ -1,17 +1,31 @@
-"""Makes the calls of one pass in the event loop, and decides when to make no more."""
+"""Makes the calls of one pass in the event loop, and decides when to make no more.
 
+A refusal of the credentials is confirmed by a second call before it counts: push services refuse
+good credentials now and then.
+"""
+
+import asyncio
 import time
 from collections.abc import Callable
+from typing import Final
 
+import structlog
 from django.conf import settings
 
 from notifications_app.delivery.registry import Client
-from notifications_app.delivery.types import Outcome
-from notifications_app.pipeline import breakers, metering
+from notifications_app.delivery.types import Deferred, Misconfigured, Outcome
+from notifications_app.pipeline import breakers, connections, metering
 from notifications_app.pipeline.evidence import is_outage
 from notifications_app.pipeline.lease import Lease
 from notifications_app.pipeline.reading import PassRead, Recipient
 from pushsvc.common import worker
+
+logger = structlog.stdlib.get_logger(__name__)
+
+# How long a confirmation that did not confirm counts for the other refusals of the pass, most of
+# which were in flight with the first. So a pass makes few confirmations, however many are refused.
+_UNCONFIRMED_SECONDS: Final = 5.0
+_CLOSE_SECONDS: Final = 2.0  # more than a client needs to close
 
 
 class Caller:
@@ -26,26 +40,80 @@ class Caller:
         self._lease = lease
         self._leased_until = lease.begun + settings.LEASE_SECONDS
         self._outages_in_a_row = 0
+        self._confirmation: asyncio.Task[Outcome] | None = None
+        self._are_refused = False
+        self._unconfirmed_until = 0.0
         self._call_seconds: list[float] = []
         self._sent_before = client.sent_bytes
 
     async def call(self, recipient: Recipient) -> Outcome:
-        began = time.monotonic()
-        outcome = await self._client.send(recipient.message, recipient.target, self._credentials)
-        self._call_seconds.append(time.monotonic() - began)
+        """Makes one attempt. Misconfigured only if a second call confirmed it."""
+        outcome = await self._timed(self._client, recipient)
+        if isinstance(outcome, Misconfigured) and outcome.was_asked:
+            outcome = await self._confirmed(recipient, outcome)
         self._outages_in_a_row = self._outages_in_a_row + 1 if is_outage(outcome) else 0
         return outcome
 
+    async def _timed(self, client: Client, recipient: Recipient) -> Outcome:
+        began = time.monotonic()
+        outcome = await client.send(recipient.message, recipient.target, self._credentials)
+        self._call_seconds.append(time.monotonic() - began)
+        return outcome
+
+    async def _confirmed(self, recipient: Recipient, refusal: Misconfigured) -> Outcome:
+        """The refusal if a second call confirms it. Otherwise the outcome of the second call, for
+        the recipient that it was made for; the others are tried again later."""
+        if self._confirmation is not None:
+            await asyncio.wait([self._confirmation])
+        elif self._may_confirm(recipient):
+            self._confirmation = asyncio.create_task(self._called_again(recipient))
+            try:
+                return await self._confirmation
+            finally:
+                self._confirmation = None
+        return refusal if self._are_refused else Deferred(refusal.code, refusal.detail)
+
+    def _may_confirm(self, recipient: Recipient) -> bool:
+        now = time.monotonic()
+        is_needed = not self._are_refused and now >= self._unconfirmed_until
+        has_time = self._has_time(now + _CLOSE_SECONDS)
+        return is_needed and has_time and self.may_start(recipient)
+
+    async def _called_again(self, recipient: Recipient) -> Outcome:
+        """The same call by a new client: over another connection, with a new access token for FCM.
+        A provider token for APNs stays the same, because Apple allows no new one for 20 minutes."""
+        client = connections.new_client(self._lease.platform)
+        try:
+            outcome = await self._timed(client, recipient)
+        finally:
+            await client.close()
+        self._client.sent_bytes += client.sent_bytes
+        self._are_refused = isinstance(outcome, Misconfigured)
+        if not self._are_refused:
+            self._unconfirmed_until = time.monotonic() + _UNCONFIRMED_SECONDS
+            self._client.renew(self._credentials)
+            logger.warning("credentials.refused_once", platform=self._lease.platform)
+        return outcome
+
+    def must_wait(self) -> bool:
+        """Whether calls wait because a refusal of the credentials is being confirmed."""
+        return self._confirmation is not None
+
     def may_go_on(self) -> bool:
-        """Whether further calls may start: time is left, the worker is not stopping, and the last
-        calls were not all outages."""
+        """Whether further calls may start: time is left, the worker is not stopping, the last calls
+        were not all outages, and the credentials are not refused."""
         now = time.monotonic()
         return (
-            now + settings.CALL_SECONDS < self._leased_until
+            self._has_time(now)
+            and not self._are_refused
             and now < self._lease.begun + self._pass_seconds()
             and self._outages_in_a_row < breakers.LEAST_CALLS
             and not worker.is_stopping()
         )
+
+    def _has_time(self, now: float) -> bool:
+        """Whether a call that begins now ends within the lease."""
+        return now + settings.CALL_SECONDS < self._leased_until
 
     def may_start(self, recipient: Recipient) -> bool:
         """Whether the recipient's deadline is not over. Batches of a pass may have different

@@ -7,8 +7,9 @@ If a worker dies, only calls that were in flight or whose outcome was not yet wr
 `lease` holds the batches, `caller` runs in the event loop, `recording` writes the outcomes.
 """
 
+import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from uuid import UUID
 
@@ -19,7 +20,7 @@ from structlog.contextvars import bound_contextvars
 
 from notifications_app.delivery.engine import Calls
 from notifications_app.delivery.registry import ServiceAccount
-from notifications_app.delivery.types import Misconfigured
+from notifications_app.delivery.types import Misconfigured, Outcome
 from notifications_app.pipeline import batches, breakers, connections, fcm_rate
 from notifications_app.pipeline.caller import Caller
 from notifications_app.pipeline.evidence import sample
@@ -107,6 +108,30 @@ def _serve(leases: Sequence[Lease]) -> None:
         raise
 
 
+def try_parked(lease: Lease, ends_pause: Callable[[Outcome | None], bool]) -> None:
+    """Calls one recipient of a parked batch with the credentials that were refused, and records the
+    outcome. The batch is handed back if `ends_pause` returns True, else parked again. It gets the
+    outcome of the call, or None if there was no recipient to call. Raises Halted, and what
+    `read_targets` raises if the credentials cannot be used."""
+    held = HeldLeases([lease])
+    try:
+        work = held.persistently(
+            lambda: read([lease], even_paused=True), may_repeat=lambda: not connection.is_usable()
+        )
+        with _following([lease], work):
+            outcome = _Pass(held, work).call_one()
+        if ends_pause(outcome):
+            held.hand_back(finished_pass=False)
+        else:
+            held.park()
+    except LeaseLost:
+        held.log_loss()
+    except Exception:
+        with suppress(LeaseLost):
+            held.park()
+        raise
+
+
 @contextmanager
 def _following(leases: Sequence[Lease], work: PassRead) -> Iterator[None]:
     """Opens a span for each batch in its notification's trace. If all batches are of one
@@ -170,6 +195,16 @@ class _Pass:
             self._hand_back(finished_pass=False, wait=0.0)
             return
         self._call_callable(recipients)
+
+    def call_one(self) -> Outcome | None:
+        """Calls one of the recipients, and keeps the batch. Returns the outcome, or None without a
+        call. Chosen at random, so that no device can always be the one that is tried."""
+        recipients = self._recorder.callable_recipients()
+        if recipients and not self._recorder.must_stop:
+            one = [random.choice(recipients)]  # noqa: S311 (guards nothing)
+            call = self._call_one_by_one if self._lease.is_careful else self._call
+            call(one)
+        return self._recorder.last_outcome
 
     def _call_callable(self, recipients: list[Recipient]) -> None:
         is_probe = bool(recipients) and breakers.is_half_open(*self._breaker)
@@ -237,6 +272,7 @@ class _Pass:
             recipients,
             may_go_on=self._caller.may_go_on,
             may_start=self._caller.may_start,
+            must_wait=self._caller.must_wait,
             most_in_flight=self._at_once(settings.CALLS_IN_FLIGHT),
             most_unwritten=most_unwritten,
         )

@@ -154,7 +154,7 @@ def locked(own: Notifications, *, prolongs_parking: bool = False) -> Locked | No
     unfinished = Plan.objects.filter(notification__in=own).exclude(status=PlanStatus.DONE)
     plans = Plan.objects.filter(pk__in=unfinished.lock_all())
     if prolongs_parking:
-        parked = Batch.objects.filter(plan__in=plans.values("pk")).parked()
+        parked = Batch.objects.filter(plan__in=plans.values("pk")).since_parked()
         Batch.objects.filter(pk__in=parked.lock_all()).prolong_parking()
     found = own.locked()
     return None if found is None else Locked(found, plans)

@@ -100,15 +100,15 @@ class _Terms:
         return self.has_targets and not self.messages.asks.isdisjoint(("vars", "external_id"))
 
 
-def read(leases: Sequence[Lease]) -> PassRead:
-    """Reads the batches of a claim. Raises Halted, and what `read_targets` raises if the
-    credentials cannot be used."""
+def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
+    """Reads the batches of a claim. `even_paused`: as in `read_targets`. Raises Halted, and what
+    `read_targets` raises if the credentials cannot be used."""
     platform, channel_id = leases[0].platform, leases[0].channel_id
     terms = _terms(leases)
     due = _due_deliveries(terms)
     ids = {each.subscription_id for each in due}
     asked = frozenset().union(*(own.messages.asks for own in terms.values()))
-    reachable = read_targets(platform, channel_id, ids, asked=asked)
+    reachable = read_targets(platform, channel_id, ids, asked=asked, even_paused=even_paused)
     opted_out = _opted_out(channel_id, terms, due)
     unnamed, named = _unnamed(terms, due), _named(terms, due)
     recipients, withdrawn = [], []

@@ -10,7 +10,7 @@ from datetime import datetime
 import structlog
 from django.conf import settings
 
-from channels_app.services import platform_pause
+from channels_app.pauses import platform_pause
 from notifications_app.delivery.registry import ServiceAccount
 from notifications_app.delivery.types import Misconfigured, Outcome
 from notifications_app.pipeline import breakers, fcm_rate, outcomes, transitions
@@ -44,7 +44,7 @@ def pause(lease: Lease, version: int, refusal: Misconfigured) -> bool:
 class Recorder:
     """Records the outcomes of one pass. `service_waits`: for how many seconds a breaker of the push
     service is open. `are_credentials_refused`: those of the platform. `with_refused_rows`: ids of
-    batches with rows that the database refuses to change."""
+    batches with rows that the database refuses to change. `last_outcome`: of the calls so far."""
 
     def __init__(self, held: HeldLeases, work: PassRead) -> None:
         self._held = held
@@ -54,6 +54,7 @@ class Recorder:
         self.service_waits = 0.0
         self.are_credentials_refused = False
         self.with_refused_rows: set[int] = set()
+        self.last_outcome: Outcome | None = None
 
     @property
     def must_stop(self) -> bool:
@@ -105,6 +106,7 @@ class Recorder:
             if self._held.is_renewal_due:
                 self._write([])
             return
+        self.last_outcome = answers[-1][1]
         for _, outcome in answers:
             if isinstance(outcome, Misconfigured) and not self.are_credentials_refused:
                 self._pause(outcome)

@@ -25,7 +25,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 
 class CredentialsMissing(Exception):
-    """The platform has no credentials, or they were refused and not replaced."""
+    """The platform has no credentials, or it is paused because they were refused."""
 
 
 class CredentialsUnreadable(Exception):
@@ -52,16 +52,19 @@ def read_targets(
     subscription_ids: Collection[UUID],
     *,
     asked: Collection[str],
+    even_paused: bool = False,
 ) -> Reachable:
     """Reads the current subscriptions and credentials. `asked`: the fields of subscriptions that
-    texts need. Raises CredentialsMissing, CredentialsUnreadable, or SecretUnreadable if
-    CREDENTIAL_KEYS lacks a key."""
+    texts need. `even_paused`: whether to use credentials that were refused. Raises
+    CredentialsMissing, CredentialsUnreadable, or SecretUnreadable if CREDENTIAL_KEYS lacks a key.
+    """
     found = delivery_targets(subscription_ids, asked=asked)
     devices = {each.id: each for each in found if each.active}
     if platform == Platform.WEB:
         key_ids = {each.vapid_key_id for each in devices.values() if each.vapid_key_id}
         return Reachable(devices, _vapid_keys(key_ids))
-    credentials = _usable_credentials(platform, channel_id)
+    find = stored_credentials if even_paused else _usable_credentials
+    credentials = find(platform, channel_id)
     return Reachable(devices, credentials, credentials.version)
 
 

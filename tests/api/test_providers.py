@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from django.db import transaction
 
 from channels_app.models import Channel, ProviderCredential, VapidKey
+from channels_app.pauses import platform_pause
 from channels_app.selectors import credential_for, vapid_private_keys
-from channels_app.services import platform_pause
 from tests.api.credentials import APPLE, GOOGLE, P8, RSA_KEY, pem
 from tests.api.support import faults, owner_of
 from tests.factories import make_channel

@@ -82,13 +82,37 @@ def test_recipients_that_may_not_start_are_left_out():
     assert not calls.is_whole
 
 
-def made(engine, call, recipients, *, may_start=lambda _: True):
+def test_no_call_starts_while_one_in_flight_makes_the_others_wait():
+    engine, called, waiting = Engine(), [], set()
+
+    def note_the_first(recipient):
+        waiting.update({recipient} - {1, 2, 3})
+        return True
+
+    async def call(recipient):
+        called.append((recipient, sorted(waiting)))
+        if recipient == 0:
+            await asyncio.sleep(0.3)  # longer than until the loop looks again
+            waiting.clear()
+        return Accepted()
+
+    calls = made(engine, call, range(4), may_start=note_the_first, must_wait=lambda: bool(waiting))
+    while not calls.is_over:
+        calls.collect(most=4, seconds=60)
+    engine.stop()
+
+    assert called == [(0, [0]), (1, []), (2, []), (3, [])]
+    assert calls.is_whole
+
+
+def made(engine, call, recipients, *, may_start=lambda _: True, must_wait=lambda: False):
     return Calls(
         engine,
         call,
         recipients,
         may_go_on=lambda: True,
         may_start=may_start,
+        must_wait=must_wait,
         most_in_flight=RECIPIENTS,
         most_unwritten=RECIPIENTS,
     )

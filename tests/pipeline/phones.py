@@ -145,9 +145,17 @@ class Provider:
         else:
             credential.behave("revoked")
 
-    def refuse_once(self, credential):
+    def refuse(self, credential, times):
+        """Refuses the next calls. A pause needs two refusals, because the first is confirmed."""
         if self.platform == "android":
             project = self.service.project(credential["project_id"])
-            project.messaging.behave("permission_denied", times=1)
+            project.messaging.behave("permission_denied", times=times)
         else:
-            credential.behave("unrelated", times=1)
+            credential.behave("revoked", times=times)
+
+    def block(self, credential, times=None):
+        """A proxy in front of the push service answers."""
+        if self.platform == "android":
+            self.service.project(credential["project_id"]).messaging.behave("blocked", times=times)
+        else:
+            credential.behave("blocked", times=times)

@@ -7,8 +7,9 @@ import pytest
 from django.db.models.functions import Now
 
 from channels_app.models import ProviderCredential, Scope
+from channels_app.pauses import credential_check_claim
 from channels_app.selectors import credentials_unchecked
-from channels_app.services import api_key_issue, credential_check_claim, provider_credentials_store
+from channels_app.services import api_key_issue, provider_credentials_store
 from notifications_app import tasks
 from notifications_app.credential_check import platforms_to_check
 from tests.api.credentials import APPLE, GOOGLE

@@ -7,7 +7,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from channels_app.models import ProviderCredential
-from channels_app.services import platform_pause
+from channels_app.pauses import platform_pause
 from notifications_app.delivery.types import Misconfigured
 from notifications_app.models import Batch, Plan
 from notifications_app.pipeline import batches, outcomes, wakeup

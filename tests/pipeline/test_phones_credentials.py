@@ -88,7 +88,7 @@ def test_a_pause_has_apples_reason(mode, code, words, apple, channel):
 
 def test_the_first_refusal_ends_the_calls_of_a_batch(provider, channel, settings):
     settings.UNWRITTEN_OUTCOMES = 1
-    provider.refuse_once(provider.store(channel))
+    provider.refuse(provider.store(channel), times=2)
     devices = provider.devices(channel, 5)
 
     notification = phones.send(channel, provider.platform)
@@ -99,7 +99,7 @@ def test_the_first_refusal_ends_the_calls_of_a_batch(provider, channel, settings
 
 
 def test_a_paused_platform_is_not_called_even_if_it_would_answer_again(provider, channel):
-    provider.refuse_once(provider.store(channel))
+    provider.refuse(provider.store(channel), times=2)
     devices = provider.devices(channel, 1)
     phones.send(channel, provider.platform)
 

@@ -6,10 +6,10 @@ from itertools import permutations
 import pytest
 
 from channels_app.models import ProviderCredential
-from channels_app.services import platform_pause
+from channels_app.pauses import platform_pause
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured
 from notifications_app.models import Batch, Delivery, Notification, Plan
-from notifications_app.pipeline import outcomes, turns
+from notifications_app.pipeline import batches, outcomes, turns
 from notifications_app.pipeline.lease import HeldLeases
 from notifications_app.pipeline.transitions import Limits, transition_of
 from notifications_app.services import notification_cancel, notification_stop
@@ -85,6 +85,7 @@ def test_the_pipeline_makes_every_declared_change_and_no_other(changed, google, 
     HeldLeases([refused]).park()
     platform_pause(channel_id=channel.id, platform="android", version=1, code="x", detail="")
     support.tick()
+    HeldLeases([batches.claim_parked("android", channel.id)]).park()
     ProviderCredential.objects.update(paused_at=None)
     support.tick()
     support.end_time(first)

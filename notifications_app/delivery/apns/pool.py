@@ -69,6 +69,12 @@ class Pool:
                 logger.info("apns.sent_again", reason=str(error))
         return await (await self._with_room(until)).post(headers, body, until)
 
+    def renew(self) -> None:
+        """Sends further requests over new connections. Those in flight end on their own."""
+        for connection in self._connections:
+            connection.close()
+        self._wake()
+
     async def close(self) -> None:
         """Refuses queued requests, and gives those in flight CLOSE_SECONDS to end."""
         self._is_closed = True

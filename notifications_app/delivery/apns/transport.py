@@ -219,6 +219,13 @@ class Client(BaseClient[Target, AppKey]):
         return cls(server=how.apns_server, ca_file=how.ca_file, call_timeout=how.call_seconds)
 
     @override
+    def renew(self, app_key: AppKey) -> None:
+        """The provider token stays: Apple allows no second one within 20 minutes."""
+        for key, pool in self._pools.items():
+            if (key.key, key.environment) == (app_key.key, app_key.environment):
+                pool.renew()
+
+    @override
     async def close(self) -> None:
         for pool in self._pools.values():
             self._close_soon(pool)

@@ -109,6 +109,10 @@ class Client(BaseClient[Target, ServiceAccount]):
         )
 
     @override
+    def renew(self, account: ServiceAccount) -> None:
+        self._tokens.renew(account)
+
+    @override
     async def close(self) -> None:
         await self._tokens.close()
         await self._http.close()

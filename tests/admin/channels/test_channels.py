@@ -9,7 +9,8 @@ from django.conf import settings
 from django.urls import reverse
 
 from channels_app.models import ApiKey, Channel, ProviderCredential
-from channels_app.services import credential_check_record, provider_credentials_store
+from channels_app.pauses import credential_check_record
+from channels_app.services import provider_credentials_store
 from tests.admin.support import signed_in
 from tests.api.credentials import APPLE, GOOGLE
 from tests.factories import add_crowd, make_sent_notification
@@ -338,7 +339,7 @@ def test_stored_credentials_are_checked_once_by_the_page_that_follows(alice):
         platform="android",
         version=credential.version,
         is_accepted=True,
-        words="",
+        code="accepted",
     )
     assert 'hx-trigger="submit, load"' not in manager(alice).get(stored.url).content.decode()
 
@@ -348,7 +349,7 @@ def test_a_check_of_replaced_credentials_does_not_mark_the_new_ones(alice):
         provider_credentials_store(channel=alice.channel, fcm_service_account=json.dumps(GOOGLE))
     late = {"channel_id": alice.channel.pk, "platform": "android", "version": 1}
 
-    credential_check_record(**late, is_accepted=False, words="invalid_grant")
+    credential_check_record(**late, is_accepted=False, code="invalid_grant")
 
     assert ProviderCredential.objects.get().checked_at is None
 
