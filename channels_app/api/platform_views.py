@@ -45,6 +45,8 @@ _EXAMPLE = {
                 "code": "permission_denied",
                 "detail": "The caller does not have permission",
                 "since": "2026-11-20T15:11:00.123Z",
+                "retried_at": "2026-11-20T15:32:02.017Z",
+                "retry_at": "2026-11-20T16:02:02.017Z",
             },
             "credential": {"kind": "fcm_service_account", "id": "alices-shop"},
         },
@@ -59,6 +61,13 @@ class PauseOutput(serializers.Serializer[Any]):
     code = serializers.CharField(help_text="Why the push service refused the credentials.")
     detail = serializers.CharField(help_text="The push service's answer; may be empty.")
     since = Timestamp(help_text="When they were refused.")
+    retried_at = Timestamp(
+        allow_null=True,
+        help_text="When the platform was last tried again with one recipient; null: not yet.",
+    )
+    retry_at = Timestamp(
+        help_text="When it is tried again. It resumes by itself when the push service accepts."
+    )
 
 
 class CredentialOutput(serializers.Serializer[Any]):
@@ -144,6 +153,12 @@ def _credential(row: ProviderCredential) -> dict[str, str]:
 
 
 def _pause(row: ProviderCredential | None) -> dict[str, Any] | None:
-    if row is None or row.paused_at is None:
+    if row is None or row.tries is None:
         return None
-    return {"code": row.paused_code, "detail": row.paused_detail, "since": row.paused_at}
+    return {
+        "code": row.paused_code,
+        "detail": row.paused_detail,
+        "since": row.paused_at,
+        "retried_at": row.tries.last_at,
+        "retry_at": row.tries.next_at,
+    }

@@ -1743,6 +1743,16 @@ export interface components {
              * @description When they were refused.
              */
             since: string;
+            /**
+             * Format: date-time
+             * @description When the platform was last tried again with one recipient; null: not yet.
+             */
+            retried_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it is tried again. It resumes by itself when the push service accepts.
+             */
+            retry_at: string;
         } | null;
         /** @description Whether the notification is paused. */
         PausedOutput: {

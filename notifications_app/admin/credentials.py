@@ -26,7 +26,7 @@ class CredentialCheckPage(TabPage):
     @override
     def get_template_names(self) -> list[str]:
         is_fragment = self.request.headers.get("HX-Request")
-        name = "credential_check" if is_fragment else "credential_check_page"
+        name = "credential_checked" if is_fragment else "credential_check_page"
         return [f"console/channels/{name}.html"]
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from channels_app.models import ProviderCredential
+from channels_app.models import ProviderCredential, Tries
 from channels_app.selectors import channel_credentials
 from notifications_app.reporting.bounce_reasons import words_for
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
@@ -12,12 +12,13 @@ from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """`detail`: the push service's answer; "" if no credentials are stored."""
+    """`detail`: the push service's answer; "" if no credentials are stored. `tries`: None then."""
 
     platform: Platform
     title: str
     meaning: str = ""
     detail: str = ""
+    tries: Tries | None = None
 
     @property
     def name(self) -> str:
@@ -38,4 +39,5 @@ def _pause(platform: Platform, credential: ProviderCredential | None) -> Pause |
     if credential.paused_at is None:
         return None
     words = words_for(platform, credential.paused_code)
-    return Pause(platform, words.title, words.meaning, credential.paused_detail)
+    detail, tries = credential.paused_detail, credential.tries
+    return Pause(platform, words.title, words.meaning, detail, tries)

@@ -174,10 +174,12 @@ def _paused(credential: ProviderCredential) -> Concern:
         Kind.PAUSED,
         "bad",
         f"{PLATFORM_NAMES[platform]} is paused: {provider} refused the credentials",
-        f"{meaning} Recipients wait for up to an hour, then bounce. Correct it at {provider} and "
-        "store the credentials again, or store others. Sending resumes within seconds.".strip(),
+        f"{meaning} Recipients wait for up to an hour, then bounce. Correct it at {provider}, or "
+        "store other credentials. The platform is tried again by itself and resumes when "
+        f"{provider} accepts; a check of the credentials tries it at once.".strip(),
         quote=f"{credential.paused_code}: {credential.paused_detail}".rstrip(": "),
         since=credential.paused_at,
+        tries=credential.tries,
         **_about(credential),
     )
 

@@ -6,6 +6,8 @@ from enum import StrEnum
 from typing import Literal
 from uuid import UUID
 
+from channels_app.models import Tries
+
 
 class Kind(StrEnum):
     PAUSED = "paused"
@@ -27,7 +29,7 @@ class Kind(StrEnum):
 @dataclass(frozen=True)
 class Concern:
     """`quote`: a push service's text, shown as a quotation. `since`: when the problem began, if
-    known."""
+    known. `tries`: of a paused platform."""
 
     kind: Kind
     tone: Literal["bad", "warn", "info"]
@@ -38,3 +40,4 @@ class Concern:
     channel_id: UUID | None = None
     channel_name: str = ""
     platform: str = ""
+    tries: Tries | None = None

@@ -293,9 +293,15 @@ def _events(notification, began):
 def _pause_apple(channel):
     """Something that needs attention: Apple has refused the key for some time."""
     ProviderCredential.objects.filter(channel=channel, platform="ios").update(
-        paused_at=timezone.now() - timedelta(minutes=2),
+        paused_at=timezone.now() - timedelta(minutes=25),
         paused_code="key_refused",
-        paused_detail="InvalidProviderToken",
+        paused_detail="403 InvalidProviderToken",
+        retried_at=timezone.now() - timedelta(minutes=4),
+        retry_at=timezone.now() + timedelta(minutes=26),
+        retries=3,
+        checked_at=timezone.now() - timedelta(minutes=4),
+        is_accepted=False,
+        checked_words="key_refused: 403 InvalidProviderToken",
     )
 
 

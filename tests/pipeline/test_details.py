@@ -191,7 +191,17 @@ def test_platforms_have_subscribers_credentials_and_pauses(service, sandbox, cha
         "code": "forbidden",
         "detail": "Revoked",
         "since": "2026-11-20T15:11:00.123Z",
+        "retried_at": None,
+        "retry_at": "2026-11-20T15:12:00.123Z",
     }
+    channel.credentials.filter(platform="ios").update(
+        retried_at="2026-11-20T15:12:01.000Z", retry_at="2026-11-20T15:17:01.000Z"
+    )
+    tried = service.platforms()["ios"]["paused"]
+    assert (tried["retried_at"], tried["retry_at"]) == (
+        "2026-11-20T15:12:01.000Z",
+        "2026-11-20T15:17:01.000Z",
+    )
     assert found["android"]["paused"] is None
 
 

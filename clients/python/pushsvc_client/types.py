@@ -257,6 +257,8 @@ class PlatformPause(TypedDict):
     code: str
     detail: str
     since: str
+    retried_at: str | None
+    retry_at: str
 
 
 class Credential(TypedDict):

@@ -15,7 +15,7 @@ from pushsvc.common.platforms import PLATFORM_NAMES
 NOTHING: Final = "\N{EN DASH}"
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _TO_THE_MINUTE: Final = "%Y-%m-%d %H:%M"
-_FORMATS: Final = {"seconds": "%Y-%m-%d %H:%M:%S", "clock": "%H:%M:%S"}
+_FORMATS: Final = {"seconds": "%Y-%m-%d %H:%M:%S", "clock": "%H:%M:%S", "minute": "%H:%M"}
 
 register = template.Library()
 
@@ -77,7 +77,8 @@ def duration(seconds: float) -> str:
 def moment(at: datetime | None, how: str = "") -> str:
     """The time in UTC, which `console/times.js` converts to the reader's own time.
 
-    `how`: "seconds", "clock" (no day), "both" (own time and UTC). By default to the minute.
+    `how`: "seconds", "clock" and "minute" (no day), "both" (own time and UTC). By default to the
+    minute.
     """
     if at is None:
         return NOTHING

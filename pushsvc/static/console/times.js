@@ -1,5 +1,5 @@
 // <time data-local datetime="…Z">: shows the time in the reader's time zone, with UTC as its
-// title. data-local="seconds" | "date" | "clock" chooses the format; data-local="both" adds UTC.
+// title. data-local="seconds" | "date" | "clock" | "minute" chooses the format; "both" adds UTC.
 (() => {
   const date = { day: "numeric", month: "short", year: "numeric" };
   const clock = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
@@ -9,6 +9,7 @@
     seconds: { ...date, ...clock, second: "2-digit" },
     date,
     clock: { ...clock, second: "2-digit" },
+    minute: clock,
   };
 
   function say(moment, how, timeZone) {
