@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
 
 from auditlog.models import LogEntry
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
@@ -20,6 +22,7 @@ from django.db.models import IntegerChoices, Model
 from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.utils.crypto import salted_hmac
 
 from channels_app.models import Account, ApiKey, Channel, Membership
 from pushsvc.common.http.client_address import client_ip
@@ -56,7 +59,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
         "position",
         "archived_at",
     ),
-    # Not the external id, for the same reason; notes contain its SHA-256.
+    # Not the external id, for the same reason; notes contain a keyed hash of it (`id_hash`).
     "subscriptions_app.person": ("opted_out_at",),
     "subscriptions_app.segment": ("name", "rule"),
     # Neither address nor attributes, because entries stay when a person's data is deleted.
@@ -106,6 +109,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
 
 Fields = Mapping[str, Any]
 _KEY_NAME: Final = "psk_"
+_ID_SALT: Final = "channels_app.audit.external_id"
 
 _request: ContextVar[HttpRequest | None] = ContextVar("audited_request", default=None)
 
@@ -162,6 +166,21 @@ def record(
         actor_email=staff.email if staff else None,
         remote_addr=client_ip(request) if request else None,
     )
+
+
+def id_hash(external_id: str, secret: str | None = None) -> str:
+    """A hash of the external id of a person, for notes: entries are kept when the person is erased.
+    It is keyed with `secret` (by default SECRET_KEY), because ids can be guessed, and a plain hash
+    would show which guess is right."""
+    return salted_hmac(_ID_SALT, external_id, secret, algorithm="sha256").hexdigest()
+
+
+def id_hashes(external_id: str) -> list[str]:
+    """All hashes that entries may contain for the external id: keyed with a SECRET_KEY in use, and
+    the plain SHA-256 in entries of earlier versions."""
+    secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    keyed = [id_hash(external_id, secret) for secret in secrets]
+    return [*keyed, sha256(external_id.encode()).hexdigest()]
 
 
 def is_by_staff() -> bool:

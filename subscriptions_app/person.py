@@ -6,7 +6,6 @@ linked meanwhile, the person's count shows it, and the change begins again.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -230,9 +229,9 @@ def _record(
 
 
 def _note(external_id: str, words: str) -> str:
-    """The text of an entry, with a hash of the external id. Entries are kept when the person is
-    erased, and only with the external id can one find the person of an entry."""
-    return f"{words} SHA-256 of the id: {sha256(external_id.encode()).hexdigest()}."
+    """The text of an entry, with a hash of the external id. Only who has the external id and the
+    service's key can find the person of an entry."""
+    return f"{words} Keyed hash of the id: {audit.id_hash(external_id)}."
 
 
 def _words(change: PersonChange) -> str:

@@ -18,7 +18,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from typing_extensions import override
 
-from channels_app.audit import SHOWN, Action
+from channels_app.audit import SHOWN, Action, id_hashes
 from channels_app.console.access import accounts_of, is_superuser, may_anywhere
 from channels_app.models import Role
 from pushsvc.common.console.admin import DropdownFilter, ReadOnlyAdmin, badge, site
@@ -91,7 +91,10 @@ class AuditAdmin(ReadOnlyAdmin):
     list_filter = (WhenFilter, KindFilter, ActionFilter)
     list_select_related = ("actor", "content_type")
     search_fields = ("object_repr",)
-    search_help_text = "A user name, an address, an id, or a part of the name of what was changed."
+    search_help_text = (
+        "A user name, an address, an id, an external id of a person, or a part of the name of what"
+        " was changed."
+    )
     ordering = ("-id",)
     fields = readonly_fields = ("when", "who", "address", "done", "what", "note", "differences")
 
@@ -121,13 +124,17 @@ class AuditAdmin(ReadOnlyAdmin):
         term = search_term.strip()
         if not term:
             return queryset, False
-        where = KeyTextTransform("who", "additional_data")
-        found = queryset.annotate(name_then=where, address_text=_text_of("remote_addr"))
+        found = queryset.annotate(
+            name_then=KeyTextTransform("who", "additional_data"),
+            note_text=KeyTextTransform("note", "additional_data"),
+            address_text=_text_of("remote_addr"),
+        )
         matching = (
             Q(object_repr__icontains=term)
             | Q(object_pk=term)
             | Q(name_then__iexact=term)
             | Q(address_text=term)
+            | Q(note_text__regex="|".join(id_hashes(term)))
         )
         return found.filter(matching), False
 
