@@ -5,7 +5,7 @@ address alone gives no access to attributes. Only the device and this service kn
 subscription's id if the device had sent `auth` when it got the id.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hmac import compare_digest
@@ -38,8 +38,8 @@ class Claim:
 
     `own`: the device's row at its address. `previous`: the device's row at its previous address.
     `current`: the row at the address that now gets messages. `aside`: the row that is set aside.
-    `person`: the device's person. Only `auth` proves it, because not only the device knows the id
-    of the subscription.
+    `person`: the device's person, and `proven_choices`: what the device chose with proof. Only
+    `auth` proves both, because not only the device knows the id of the subscription.
     """
 
     own: Subscription | None
@@ -47,6 +47,7 @@ class Claim:
     current: Subscription | None
     aside: Subscription | None
     person: Person | None
+    proven_choices: Mapping[str, bool]
 
     @classmethod
     def of(cls, rows: Sequence[Subscription], digest: bytes, auth: str, proof: Proof) -> "Claim":
@@ -56,17 +57,16 @@ class Claim:
         there = [row for row in ordered if row not in here]
         own = [row for row in here if _is_same(row.auth, auth) or proof.holds_for(row)][:1]
         previous = [row for row in there if proof.holds_for(row)][:1]
-        linked = [
-            row.person
-            for row in own + previous
-            if row.person and (_is_same(row.auth, auth) or proof.knows_auth(row))
+        certain = [
+            row for row in own + previous if _is_same(row.auth, auth) or proof.knows_auth(row)
         ]
         return cls(
             own=next(iter(own), None),
             previous=next(iter(previous), None),
             current=next((row for row in here if not row.is_set_aside), None),
             aside=next((row for row in here if row.is_set_aside), None),
-            person=next(iter(linked), None),
+            person=next((row.person for row in certain if row.person), None),
+            proven_choices=next((row.proven_choices for row in certain if row.choices), {}),
         )
 
     @property
@@ -90,8 +90,13 @@ class Claim:
         """The values that the kept row takes over from the other, if the device has two rows."""
         if not (self.own and self.previous):
             return {}
-        names = [name for name in ("attributes", "choices") if not getattr(self.own, name)]
-        return {name: getattr(self.previous, name) for name in names}
+        return {} if self.own.attributes else {"attributes": self.previous.attributes}
+
+    @property
+    def choices(self) -> Mapping[str, bool]:
+        """The device's choices, with and without proof."""
+        rows = (self.own, self.previous)
+        return next((row.choices for row in rows if row and row.choices), {})
 
 
 def _is_same(stored: str, given: str) -> bool:

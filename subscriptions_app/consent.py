@@ -1,7 +1,9 @@
 """Whether a device wants the notifications of a category, and the choices of devices and people.
 
-A choice is stored once: with the person if the device has one, otherwise with the device. Without a
-choice, the category's default counts.
+A choice is the person's if the device has a person and proves itself with its `auth`; it then
+counts for all devices of the person. Any other choice is the device's: anyone who knows the address
+can make it, and it counts for this device alone, unless the person has chosen. A person takes over
+only what was chosen with proof. Without a choice, the category's default counts.
 """
 
 import json
@@ -15,7 +17,7 @@ from channels_app.models import Channel
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.store import sql
 from subscriptions_app.addresses import address_digest, device_address
-from subscriptions_app.errors import CategoryUnknown, IdentityRefused
+from subscriptions_app.errors import CategoryUnknown
 from subscriptions_app.models import Category, Person, Subscription
 from subscriptions_app.segments.compiler import Condition
 from subscriptions_app.selectors import newest_part
@@ -88,11 +90,11 @@ def device_preferences(
     auth: str = "",
     changes: ChoiceChanges | None = None,
 ) -> list[Preference]:
-    """Makes `changes`, and returns the device's preferences. An unknown device has the defaults,
-    and nothing is stored for it.
+    """Makes `changes`, and returns the preferences: of the device's person if `auth` proves the
+    device, otherwise of the device alone. So without proof, the result is the same whether or not
+    the device has a person. An unknown device has the defaults, and nothing is stored for it.
 
-    The choices of a device with a person are the person's, so the device's `auth` is required. Safe
-    to repeat. Raises CategoryUnknown, IdentityRefused.
+    Safe to repeat. Raises CategoryUnknown.
     """
     categories = categories_of(channel.id)
     check_changes(categories, changes or {})
@@ -135,13 +137,32 @@ def preferences(categories: Sequence[Category], choices: Mapping[str, bool]) -> 
     ]
 
 
-def choices_merge(row: Subscription | Person, changes: ChoiceChanges) -> dict[str, bool]:
+def choices_merge(
+    row: Subscription | Person, changes: ChoiceChanges, *, columns: Sequence[str] = ("choices",)
+) -> dict[str, bool]:
     """Changes the choices of a device or a person, and returns all choices. One statement, so that
     two concurrent changes are both kept."""
-    statement = _MERGE.format(table=row._meta.db_table)
+    sets = ", ".join(_MERGED.format(column=column) for column in columns)
+    statement = _MERGE.format(table=row._meta.db_table, sets=sets)
     parameters = {"id": row.pk, "changes": json.dumps(changes)}
     merged: dict[str, bool] = json.loads(sql.rows(statement, parameters)[0][0])
     return merged
+
+
+def choices_forget(device: Subscription, changes: ChoiceChanges) -> bool:
+    """Takes the categories about which the person chooses out of the device's choices, without
+    saving them. Returns whether there were any."""
+    before = device.choices
+    device.choices = {key: value for key, value in before.items() if key not in changes}
+    return bool(device.choices != before)
+
+
+def choices_made_with_proof(
+    choices: Mapping[str, bool], proven: Mapping[str, bool]
+) -> dict[str, bool]:
+    """Those of a device's choices that are still as they were chosen with proof. Somebody without
+    proof may have changed the others."""
+    return {key: value for key, value in choices.items() if proven.get(key) is value}
 
 
 def choices_take_over(person_id: UUID, choices: Mapping[str, bool]) -> None:
@@ -154,9 +175,8 @@ def choices_take_over(person_id: UUID, choices: Mapping[str, bool]) -> None:
 def _choices(device: Subscription | None, auth: str) -> dict[str, bool]:
     if device is None:
         return {}
-    _check_proof(device, auth)
-    choices: dict[str, bool] = (device.person or device).choices
-    return choices
+    person = device.person if _is_proven(device, auth) else None
+    return {**device.choices, **(person.choices if person else {})}
 
 
 def _choose(device: Subscription | None, auth: str, changes: ChoiceChanges) -> dict[str, bool]:
@@ -164,31 +184,29 @@ def _choose(device: Subscription | None, auth: str, changes: ChoiceChanges) -> d
     person."""
     if device is None:
         return {}
-    _check_proof(device, auth)
-    return choices_merge(device.person or device, changes)
+    if not _is_proven(device, auth):
+        return choices_merge(device, changes)
+    if device.person is None:
+        return choices_merge(device, changes, columns=("choices", "proven_choices"))
+    if choices_forget(device, changes):
+        device.save(update_fields=["choices"])
+    return {**device.choices, **choices_merge(device.person, changes)}
 
 
-def _check_proof(device: Subscription, auth: str) -> None:
-    """Raises IdentityRefused without proof. Endpoints and tokens are not secret (claims.py): with
-    one, anyone can end the device's subscription, but must not read or change a person's choices,
-    which count for all devices of the person."""
-    if device.person_id is None:
-        return
-    if not device.auth or not compare_digest(device.auth.encode(), auth.encode()):
-        raise IdentityRefused(_UNPROVEN)
+def _is_proven(device: Subscription, auth: str) -> bool:
+    """Whether the request is the device's. Endpoints and tokens are not secret (claims.py), so an
+    address alone proves nothing. Compares in constant time."""
+    return bool(device.auth) and compare_digest(device.auth.encode(), auth.encode())
 
 
 _SEEN: Final = 1_000
-_UNPROVEN: Final = (
-    "The device belongs to a person. Send the subscription's `keys`, the phone's `auth`, or an"
-    " `identity_token`."
-)
 
 # For each row, the person is read by its key. A join might read all people instead.
 _WANTS: Final = """coalesce(
-  (CASE WHEN subscription.person_id IS NULL THEN subscription.choices
-   ELSE (SELECT choices FROM subscriptions_app_person WHERE id = subscription.person_id)
+  (CASE WHEN subscription.person_id IS NOT NULL THEN
+    (SELECT choices FROM subscriptions_app_person WHERE id = subscription.person_id)
    END ->> {category})::boolean,
+  (subscription.choices ->> {category})::boolean,
   (SELECT chosen_by_default FROM subscriptions_app_category
    WHERE channel_id = {channel_id} AND key = {category}),
   true)"""
@@ -196,7 +214,7 @@ _WANTS: Final = """coalesce(
 # Raw, because the ORM has no LATERAL. The row without a key counts all subscribers.
 _CHOICES_SEEN: Final = f"""
 WITH recent AS MATERIALIZED (
-  SELECT coalesce(person.choices, newest.choices) AS choices
+  SELECT newest.choices || coalesce(person.choices, '{{}}') AS choices
   FROM unnest(%(platforms)s::text[]) AS wanted (platform)
   CROSS JOIN LATERAL ({newest_part("%(most)s")}) AS newest LEFT JOIN LATERAL (
     SELECT choices FROM subscriptions_app_person WHERE id = newest.person_id
@@ -221,6 +239,6 @@ UPDATE subscriptions_app_person SET choices = %(choices)s::jsonb || choices WHER
 
 # Raw, because the ORM has no RETURNING for an update.
 _MERGE: Final = """
-UPDATE {table} SET choices = jsonb_strip_nulls(choices || %(changes)s::jsonb)
-WHERE id = %(id)s RETURNING choices
+UPDATE {table} SET {sets} WHERE id = %(id)s RETURNING choices
 """
+_MERGED: Final = "{column} = jsonb_strip_nulls({column} || %(changes)s::jsonb)"

@@ -22,6 +22,7 @@ from subscriptions_app.consent import (
     Preference,
     categories_of,
     check_changes,
+    choices_forget,
     choices_merge,
     preferences,
 )
@@ -179,6 +180,8 @@ def _change_devices(devices: Sequence[Subscription], change: PersonChange) -> No
             device_tags_change(each.id, change.tags)
     if change.attributes:
         Subscription.objects.bulk_update(devices, ["attributes"])
+    choosers = [each for each in devices if choices_forget(each, change.choices)]
+    Subscription.objects.bulk_update(choosers, ["choices"])
 
 
 def _merged(attributes: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from pushsvc.common.store import sql
 from subscriptions_app import selectors
 from subscriptions_app.addresses import address_digest, address_lock, device_address, url_spelling
 from subscriptions_app.claims import Claim, Proof
-from subscriptions_app.consent import choices_take_over
+from subscriptions_app.consent import choices_made_with_proof, choices_take_over
 from subscriptions_app.errors import (
     EndpointRefused,
     IdentityRefused,
@@ -81,9 +81,11 @@ def subscription_register(
     another device at the address is replaced.
 
     None for `attributes`, `timezone`, `language`, `login` and `tags` keeps the stored values. But
-    only `auth` keeps the person: a subscription that moves by its id loses its person. Safe to
-    repeat, also concurrently. Raises PlatformNotEnabled, EndpointRefused, VapidKeyUnknown,
-    SubscriptionsFull, IdentityOff, IdentityRefused, TooManyDevices, and Invalid for too many tags.
+    only `auth` keeps the person: a subscription that moves by its id loses its person. Without
+    `auth`, a login must prove even the present person, because anyone who knows the address could
+    try external ids. Safe to repeat, also concurrently. Raises PlatformNotEnabled, EndpointRefused,
+    VapidKeyUnknown, SubscriptionsFull, IdentityOff, IdentityRefused, TooManyDevices, and Invalid
+    for too many tags.
     """
     if not is_enabled(channel, platform):
         raise PlatformNotEnabled("platform", platform)
@@ -99,6 +101,8 @@ def subscription_register(
     proof = Proof((auth, previous_auth), previous_subscription_id)
     key_id = _named_vapid_key_id(channel, platform, vapid_public_key)
     visit = _Visit(channel, platform, facts, previous, proof, key_id, login, tags)
+    if not auth and visit.refusal is not None:
+        raise IdentityRefused(visit.refusal)
     return _at_once(visit) or _with_locks(visit)
 
 
@@ -219,28 +223,28 @@ def _store(
 ) -> Registered:
     known, person = claim.known, facts["person"]
     before = Standing.of(known) if known else None
-    choices = claim.inherited.get("choices", known.choices) if known else {}
+    taken = choices_made_with_proof(claim.choices, claim.proven_choices) if person else {}
     changes = Changes()
     _end_others(claim, facts["registered_at"], changes)
     if known is None and changes.stored == 0:
         take_room(visit.channel, changes, alone=alone)
-    values = _values_of(claim, facts)
+    values = _values_of(claim, facts, taken)
     if claim.own and is_refused:
         values |= {"expired_at": claim.own.expired_at, "expired_code": claim.own.expired_code}
     subscription = _write_own(visit, claim, values)
     visit.change_tags(subscription.id)
     changes.note(before, Standing.of(subscription))
-    if person is not None and choices:
+    if person is not None and taken:
         changes.hold(person.pk)
     changes_count(visit.channel.pk, changes)
     if person is not None:
-        choices_take_over(person.pk, choices)
+        choices_take_over(person.pk, taken)
     is_new = known is None and subscription.expired_at is None
     return Registered(subscription.id, is_new, subscription.expired_code if is_refused else "")
 
 
-def _values_of(claim: Claim, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What the device's row holds from now on."""
+def _values_of(claim: Claim, facts: Mapping[str, Any], taken: Mapping[str, bool]) -> dict[str, Any]:
+    """What the device's row holds from now on. `taken`: choices that become the person's."""
     known, person = claim.known, facts["person"]
     is_out = person is not None and person.opted_out_at is not None
     state = {
@@ -250,9 +254,13 @@ def _values_of(claim: Claim, facts: Mapping[str, Any]) -> dict[str, Any]:
     }
     if known is None:
         return {**facts, **state}
-    # Devices with a person, and unlinked devices, have no choices of their own.
-    is_linked = person is not None or known.person_id is not None
-    choices: dict[str, Any] = {"choices": {}} if is_linked else {}
+    # A device that leaves a person leaves all choices behind.
+    has_left = known.person_id is not None and known.person_id != (person and person.pk)
+    kept = {} if has_left else claim.choices
+    choices = {
+        "choices": {key: value for key, value in kept.items() if key not in taken},
+        "proven_choices": {} if has_left or person else claim.proven_choices,
+    }
     return {**_moved_zone(known, facts), **claim.inherited, **facts, **state, **choices}
 
 

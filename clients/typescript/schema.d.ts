@@ -643,7 +643,7 @@ export interface paths {
         put?: never;
         /**
          * Read and change what a device or a person wants
-         * @description Lists the channel's categories with what the device, or its person, chose, after `choices` took effect. For a device that is not known they are the defaults, and nothing is stored. A device of a person has the person's choices, and sends its `keys` or `auth` to prove itself. With `identity_token` in place of a device it is the person who reads and chooses, and who may opt out.
+         * @description Lists the channel's categories with what the device, or its person, chose, after `choices` took effect. For a device that is not known they are the defaults, and nothing is stored. A device of a person that proves itself with its `keys` or `auth` has the person's choices, and changes them for all devices of the person. Without proof, a choice counts for the device alone, until its person chooses. With `identity_token` in place of a device it is the person who reads and chooses, and who may opt out.
          */
         post: operations["preferences"];
         delete?: never;
@@ -1167,7 +1167,7 @@ export interface components {
             timezone: string;
             /** @description BCP 47, or "". */
             language: string;
-            /** @description Empty, because they are the person's. */
+            /** @description Those without proof. A choice of the person counts before them. */
             choices: {
                 [key: string]: boolean;
             };
@@ -1977,9 +1977,9 @@ export interface components {
             endpoint?: string;
             /** @description Of a phone: its FCM registration token, its Firebase installation id (FID), or its APNs token. */
             provider_token?: string;
-            /** @description Of a browser: needed if it belongs to a person. */
+            /** @description Of a browser: prove that it chooses. */
             keys?: components["schemas"]["KeysInput"];
-            /** @description Of a phone: needed if it belongs to a person. */
+            /** @description Of a phone: proves that it chooses. */
             auth?: string;
             choices?: components["schemas"]["Choices"];
             /** @description In place of a device: the person whom it proves ([identity](/docs/identity)). */

@@ -105,7 +105,8 @@ class DeviceKnown(serializers.Serializer[Any]):
     timezone = serializers.CharField(help_text='An IANA name, or "".')
     language = serializers.CharField(help_text='BCP 47, or "".')
     choices = serializers.DictField(
-        child=serializers.BooleanField(), help_text="Empty, because they are the person's."
+        child=serializers.BooleanField(),
+        help_text="Those without proof. A choice of the person counts before them.",
     )
     created_at = Timestamp(help_text="When it first subscribed.")
     registered_at = Timestamp(help_text="When it last subscribed.")

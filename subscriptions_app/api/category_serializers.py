@@ -76,8 +76,8 @@ class PreferencesInput(DeviceInput):
     """A device, and what it chooses. Undeclared fields are ignored, because browsers add their
     own."""
 
-    keys = KeysInput(required=False, help_text="Of a browser: needed if it belongs to a person.")
-    auth = Auth(required=False, help_text="Of a phone: needed if it belongs to a person.")
+    keys = KeysInput(required=False, help_text="Of a browser: prove that it chooses.")
+    auth = Auth(required=False, help_text="Of a phone: proves that it chooses.")
     choices = Choices(required=False)
     identity_token = Text(
         min_length=1,

@@ -148,9 +148,10 @@ class PreferencesView(DeviceView):
         summary="Read and change what a device or a person wants",
         description="Lists the channel's categories with what the device, or its person, chose,"
         " after `choices` took effect. For a device that is not known they are the defaults, and"
-        " nothing is stored. A device of a person has the person's choices, and sends its `keys`"
-        " or `auth` to prove itself. With `identity_token` in place of a device it is the person"
-        " who reads and chooses, and who may opt out.",
+        " nothing is stored. A device of a person that proves itself with its `keys` or `auth` has"
+        " the person's choices, and changes them for all devices of the person. Without proof, a"
+        " choice counts for the device alone, until its person chooses. With `identity_token` in"
+        " place of a device it is the person who reads and chooses, and who may opt out.",
         tags=["subscriptions"],
         auth=[],
         parameters=[CHANNEL_ID_HEADER],
@@ -158,7 +159,11 @@ class PreferencesView(DeviceView):
         examples=[
             OpenApiExample(
                 "A browser chooses",
-                {"endpoint": BROWSER["endpoint"], "choices": {"offers": True, "news": None}},
+                {
+                    "endpoint": BROWSER["endpoint"],
+                    "keys": BROWSER["keys"],
+                    "choices": {"offers": True, "news": None},
+                },
                 request_only=True,
             )
         ],
@@ -173,7 +178,7 @@ class PreferencesView(DeviceView):
                 CategoryUnknown("choices.offers"),
                 ChannelIdMissing(),
                 IdentityOff(),
-                IdentityRefused("The device belongs to a person."),
+                IdentityRefused(),
                 ChannelNotFound(),
                 413,
                 415,

@@ -160,7 +160,13 @@ class Subscription(models.Model):
     choices: Any = models.JSONField(
         default=dict,
         db_default=models.Value({}, output_field=models.JSONField()),
-        help_text="By category, only while the device has no person.",
+        help_text="By category. A choice of the device's person counts before it.",
+    )
+    proven_choices: Any = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, output_field=models.JSONField()),
+        editable=False,
+        help_text="Those of `choices` that were made with `auth`. A person takes them over.",
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     registered_at = models.DateTimeField(

@@ -8,12 +8,13 @@ from uuid import UUID
 from channels_app import audit
 from channels_app.models import Channel
 from pushsvc.common.store import sql
-from subscriptions_app.consent import choices_take_over
+from subscriptions_app.consent import choices_made_with_proof, choices_take_over
 from subscriptions_app.models import OPTED_OUT, Person, Subscription
 from subscriptions_app.people.counting import Changes, PersonsChanged, Standing, changes_count
 from subscriptions_app.people.persons import persons_named
 
 MOST_LINKS: Final = 1_000  # in one request
+_CHANGED: Final = ("person", "choices", "proven_choices", "expired_at", "expired_code")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +46,23 @@ def _link(channel: Channel, links: Mapping[UUID, str | None]) -> Linked:
         persons = persons_named(channel.pk, {each for each in wanted if each is not None})
         changes, now = Changes(), sql.now()
         moved = [row for row in rows if row.person_id != _id_of(persons, links[row.id])]
-        taken = [(links[row.id], row.choices) for row in moved]
+        taken: list[tuple[UUID, dict[str, bool]]] = []
         for row in moved:
             before = Standing.of(row)
             person = persons.get(links[row.id] or "")
-            row.person, row.choices = person, {}
+            own = row.choices if person is not None and row.person_id is None else {}
+            proven = choices_made_with_proof(own, row.proven_choices)
+            if person is not None:
+                taken.append((person.pk, proven))
+            row.person, row.proven_choices = person, {}
+            row.choices = {key: value for key, value in own.items() if key not in proven}
             if person is not None and person.opted_out_at and row.expired_at is None:
                 row.expired_at, row.expired_code = now, OPTED_OUT
             changes.note(before, Standing.of(row))
-        Subscription.objects.bulk_update(moved, ["person", "choices", "expired_at", "expired_code"])
+        Subscription.objects.bulk_update(moved, _CHANGED)
         changes_count(channel.pk, changes)
-        for external_id, choices in taken:
-            if external_id is not None:
-                choices_take_over(persons[external_id].pk, choices)
+        for person_id, choices in taken:
+            choices_take_over(person_id, choices)
         if moved:
             note = f"Devices linked to people, or unlinked: {len(moved)}."
             audit.record(channel, audit.Action.UPDATE, note=note)

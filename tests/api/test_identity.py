@@ -113,6 +113,25 @@ def test_proof_is_asked_for_only_when_the_person_changes(alice, key):
     assert person_of(row) == "user-42"
 
 
+@pytest.mark.parametrize("proof", [{}, {"identity_token": "x.y.z"}])
+def test_a_token_of_a_phone_alone_does_not_tell_to_whom_the_phone_belongs(alice, key, proof):
+    """Everyone who knows it could try ids until one is not refused."""
+    signed = {"external_id": "user-42", "identity_token": token(alice, key)}
+    row = subscribed(alice, phone("android", f"{ANDROID_TOKEN}1", **signed))
+    subscribed(alice, phone("android", f"{ANDROID_TOKEN}2"))
+
+    answers = [
+        alice.subscribe(phone("android", f"{ANDROID_TOKEN}{number}", external_id=guess, **proof))
+        for number in (1, 2, 3)
+        for guess in ("user-42", "user-43")
+    ]
+
+    assert {code(each, 403) for each in answers} == {"identity_refused"}
+    assert len({each.json()["detail"] for each in answers}) == 1
+    assert person_of(row) == "user-42"
+    subscribed(alice, phone("android", f"{ANDROID_TOKEN}1", **signed), status=200)
+
+
 def test_a_refused_token_stores_nothing(alice, key):
     stranger = new_key(owner_of(make_channel()))
     known = signed_in(alice, key)
@@ -240,7 +259,9 @@ def test_choices_of_the_previous_row_lock_the_person_before_the_counters(alice, 
     """The order of locks, without which two registrations could deadlock."""
     old = browser(HERE)
     new = signed_in(alice, key, endpoint=THERE)
-    Subscription.objects.filter(pk=subscribed(alice, old).pk).update(choices={"offers": True})
+    chosen = {"offers": True}
+    row = Subscription.objects.filter(pk=subscribed(alice, old).pk)
+    row.update(choices=chosen, proven_choices=chosen)
     subscribed(alice, new)
 
     moved = plain(new) | {"previous_endpoint": HERE, "previous_auth": old["keys"]["auth"]}

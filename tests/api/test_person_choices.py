@@ -7,9 +7,11 @@ from subscriptions_app.models import Person
 from tests.api.people import new_key, token
 from tests.api.persons import USER, change, is_active, read, row, sign_in
 from tests.api.support import code, faults
-from tests.factories import browser
+from tests.factories import browser, phone
 
 pytestmark = pytest.mark.django_db
+
+ELSEWHERE = "https://fcm.googleapis.com/fcm/send"
 
 
 def preferences(owner, **body):
@@ -65,6 +67,92 @@ def test_a_backend_that_links_devices_moves_their_choices_too(shop):
     assert read(shop, "another")["choices"] == {}
     link(None)
     assert row(device).choices == {}
+
+
+# --- choices without proof ------------------------------------------------------------------------
+
+
+def wanted(owner, device):
+    answer = preferences(owner, **device).json()["categories"]
+    return {each["key"]: each["chosen"] for each in answer}
+
+
+def by_link(owner, device):
+    links = [{"subscription_id": str(row(device).id), "external_id": USER}]
+    owner.call("POST", f"/channel/{owner.channel.id}/people/devices", {"links": links})
+
+
+@pytest.mark.parametrize("link", [sign_in, by_link])
+def test_who_knows_only_the_endpoint_changes_no_choice_of_the_person_who_signs_in(shop, link):
+    """It stays with the device until the person chooses, and no other device has it."""
+    device, other = browser(f"{ELSEWHERE}/1"), browser(f"{ELSEWHERE}/2")
+    sign_in(shop, other)
+    shop.subscribe(device)
+    choose(shop, {"endpoint": device["endpoint"]}, offers=True, news=False)
+
+    link(shop, device)
+
+    assert read(shop)["choices"] == {}
+    assert wanted(shop, other) == {"offers": False, "news": True}
+    assert wanted(shop, device) == {"offers": True, "news": False}
+    choose(shop, device, news=True)
+    change(shop, choices={"offers": None})
+    assert read(shop)["choices"] == {"news": True}
+    assert wanted(shop, device) == wanted(shop, other) == {"offers": False, "news": True}
+    shop.subscribe(device | {"external_id": None})
+    assert row(device).choices == {}
+
+
+def test_a_choice_with_proof_goes_along_unless_somebody_without_proof_has_changed_it(shop):
+    device = browser()
+    shop.subscribe(device)
+    choose(shop, device, offers=True, news=False)
+    choose(shop, {"endpoint": device["endpoint"]}, news=True)
+
+    sign_in(shop, device)
+
+    assert read(shop)["choices"] == {"offers": True}
+    assert row(device).choices == {"news": True}
+    assert row(device).proven_choices == {}
+
+
+def test_who_signs_a_phone_without_auth_out_changes_no_choice_of_its_person(shop):
+    """Such a phone cannot prove itself, so everyone who knows its token can do what it can."""
+    known = phone("ios", "a1" * 32)
+    sign_in(shop, known)
+    shop.subscribe(known | {"external_id": None})
+    choose(shop, known, offers=True)
+
+    sign_in(shop, known)
+
+    assert read(shop)["choices"] == {}
+    assert wanted(shop, known) == {"offers": True, "news": True}
+
+
+def test_who_knows_the_id_of_a_subscription_chooses_nothing_for_the_browser_that_returns(shop):
+    """The id moves the subscription to other keys, whose owner then chooses with proof."""
+    own, theirs = browser(), browser()
+    shop.subscribe(own)
+    proof = {"previous_subscription_id": str(row(own).id)}
+    shop.subscribe(theirs | proof)
+    choose(shop, theirs, offers=True)
+
+    sign_in(shop, own | proof)
+
+    assert read(shop)["choices"] == {}
+    assert row(own).choices == {"offers": True}
+
+
+def test_choices_with_proof_move_along_with_the_device(shop):
+    old, new = browser(f"{ELSEWHERE}/1"), browser(f"{ELSEWHERE}/2")
+    shop.subscribe(old)
+    choose(shop, old, offers=True)
+    moved = {"previous_endpoint": old["endpoint"], "previous_auth": old["keys"]["auth"]}
+
+    shop.subscribe(new | moved)
+    sign_in(shop, new)
+
+    assert read(shop)["choices"] == {"offers": True}
 
 
 # --- a person's own preferences -------------------------------------------------------------------

@@ -185,23 +185,47 @@ def test_a_device_of_a_person_has_the_persons_choices(shop):
     assert stored() == {}
 
 
-@pytest.mark.parametrize("choices", [None, {"offers": False}])
-def test_an_address_alone_tells_and_changes_nothing_of_a_person(shop, choices):
-    person = linked(shop, browser(ENDPOINT), offers=True)
-    for named in ({"endpoint": ENDPOINT}, browser(ENDPOINT)):
-        assert code(asked(shop, choices, **named), 403) == "identity_refused"
+@pytest.mark.parametrize("choices", [None, {"offers": True, "news": False}])
+@pytest.mark.parametrize(
+    ("subscribed", "without_proof"),
+    [
+        (browser(ENDPOINT), [{"endpoint": ENDPOINT}, browser(ENDPOINT)]),
+        (phone("ios", TOKEN, auth=browser()["keys"]["auth"]), [phone("ios", TOKEN)]),
+        (phone("ios", TOKEN), [phone("ios", TOKEN)]),
+    ],
+    ids=["a browser", "a phone", "a phone without auth"],
+)
+def test_without_proof_a_device_of_a_person_answers_and_stores_like_an_anonymous_one(
+    shop, subscribed, without_proof, choices
+):
+    person = linked(shop, subscribed, offers=True, news=True)
+    answers = [asked(shop, choices, **each).content for each in without_proof]
+    assert stored() == (choices or {})
+
+    Subscription.objects.update(person=None, choices={})
+    assert [asked(shop, choices, **each).content for each in without_proof] == answers
+    assert stored() == (choices or {})
     person.refresh_from_db()
-    assert person.choices == {"offers": True}
+    assert person.choices == {"offers": True, "news": True}
+
+
+def test_what_was_chosen_without_proof_counts_for_the_device_until_the_person_chooses(shop):
+    device = browser(ENDPOINT)
+    person = linked(shop, device)
+    chosen(shop, {"offers": True, "news": False}, endpoint=ENDPOINT)
+    assert chosen(shop, **device) == {"offers": True, "news": False}
+
+    assert chosen(shop, {"news": True}, **device) == {"offers": True, "news": True}
+    assert chosen(shop, {"news": None}, **device) == {"offers": True, "news": True}
+
+    assert stored() == {"offers": True}
+    person.refresh_from_db()
+    assert person.choices == {}
 
 
 def test_a_phone_of_a_person_proves_itself_by_its_auth(shop):
-    auth = browser()["keys"]["auth"]
-    device = phone("ios", TOKEN, auth=auth)
-    linked(shop, device, offers=True)
-    assert chosen(shop, **device)["offers"] is True
-    assert code(asked(shop, **phone("ios", TOKEN)), 403) == "identity_refused"
-
-
-def test_a_phone_without_auth_cannot_prove_itself(shop):
-    linked(shop, phone("ios", TOKEN), offers=True)
-    assert code(asked(shop, **phone("ios", TOKEN)), 403) == "identity_refused"
+    device = phone("ios", TOKEN, auth=browser()["keys"]["auth"])
+    person = linked(shop, device, offers=True)
+    assert chosen(shop, {"news": False}, **device) == {"offers": True, "news": False}
+    person.refresh_from_db()
+    assert person.choices == {"offers": True, "news": False}

@@ -48,7 +48,7 @@ def make_people(channel, choices):
 
 def wants(choices, person, default):
     """As docs/categories.md says it."""
-    own = choices if person is None else person.choices
+    own = choices | (person.choices if person else {})
     return own.get("offers", default)
 
 
