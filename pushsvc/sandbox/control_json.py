@@ -25,9 +25,9 @@ async def read_object(request: web.Request) -> dict[str, Any]:
     return value
 
 
-def checked_count(count: object) -> int:
+def checked_count(count: object, name: str = "count") -> int:
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MAX_COUNT:
-        raise bad_request(f"count must be a whole number, 1 to {MAX_COUNT}")
+        raise bad_request(f"{name} must be a whole number, 1 to {MAX_COUNT}")
     return count
 
 

@@ -9,7 +9,8 @@
 | `DELETE /subscriptions/{id}` | 204; from then on its endpoint answers 410 |
 | `POST /subscriptions/{id}/renew`, of a real browser | 204; it gets new endpoints |
 | `GET /messages`, also `?id=…&id=…` | totals of each device and of all |
-| `POST /reset` | 204; every device and message is forgotten |
+| `PUT /limit` `{"messages", "retry_after"?, "seconds"?}` | 204; 429 to more of a VAPID key |
+| `POST /reset` | 204; every device, every message and the limit are forgotten |
 
 The options are `application_server_key`, `mismatch_answer` and `is_bridged`, those of
 `WebSandbox.subscribe`. An error of the caller is 400 or 404 with `{"error": …}`.
@@ -31,8 +32,11 @@ from pushsvc.sandbox.control_json import (
 )
 from pushsvc.sandbox.webpush.browsers import BrowserDevice, Browsers
 from pushsvc.sandbox.webpush.devices import Device, MismatchAnswer, Subscriber, WebReceipt
+from pushsvc.sandbox.webpush.rate import RateLimit
 from pushsvc.sandbox.webpush.registry import Devices
+from pushsvc.sandbox.webpush.send import PushResource
 
+_LIMIT_FIELDS = frozenset({"messages", "retry_after", "seconds"})
 _SUBSCRIPTION_FIELDS = frozenset(
     {"application_server_key", "mismatch_answer", "is_bridged", "count"}
 )
@@ -41,8 +45,9 @@ _SUBSCRIPTION_FIELDS = frozenset(
 class ControlApi(DeviceControl[Subscriber]):
     device_name = "subscription"
 
-    def __init__(self, devices: Devices, browsers: Browsers) -> None:
+    def __init__(self, devices: Devices, browsers: Browsers, push: PushResource) -> None:
         super().__init__(devices)
+        self._push = push
         self._subscriptions = devices
         self._browsers = browsers
 
@@ -52,6 +57,7 @@ class ControlApi(DeviceControl[Subscriber]):
             web.delete("/subscriptions/{id}", self.delete),
             web.post("/subscriptions/{id}/renew", self.renew),
             *self.device_routes("/subscriptions", "/messages"),
+            web.put("/limit", self.limit),
             web.post("/reset", self.reset),
         ]
 
@@ -89,7 +95,18 @@ class ControlApi(DeviceControl[Subscriber]):
         self._browsers.forget(device.browser)
         return web.Response(status=204)
 
+    async def limit(self, request: web.Request) -> web.Response:
+        fields = await read_object(request)
+        refuse_unknown(fields, _LIMIT_FIELDS)
+        self._push.limit = RateLimit(
+            checked_count(fields.get("messages"), "messages"),
+            fields.get("retry_after") is True,
+            checked_count(fields.get("seconds", 60), "seconds"),
+        )
+        return web.Response(status=204)
+
     async def reset(self, _request: web.Request) -> web.Response:
+        self._push.limit = None
         self._subscriptions.clear()
         self._browsers.clear()
         return web.Response(status=204)

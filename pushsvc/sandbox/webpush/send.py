@@ -2,8 +2,9 @@
 
 The order of the checks: the device is known (404) and not deleted (410); the headers (400); the
 size (413); VAPID (401, 403); the encryption (400); the sender's key is new (400); if the device is
-reached over FCM, the size of that message (413); a declarative message (400). The device's
-behaviour applies only to a request that passes all checks, and uses up one of its `times`.
+reached over FCM, the size of that message (413); a declarative message (400); the sender's rate
+(429), if it has a limit. The device's behaviour applies only to a request that passes all checks,
+and uses up one of its `times`.
 """
 
 import json
@@ -23,6 +24,7 @@ from pushsvc.sandbox.webpush.declarative import declared
 from pushsvc.sandbox.webpush.devices import MismatchAnswer, PushMessage, Subscriber, WebReceipt
 from pushsvc.sandbox.webpush.encryption import parse_record
 from pushsvc.sandbox.webpush.headers import check_headers
+from pushsvc.sandbox.webpush.rate import RateLimit
 from pushsvc.sandbox.webpush.registry import Devices
 from pushsvc.sandbox.webpush.vapid import check_restriction, check_vapid
 from pushsvc.sandbox.wire import act
@@ -36,8 +38,11 @@ logger = logging.getLogger(__name__)
 class PushResource:
     """Checks each message, keeps a receipt of it, and answers as the device was told to.
 
-    Without `keep_content` receipts have neither headers nor plaintext.
+    Without `keep_content` receipts have neither headers nor plaintext. `limit`: of each VAPID key;
+    any thread may set it.
     """
+
+    limit: RateLimit | None = None
 
     def __init__(self, devices: Devices, origin: str, *, keep_content: bool) -> None:
         self._devices = devices
@@ -73,25 +78,33 @@ class PushResource:
             raise RefusedError(answers.gone())
         ttl = check_headers(request.headers)
         body = await _read(request.content)
-        self._check_sender(request, device)
+        sender = self._check_sender(request, device)
         plaintext = self._read_record(body, device)
         if device.is_bridged:
             _check_bridge(body)
         notification = declared(plaintext) if plaintext else None
         if self._keep_content:
             receipt.plaintext, receipt.declared = plaintext, notification
+        self._check_rate(sender)
         topic = request.headers.get("Topic")
         return PushMessage(secrets.token_hex(16), body, topic, ttl, receipt)
 
-    def _check_sender(self, request: web.Request, device: Subscriber) -> None:
+    def _check_sender(self, request: web.Request, device: Subscriber) -> str:
+        """Returns the sender's VAPID key, or an empty text."""
         authorization = request.headers.getall("Authorization", [])
         key = check_vapid(authorization, origin=self._origin, now=time.time())
         required = device.application_server_key
         if required is None:
-            return
+            return key or ""
         if key not in {None, required} and device.mismatch_answer is not MismatchAnswer.FORBIDDEN:
             raise RefusedError(answers.KEY_MISMATCHES[device.mismatch_answer])
         check_restriction(key, required)
+        return key or ""
+
+    def _check_rate(self, sender: str) -> None:
+        refusal = self.limit.refuses(sender, time.time()) if self.limit else None
+        if refusal is not None:
+            raise refused(429, None, "Too many messages of this sender", refusal)
 
     def _read_record(self, body: bytes, device: Subscriber) -> bytes | None:
         """Decrypts the message. Every message and every retry needs a new key pair (RFC 8291 §2 and

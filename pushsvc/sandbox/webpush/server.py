@@ -12,6 +12,7 @@ from pushsvc.sandbox.webpush.browsers import BrowserDevice, Browsers
 from pushsvc.sandbox.webpush.control import ControlApi
 from pushsvc.sandbox.webpush.devices import Device, MismatchAnswer, Subscriber, WebReceipt
 from pushsvc.sandbox.webpush.journal import Journal
+from pushsvc.sandbox.webpush.rate import RateLimit
 from pushsvc.sandbox.webpush.registry import Devices
 from pushsvc.sandbox.webpush.send import PushResource
 
@@ -38,10 +39,10 @@ class WebSandbox(HttpServer, Inbox[Subscriber, WebReceipt]):
         super().__init__(host, port, ssl_context)
         self._devices = Devices(self.origin, Journal(state_file) if state_file else None)
         self._browsers = Browsers()
-        push = PushResource(self._devices, self.origin, keep_content=keep_content)
-        control = ControlApi(self._devices, self._browsers)
+        self._push = PushResource(self._devices, self.origin, keep_content=keep_content)
+        control = ControlApi(self._devices, self._browsers, self._push)
         autopush = AutopushResource(self._devices, self._browsers)
-        self.application.add_routes([*push.routes(), *control.routes(), *autopush.routes()])
+        self.application.add_routes([*self._push.routes(), *control.routes(), *autopush.routes()])
         self.application.on_shutdown.append(autopush.close)
 
     @property
@@ -76,6 +77,11 @@ class WebSandbox(HttpServer, Inbox[Subscriber, WebReceipt]):
         """The devices of real browsers."""
         return [device for device in self._devices.all() if isinstance(device, BrowserDevice)]
 
+    def limit(self, messages: int, *, retry_after: bool = False, seconds: float = 60.0) -> None:
+        """From now on accepts so many messages of each VAPID key in `seconds`, and answers 429 to
+        the others (`pushsvc.sandbox.webpush.rate`)."""
+        self._push.limit = RateLimit(messages, retry_after, seconds)
+
     def delete(self, device: Subscriber) -> None:
         """Ends the subscription: its endpoint answers 410. Browsers are not notified."""
         self._devices.delete(device)
@@ -85,7 +91,8 @@ class WebSandbox(HttpServer, Inbox[Subscriber, WebReceipt]):
         self._browsers.forget(device.browser)
 
     def reset(self) -> None:
-        """Deletes every device, browser and message. Their endpoints answer 404."""
+        """Deletes every device, browser and message, and the limit. Their endpoints answer 404."""
+        self._push.limit = None
         self._devices.clear()
         self._browsers.clear()
 
