@@ -5,7 +5,7 @@ process gives the same answer. While Redis is away, its counts are missing.
 """
 
 import hmac
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from itertools import accumulate
@@ -28,7 +28,7 @@ from typing_extensions import override
 
 from channels_app.selectors import installation_totals
 from notifications_app.delivery.registry import services_with_breaker
-from notifications_app.pipeline import breakers
+from notifications_app.pipeline import breakers, web_rate
 from notifications_app.reporting.installation import (
     OpenBatches,
     open_batches,
@@ -201,6 +201,12 @@ def _breakers() -> Iterator[Metric]:
         "Channels whose own breaker at the push service is half-open.",
         labels=["push_service"],
     )
+    limited = GaugeMetricFamily(
+        "pushsvc_limited_channels",
+        "Channels of which the push service accepts only some messages a minute.",
+        labels=["push_service"],
+    )
+    limits = Counter(limit.service for limit in web_rate.limits())
     found = breakers.states()
     if found is not None:
         for service in services:
@@ -208,9 +214,11 @@ def _breakers() -> Iterator[Metric]:
                 state.add_metric([service, name], is_so)
             channels.add_metric([service], found.channels_open[service])
             probing.add_metric([service], found.channels_half_open[service])
+            limited.add_metric([service], limits[service])
     yield state
     yield channels
     yield probing
+    yield limited
 
 
 def _reported() -> Iterator[Metric]:

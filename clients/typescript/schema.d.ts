@@ -1553,6 +1553,8 @@ export interface components {
             releases: components["schemas"]["ReleaseOutput"][];
             /** @description Why recipients bounced, the most frequent reason first. */
             reasons: components["schemas"]["ReasonOutput"][];
+            /** @description The push service that accepts only some messages a minute of the channel, while recipients wait for it; see [webpush](/docs/webpush). */
+            limited_by: string | null;
             /** @description Recipients that reported `received`. */
             received_count: number;
             /** @description Recipients that reported `clicked`. */

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Final
-from uuid import uuid4
+from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
 
 from django.contrib import messages
@@ -42,6 +42,7 @@ from notifications_app.dry_run import (
 from notifications_app.errors import IdempotencyKeyInFlight
 from notifications_app.idempotency import checked_key
 from notifications_app.models import Draft
+from notifications_app.reporting.limited import slow_words
 from notifications_app.services import notification_test
 from pushsvc.common.errors import Fault, Invalid, NotFound, PushsvcError
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
@@ -157,6 +158,7 @@ class ComposePage(SenderPage):
             reach=reach,
             audience=sum(each.audience for each in reach),
             is_estimate=any(each.estimated for each in reach),
+            limits=_limits(self.chosen.id, reach, send.content.ttl),
             pauses=pauses_of(self.chosen.id, send.target_platforms),
             is_late=_is_past(send.scheduled_at),
             segment=segment_find(channel_id=self.chosen.id, segment_id=send.segment_id),
@@ -299,6 +301,12 @@ def _reach(found: DryRun) -> list[Reach]:
         )
         for platform, each in found.platforms.items()
     ]
+
+
+def _limits(channel_id: UUID, reach: Sequence[Reach], ttl: int) -> list[str]:
+    """What push services that limit the channel do to a send to these browsers."""
+    browsers = sum(each.audience for each in reach if each.platform == Platform.WEB)
+    return slow_words(channel_id, browsers, ttl) if browsers else []
 
 
 def _audience_alone(channel: Channel, form: ComposeForm) -> DryRun | None:

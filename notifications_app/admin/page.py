@@ -23,6 +23,7 @@ from notifications_app.models import Notification
 from notifications_app.reporting.bounce_reasons import Words, words_for
 from notifications_app.reporting.details import clicks_of_buttons
 from notifications_app.reporting.event_hours import events_of
+from notifications_app.reporting.limited import outlooks
 from notifications_app.reporting.progress import Progress, Reason, progress_of
 from notifications_app.states import BatchStatus, NotificationStatus
 from notifications_app.templates import template_find
@@ -106,6 +107,7 @@ class _WithProgress(OneNotification):
             steps=_steps(self.notification, progress),
             reasons=[DescribedReason(each, words_for(*each[:2])) for each in progress.reasons],
             pauses=_pauses(self.notification, progress),
+            limits=outlooks(self.notification, self.now),
             chart=_chart(progress),
             charts=clicks_chart(events.clicks) if events.clicks else None,
             **funnel_context(self.notification, progress, events),

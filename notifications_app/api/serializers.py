@@ -307,6 +307,11 @@ class NotificationDetailsOutput(serializers.Serializer[Any]):
     reasons = ReasonOutput(
         many=True, help_text="Why recipients bounced, the most frequent reason first."
     )
+    limited_by = serializers.CharField(
+        allow_null=True,
+        help_text="The push service that accepts only some messages a minute of the channel, while"
+        " recipients wait for it; see docs/webpush.md.",
+    )
     received_count = serializers.IntegerField(help_text="Recipients that reported `received`.")
     clicked_count = serializers.IntegerField(help_text="Recipients that reported `clicked`.")
     dismissed_count = serializers.IntegerField(help_text="Recipients that reported `dismissed`.")
@@ -359,6 +364,7 @@ def notification_details(details: Details) -> dict[str, Any]:
                     for each in details.reasons
                     if each.platform
                 ],
+                "limited_by": details.limited_by,
                 "received_count": found.received_count,
                 "clicked_count": found.clicked_count,
                 "dismissed_count": found.dismissed_count,

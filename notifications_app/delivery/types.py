@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias, TypeGuard
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -72,10 +72,16 @@ class Misconfigured:
     was_asked: bool = field(default=True, compare=False)
 
 
+# The code of a Deferred call that a web push service asked to make later.
+THROTTLED: Final = "throttled"
 # The code of a call that raised, though a transport must not.
 INTERNAL_ERROR: Final = "internal_error"
 
 Outcome: TypeAlias = Accepted | Deferred | Rejected | Gone | Misconfigured
+
+
+def is_throttled(outcome: Outcome) -> TypeGuard[Deferred]:
+    return isinstance(outcome, Deferred) and outcome.code == THROTTLED
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ While Redis is away, every breaker counts as closed.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import redis
@@ -23,7 +23,7 @@ import structlog
 
 from notifications_app.pipeline import breaker_scripts as scripts
 from pushsvc.common.endpoints import OTHER
-from pushsvc.common.store.redis_client import redis_client
+from pushsvc.common.store.redis_client import Script, redis_client
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -72,11 +72,12 @@ def parts_of(name: str) -> tuple[str, UUID | None]:
     return service, UUID(channel_id) if channel_id else None
 
 
-def held() -> list[str]:
+def held(*others: str) -> list[str]:
     """Names of breakers whose batches may not be claimed now: open, or half-open with a probe in
-    progress."""
+    progress. `others`: keys of further sorted sets of such names, scored as those of breakers."""
+    keys = (_OPEN, _PROBES, *others)
     try:
-        return list(redis_client().eval(scripts.HELD, 2, _OPEN, _PROBES))
+        return list(redis_client().eval(scripts.HELD, len(keys), *keys))
     except redis.RedisError:
         return []
 
@@ -107,12 +108,16 @@ def is_half_open(service: str, channel_id: UUID) -> bool:
     """Whether the channel may only probe, because its breaker or the service's is half-open."""
     if service == UNKNOWN_HOSTS:
         return False
-    names = [of_channel(service, channel_id), service]
     try:
-        found = redis_client().eval(scripts.IS_HALF_OPEN, 3, _OPEN, *map(_level, names), *names)
+        return bool(_eval(half_open_script(service, channel_id)))
     except redis.RedisError:
         return False
-    return bool(found)
+
+
+def half_open_script(service: str, channel_id: UUID) -> Script:
+    """The question of `is_half_open`."""
+    names = (of_channel(service, channel_id), service)
+    return Script(scripts.IS_HALF_OPEN, (_OPEN, *map(_level, names)), names)
 
 
 def take_probe(service: str, channel_id: UUID) -> bool:
@@ -147,6 +152,18 @@ def _record(
 ) -> float:
     if service == UNKNOWN_HOSTS:
         return 0.0
+    script = record_script(service, channel_id, answered, outages, is_probe=is_probe)
+    try:
+        return recorded(service, channel_id, _eval(script))
+    except redis.RedisError:
+        logger.debug("breaker.unrecorded", service=service)
+        return 0.0
+
+
+def record_script(
+    service: str, channel_id: UUID, answered: int, outages: int, *, is_probe: bool = False
+) -> Script:
+    """Counts calls, as `record` and `end_probe` do."""
     name = of_channel(service, channel_id)
     keys = (
         _OPEN,
@@ -161,13 +178,18 @@ def _record(
         MOST_OF_ONE_CHANNEL, WINDOW_SECONDS, SERVICE_WINDOW_SECONDS, WAIT_SECONDS,
         LONGEST_WAIT_SECONDS, _MEMORY_SECONDS,
     )  # fmt: skip
-    try:
-        wait, *events = redis_client().eval(scripts.RECORD, len(keys), *keys, *map(str, arguments))
-    except redis.RedisError:
-        logger.debug("breaker.unrecorded", service=service)
-        return 0.0
+    return Script(scripts.RECORD, keys, arguments)
+
+
+def recorded(service: str, channel_id: UUID, result: Sequence[int]) -> float:
+    """Logs what `record_script` changed. Returns for how many seconds the channel must not call."""
+    wait, *events = result
     _log(service, channel_id, events)
     return int(wait) / 1000
+
+
+def _eval(script: Script) -> Any:
+    return redis_client().eval(script.text, len(script.keys), *script.keys, *script.arguments)
 
 
 def _log(service: str, channel_id: UUID, events: Sequence[int]) -> None:

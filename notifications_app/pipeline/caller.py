@@ -6,6 +6,7 @@ good credentials now and then.
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -13,9 +14,9 @@ import structlog
 from django.conf import settings
 
 from notifications_app.delivery.registry import Client
-from notifications_app.delivery.types import Deferred, Misconfigured, Outcome
-from notifications_app.pipeline import breakers, connections, metering
-from notifications_app.pipeline.evidence import is_outage
+from notifications_app.delivery.types import Deferred, Misconfigured, Outcome, is_throttled
+from notifications_app.pipeline import breakers, connections, metering, web_rate
+from notifications_app.pipeline.evidence import LEAST_RECENT, MOST_RECENT, is_outage
 from notifications_app.pipeline.lease import Lease
 from notifications_app.pipeline.reading import PassRead, Recipient
 from pushsvc.common import worker
@@ -33,7 +34,9 @@ class Caller:
     `extend` and what `counting` returns in the loop. Before and after, the task's thread may use
     it."""
 
-    def __init__(self, client: Client, work: PassRead, lease: Lease) -> None:
+    def __init__(
+        self, client: Client, work: PassRead, lease: Lease, standing: web_rate.Standing
+    ) -> None:
         """`lease`: any lease of the pass, because all begin and end together."""
         self._client = client
         self._credentials = work.credentials
@@ -43,6 +46,9 @@ class Caller:
         self._confirmation: asyncio.Task[Outcome] | None = None
         self._are_refused = False
         self._unconfirmed_until = 0.0
+        self._is_rated = web_rate.is_rated(lease.platform, lease.push_service)
+        self._is_limited = standing.is_limited
+        self._throttled: deque[bool] = deque(maxlen=MOST_RECENT)
         self._call_seconds: list[float] = []
         self._sent_before = client.sent_bytes
 
@@ -52,6 +58,8 @@ class Caller:
         if isinstance(outcome, Misconfigured) and outcome.was_asked:
             outcome = await self._confirmed(recipient, outcome)
         self._outages_in_a_row = self._outages_in_a_row + 1 if is_outage(outcome) else 0
+        if self._is_rated:
+            self._note(recipient, was_throttled=is_throttled(outcome))
         return outcome
 
     async def _timed(self, client: Client, recipient: Recipient) -> Outcome:
@@ -95,19 +103,25 @@ class Caller:
             logger.warning("credentials.refused_once", platform=self._lease.platform)
         return outcome
 
+    def _note(self, recipient: Recipient, *, was_throttled: bool) -> None:
+        """As `evidence.throttling_of` counts."""
+        if self._is_limited or recipient.is_first_attempt or not was_throttled:
+            self._throttled.append(was_throttled)
+
     def must_wait(self) -> bool:
         """Whether calls wait because a refusal of the credentials is being confirmed."""
         return self._confirmation is not None
 
     def may_go_on(self) -> bool:
         """Whether further calls may start: time is left, the worker is not stopping, the last calls
-        were not all outages, and the credentials are not refused."""
+        were not all outages, less than half of them throttled, and the credentials not refused."""
         now = time.monotonic()
         return (
             self._has_time(now)
             and not self._are_refused
             and now < self._lease.begun + self._pass_seconds()
             and self._outages_in_a_row < breakers.LEAST_CALLS
+            and not self.is_throttled
             and not worker.is_stopping()
         )
 
@@ -140,6 +154,13 @@ class Caller:
     @property
     def ended_with_outage(self) -> bool:
         return self._outages_in_a_row > 0
+
+    @property
+    def is_throttled(self) -> bool:
+        """Whether the push service throttled half of the last calls. Processes learn a limit
+        together, but each stops by itself, before many calls are in vain."""
+        seen = len(self._throttled)
+        return seen >= LEAST_RECENT and 2 * sum(self._throttled) >= seen
 
     def _pass_seconds(self) -> float:
         is_unknown_host = self._lease.push_service == breakers.UNKNOWN_HOSTS

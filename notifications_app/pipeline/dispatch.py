@@ -21,7 +21,7 @@ from structlog.contextvars import bound_contextvars
 from notifications_app.delivery.engine import Calls
 from notifications_app.delivery.registry import ServiceAccount
 from notifications_app.delivery.types import Misconfigured, Outcome
-from notifications_app.pipeline import batches, breakers, connections, fcm_rate
+from notifications_app.pipeline import batches, breakers, connections, fcm_rate, web_rate
 from notifications_app.pipeline.caller import Caller
 from notifications_app.pipeline.evidence import sample
 from notifications_app.pipeline.lease import HeldLeases, Lease, LeaseLost
@@ -52,7 +52,7 @@ def deliver(platform: Platform, *, seconds: float) -> bool:
         leases = batches.claim(
             platform,
             most=settings.CLAIM_BATCHES,
-            skip=breakers.held(),
+            skip=breakers.held(web_rate.HELD),
             processes=worker.live_processes(platform),
             skip_channels=_channels_over_quota(platform),
         )
@@ -186,8 +186,10 @@ class _Pass:
         self._held = held
         self._lease = held.open[0]  # any: they share channel, platform, push service and clock
         self._credentials = work.credentials
-        self._recorder = Recorder(held, work)
-        self._caller = Caller(connections.client(self._lease.platform), work, self._lease)
+        self._standing = self._ask(len(work.recipients))
+        self._recorder = Recorder(held, work, self._standing)
+        client = connections.client(self._lease.platform)
+        self._caller = Caller(client, work, self._lease, self._standing)
 
     def run(self) -> None:
         recipients = self._recorder.callable_recipients()
@@ -207,7 +209,7 @@ class _Pass:
         return self._recorder.last_outcome
 
     def _call_callable(self, recipients: list[Recipient]) -> None:
-        is_probe = bool(recipients) and breakers.is_half_open(*self._breaker)
+        is_probe = bool(recipients) and self._standing.is_half_open
         chosen = sample(recipients, breakers.PROBE_CALLS) if is_probe else recipients
         granted, quota_wait = self._within_quota(chosen)
         if is_probe and granted:
@@ -217,18 +219,33 @@ class _Pass:
             self._recorder.begin_probe()
         call = self._call_one_by_one if self._lease.is_careful else self._call
         is_whole = call(granted) and len(granted) == len(recipients)
+        if self._recorder.is_trial_accepted:
+            called = {each.delivery for each in granted}
+            is_whole = call([each for each in recipients if each.delivery not in called])
+            quota_wait = 0.0
         if is_probe and granted:
             self._recorder.end_probe()
         outage_wait = _OUTAGE_WAIT if self._caller.ended_with_outage else 0.0
-        wait = max(self._recorder.service_waits, quota_wait, outage_wait)
+        throttled_wait = web_rate.TURN_SECONDS if self._caller.is_throttled else 0.0
+        wait = max(self._recorder.service_waits, quota_wait, outage_wait, throttled_wait)
         self._hand_back(finished_pass=is_whole, wait=wait)
 
     @property
     def _breaker(self) -> tuple[str, UUID]:
         return self._lease.push_service, self._lease.channel_id
 
-    def _within_quota(self, recipients: list[Recipient]) -> tuple[list[Recipient], float]:
+    def _ask(self, wanted: int) -> web_rate.Standing:
+        """What the pass may do, in one round trip to Redis."""
+        if not wanted:
+            return web_rate.Standing()
+        if web_rate.is_rated(self._lease.platform, self._lease.push_service):
+            return web_rate.begin(*self._breaker, wanted)
+        return web_rate.Standing(breakers.is_half_open(*self._breaker))
+
+    def _within_quota(self, recipients: Sequence[Recipient]) -> tuple[Sequence[Recipient], float]:
         """The recipients that may be called now, and how many seconds the others must wait."""
+        if self._standing.most is not None:
+            return self._standing.chosen(recipients), self._standing.wait_seconds
         if not recipients or not isinstance(self._credentials, ServiceAccount):
             return recipients, 0.0
         grant = fcm_rate.take(self._lease.channel_id, self._credentials, len(recipients))

@@ -1,14 +1,25 @@
 """What the outcomes of a pass show about the push service and the channel's keys. Pure
 functions."""
 
+import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from notifications_app.delivery.registry import TRANSPORTS, is_at
-from notifications_app.delivery.types import Accepted, Deferred, Gone, Outcome, Target
+from notifications_app.delivery.types import (
+    Accepted,
+    Deferred,
+    Gone,
+    Outcome,
+    Target,
+    is_throttled,
+)
 
 _MANY_REFUSED: Final = 10
+# How many of the last calls show whether a push service throttles a channel.
+LEAST_RECENT: Final = 20
+MOST_RECENT: Final = 40
 # If a fifth of all outcomes have such a code, the channel's keys may be wrong. Nothing is paused.
 _REFUSAL_EVENTS: Final = {
     code: event for each in TRANSPORTS.values() for code, event in each.refusal_events.items()
@@ -25,7 +36,13 @@ class Called(Protocol):
     def is_first_attempt(self) -> bool: ...
 
 
+class Triable(Called, Protocol):
+    @property
+    def is_proven(self) -> bool: ...
+
+
 R = TypeVar("R", bound=Called)
+T = TypeVar("T", bound=Triable)
 
 
 class Evidence(NamedTuple):
@@ -33,6 +50,19 @@ class Evidence(NamedTuple):
 
     answered: int
     outages: int
+
+
+class Throttling(NamedTuple):
+    """How many calls the push service accepted, how many count, and how many of these were
+    throttled; the same two of the last MOST_RECENT calls. `retry_after`: the seconds that all of
+    these throttled calls are asked to wait, or 0."""
+
+    accepted: int
+    calls: int
+    throttled: int
+    recent: int
+    recent_throttled: int
+    retry_after: float
 
 
 def is_outage(outcome: Outcome) -> bool:
@@ -44,6 +74,14 @@ def sample(recipients: Sequence[R], most: int) -> list[R]:
     attempts. An answered retry is evidence, too."""
     first = [each for each in recipients if each.is_first_attempt]
     return list(first or recipients)[:most]
+
+
+def trial_sample(recipients: Sequence[T], most: int) -> list[T]:
+    """The recipients of a trial, at most `most`: any first attempts, but first those whose devices
+    a push service accepted messages for, because nobody can subscribe such a device at will."""
+    mixed = random.sample(recipients, len(recipients))
+    mixed.sort(key=lambda each: (not each.is_first_attempt, not each.is_proven))
+    return mixed[:most]
 
 
 def evidence_of(
@@ -64,6 +102,40 @@ def evidence_of(
         elif called.is_first_attempt:
             outages += 1
     return Evidence(answered, outages)
+
+
+def throttling_of(
+    answers: Sequence[tuple[Called, Outcome]],
+    *,
+    service: str,
+    trusted_origins: frozenset[str],
+    are_retries_counted: bool,
+) -> Throttling:
+    """What the calls, in their order, show about a limit of the service for the channel. Without a
+    known limit, throttled retries do not count, because retries are the worst recipients."""
+    if not any(is_throttled(outcome) for _, outcome in answers):  # of most sends; costs least
+        accepted = sum(isinstance(outcome, Accepted) for _, outcome in answers)
+        return Throttling(accepted, len(answers), 0, min(len(answers), MOST_RECENT), 0, 0.0)
+    asked = [
+        (called, outcome)
+        for called, outcome in answers
+        if _was_asked(outcome) and is_at(called.target, service, trusted_origins)
+    ]
+    counted = [
+        outcome
+        for called, outcome in asked
+        if are_retries_counted or called.is_first_attempt or not is_throttled(outcome)
+    ]
+    recent = counted[-MOST_RECENT:]
+    waits = [each.retry_after or 0.0 for each in recent if is_throttled(each)]
+    return Throttling(
+        accepted=sum(isinstance(outcome, Accepted) for _, outcome in asked),
+        calls=len(counted),
+        throttled=sum(map(is_throttled, counted)),
+        recent=len(recent),
+        recent_throttled=len(waits),
+        retry_after=min(waits, default=0.0),
+    )
 
 
 def refused_by_many(outcomes: Iterable[Outcome]) -> Iterator[tuple[str, int]]:

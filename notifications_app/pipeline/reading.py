@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import F
 
 from channels_app.models import Channel
 from channels_app.selectors import channel_get
@@ -48,6 +49,10 @@ class Recipient(NamedTuple):
     @property
     def is_first_attempt(self) -> bool:
         return not self.delivery.attempts
+
+    @property
+    def is_proven(self) -> bool:
+        return self.device.is_proven
 
 
 @dataclass(frozen=True)
@@ -256,10 +261,12 @@ def _wanted_at(plan: Plan) -> datetime:
 
 
 def _due_deliveries(terms: Mapping[int, _Terms]) -> list[DueDelivery]:
-    """Due recipients, the fewest attempts first. So a recipient that crashes workers, or that fails
-    repeatedly while few calls may be made, does not hold up the others."""
+    """Due recipients, the fewest attempts first, and of these the uncalled ones first. So a
+    recipient that crashes workers, or that fails repeatedly while few calls may be made, does not
+    hold up the others."""
     due = Delivery.objects.due().filter(batch_id__in=terms)
-    ordered = due.order_by("solo_attempts", "attempts", "subscription_id")
+    waited = F("due_at").asc(nulls_first=True)
+    ordered = due.order_by("solo_attempts", "attempts", waited, "subscription_id")
     fields = ("batch_id", "subscription_id", "attempts", "first_attempt_at", "solo_attempts")
     rows = ordered.values_list(*fields)
     return [DueDelivery(*(*row, terms[row[0]].wanted_at)) for row in rows]

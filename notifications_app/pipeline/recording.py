@@ -1,4 +1,4 @@
-"""Records the outcomes of one pass: rows, pauses, evidence for breakers and for FCM's rate.
+"""Records the outcomes of one pass: rows, pauses, evidence for breakers and for rates.
 
 Only the task's thread uses it.
 """
@@ -13,8 +13,13 @@ from django.conf import settings
 from channels_app.pauses import platform_pause
 from notifications_app.delivery.registry import ServiceAccount
 from notifications_app.delivery.types import Misconfigured, Outcome
-from notifications_app.pipeline import breakers, fcm_rate, outcomes, transitions
-from notifications_app.pipeline.evidence import Evidence, evidence_of, refused_by_many
+from notifications_app.pipeline import breakers, fcm_rate, outcomes, transitions, web_rate
+from notifications_app.pipeline.evidence import (
+    Evidence,
+    evidence_of,
+    refused_by_many,
+    throttling_of,
+)
 from notifications_app.pipeline.lease import HeldLeases, Lease
 from notifications_app.pipeline.outcomes import RowsRefused
 from notifications_app.pipeline.reading import PassRead, Recipient
@@ -43,15 +48,19 @@ def pause(lease: Lease, version: int, refusal: Misconfigured) -> bool:
 
 class Recorder:
     """Records the outcomes of one pass. `service_waits`: for how many seconds a breaker of the push
-    service is open. `are_credentials_refused`: those of the platform. `with_refused_rows`: ids of
+    service is open, or the service throttles the channel. `is_trial_accepted`: a trial found that
+    it does not. `are_credentials_refused`: those of the platform. `with_refused_rows`: ids of
     batches with rows that the database refuses to change. `last_outcome`: of the calls so far."""
 
-    def __init__(self, held: HeldLeases, work: PassRead) -> None:
+    def __init__(self, held: HeldLeases, work: PassRead, standing: web_rate.Standing) -> None:
         self._held = held
+        self._standing = standing
+        self._is_limited = standing.is_limited
         self._lease = held.open[0]  # any: they share channel, platform, push service and clock
         self._work = work
         self._probed: list[tuple[Recipient, Outcome]] | None = None
         self.service_waits = 0.0
+        self.is_trial_accepted = False
         self.are_credentials_refused = False
         self.with_refused_rows: set[int] = set()
         self.last_outcome: Outcome | None = None
@@ -112,14 +121,15 @@ class Recorder:
                 self._pause(outcome)
         now = self._lease.now()
         self._write([self._transition(*answer, now) for answer in answers])
-        self._tell_breaker(answers)
+        self._tell_services(answers)
         self._tell_rate(answers)
         self._warn_of_refused_keys(answers)
 
     def _reason_of(self, recipient: Recipient, now: datetime) -> tuple[str, str]:
         """Code and detail of why the recipient is not called; empty if it is called."""
         delivery, limits = recipient.delivery, recipient.limits
-        if transitions.out_of_time(delivery, now=now, limits=limits):
+        is_limited = self._is_limited
+        if transitions.out_of_time(delivery, now=now, limits=limits, is_limited=is_limited):
             return transitions.EXPIRED, ""
         if delivery.solo_attempts >= MOST_SOLO_ATTEMPTS:
             return transitions.INTERNAL_ERROR, ""
@@ -137,6 +147,7 @@ class Recorder:
                 now=now,
                 limits=recipient.limits,
                 is_unproven=not recipient.device.is_proven,
+                is_limited=self._is_limited,
             )
         except Exception as error:  # noqa: BLE001 (a fault of ours, whatever it is)
             logger.error("delivery.internal_error", error=type(error).__name__)
@@ -154,13 +165,36 @@ class Recorder:
         version = self._work.credential_version
         self._held.persistently(lambda: pause(self._lease, version, refusal))
 
-    def _tell_breaker(self, answers: Answers) -> None:
+    def _tell_services(self, answers: Answers) -> None:
         if self._probed is not None:
             self._probed += answers
             return
         lease, seen = self._lease, self._evidence(answers)
-        waits = breakers.record(lease.push_service, lease.channel_id, **seen._asdict())
+        if web_rate.is_rated(lease.platform, lease.push_service):
+            waits = self._tell_web_rate(answers, seen)
+        else:
+            waits = breakers.record(lease.push_service, lease.channel_id, **seen._asdict())
         self.service_waits = max(self.service_waits, waits)
+
+    def _tell_web_rate(self, answers: Answers, seen: Evidence) -> float:
+        """Tells the breaker too. The answers after a limit was learned are no attempts."""
+        lease = self._lease
+        throttling = throttling_of(
+            answers,
+            service=lease.push_service,
+            trusted_origins=settings.WEBPUSH_TRUSTED_ORIGINS,
+            are_retries_counted=self._is_limited,
+        )
+        verdict = web_rate.record(
+            lease.push_service,
+            lease.channel_id,
+            seen,
+            throttling,
+            is_trial=self._standing.is_trial,
+        )
+        self._is_limited |= verdict.is_limited
+        self.is_trial_accepted |= verdict.is_cleared
+        return verdict.wait_seconds
 
     def _evidence(self, answers: Answers) -> Evidence:
         return evidence_of(

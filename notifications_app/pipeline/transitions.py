@@ -15,6 +15,7 @@ from notifications_app.delivery.types import (
     Misconfigured,
     Outcome,
     Rejected,
+    is_throttled,
 )
 from notifications_app.states import DeliveryStatus
 
@@ -41,6 +42,7 @@ UNCALLED = (
 _SHORTEST_WAIT = 1.0
 _FIRST_WAIT = 5.0
 _LONGEST_BACKOFF = 300.0
+_LIMITED_WAIT = 15.0
 
 
 class DueDelivery(NamedTuple):
@@ -107,10 +109,13 @@ def transition_of(
     now: datetime,
     limits: Limits,
     is_unproven: bool = False,
+    is_limited: bool = False,
 ) -> Transition:
     """The transition for the outcome of a call. Misconfigured leaves the recipient waiting.
 
-    `registered_at`, `is_unproven`: of the subscription when it was read.
+    `registered_at`, `is_unproven`: of the subscription when it was read. `is_limited`: the push
+    service is known to limit the channel. Then a throttled call is no attempt, and only the
+    deadline ends a waiting recipient.
     """
     match outcome:
         case Accepted():
@@ -126,15 +131,21 @@ def transition_of(
         case Gone():
             return _expire(delivery, outcome, registered_at)
         case Deferred():
-            return _defer(delivery, outcome, now, limits)
+            is_attempt = not (is_limited and is_throttled(outcome))
+            last = limits.deadline if is_limited else _last_moment(delivery, now, limits)
+            return _defer(delivery, outcome, now, limits, last=last, attempts=int(is_attempt))
         case Misconfigured(code=code, detail=detail):
             return Transition(delivery, DeliveryStatus.WAITING, code, detail, outcome=outcome)
         case _:
             assert_never(outcome)
 
 
-def out_of_time(delivery: DueDelivery, *, now: datetime, limits: Limits) -> bool:
-    """Whether no further attempt may be made."""
+def out_of_time(
+    delivery: DueDelivery, *, now: datetime, limits: Limits, is_limited: bool = False
+) -> bool:
+    """Whether no further attempt may be made. `is_limited`: as in `transition_of`."""
+    if is_limited:
+        return now >= limits.deadline
     return delivery.attempts >= limits.attempts or now >= _last_moment(delivery, now, limits)
 
 
@@ -152,13 +163,22 @@ def _expire(delivery: DueDelivery, gone: Gone, registered_at: datetime) -> Trans
     )
 
 
-def _defer(delivery: DueDelivery, outcome: Deferred, now: datetime, limits: Limits) -> Transition:
-    attempts = delivery.attempts + 1
-    earliest = now + timedelta(seconds=_wait(attempts, outcome.retry_after))
-    last = _last_moment(delivery, now, limits)
-    if attempts >= limits.attempts or earliest >= last:
+def _defer(
+    delivery: DueDelivery,
+    outcome: Deferred,
+    now: datetime,
+    limits: Limits,
+    *,
+    last: datetime,
+    attempts: int,
+) -> Transition:
+    """`last`: when it bounces at the latest. `attempts`: 1, or 0 if the call does not count."""
+    made = delivery.attempts + attempts
+    wait = _wait(_backoff(made) if attempts else _LIMITED_WAIT, outcome.retry_after)
+    earliest = now + timedelta(seconds=wait)
+    if (attempts and made >= limits.attempts) or earliest >= last:
         detail = f"{outcome.code} {outcome.detail}".strip()
-        return bounce(delivery, EXPIRED, attempts=1, detail=detail, outcome=outcome)
+        return bounce(delivery, EXPIRED, attempts=attempts, detail=detail, outcome=outcome)
     rounded = _rounded_up(earliest, now)
     return Transition(
         delivery,
@@ -166,13 +186,16 @@ def _defer(delivery: DueDelivery, outcome: Deferred, now: datetime, limits: Limi
         outcome.code,
         outcome.detail,
         due_at=rounded if rounded < last else earliest,
-        attempts=1,
+        attempts=attempts,
         outcome=outcome,
     )
 
 
-def _wait(attempts: int, retry_after: float | None) -> float:
-    backoff = min(_FIRST_WAIT * 2.0 ** (attempts - 1), _LONGEST_BACKOFF)
+def _backoff(attempts: int) -> float:
+    return min(_FIRST_WAIT * 2.0 ** (attempts - 1), _LONGEST_BACKOFF)
+
+
+def _wait(backoff: float, retry_after: float | None) -> float:
     jittered = backoff * random.uniform(0.8, 1.2)  # noqa: S311 (spreads load; guards nothing)
     return max(jittered, retry_after or 0.0, _SHORTEST_WAIT)
 

@@ -27,6 +27,7 @@ from notifications_app.pipeline import breakers
 from notifications_app.reporting.bounce_reasons import words_for
 from notifications_app.reporting.concern import Concern, Kind
 from notifications_app.reporting.jumps import jumps
+from notifications_app.reporting.limited import is_not_limited, limited
 from notifications_app.reporting.unreached import unreached
 from notifications_app.states import BatchStatus, NotificationStatus
 from pushsvc.common import worker
@@ -262,7 +263,10 @@ def _nearly_full(channels: QuerySet[Channel], _now: datetime) -> Iterator[Concer
 
 def _queues(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
     due = Batch.objects.unhalted().filter(
-        channel__in=channels, status=BatchStatus.READY, due_at__lt=now - LATE_BATCH
+        is_not_limited(),
+        channel__in=channels,
+        status=BatchStatus.READY,
+        due_at__lt=now - LATE_BATCH,
     )
     late = due.alias(wanted_since=WANTED_SINCE).filter(wanted_since__lt=now - LATE_BATCH)
     queues = late.values("platform").annotate(
@@ -343,6 +347,7 @@ PARTS: Final[tuple[Callable[[QuerySet[Channel], datetime], Iterator[Concern]], .
     _credentials,
     _credentials_missing,
     _late_starts,
+    limited,
     _queues,
     unreached,
     _breaking,

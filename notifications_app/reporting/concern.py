@@ -21,6 +21,7 @@ class Kind(StrEnum):
     LATE_START = "late_start"
     BREAKING = "breaking"
     SERVICE_FAILING = "service_failing"
+    LIMITED = "limited"
     WORKERS_MISSING = "workers_missing"
     BEAT_MISSING = "beat_missing"
     REDIS_AWAY = "redis_away"

@@ -1,6 +1,7 @@
 """Everything about one notification, read in one statement.
 
 One statement sees one snapshot, so the platforms' counts add up to the notification's at any time.
+Only the push service that limits it is read apart, from Redis.
 """
 
 from collections import defaultdict
@@ -15,6 +16,7 @@ from django.db.models import F, OuterRef, QuerySet, Sum
 from django.db.models.functions import JSONObject
 
 from notifications_app.models import ActionCount, Notification, OutcomeMinute, Plan
+from notifications_app.reporting.limited import limited_by
 from notifications_app.reporting.progress import (
     PlatformCounts,
     Reason,
@@ -39,7 +41,8 @@ class Release:
 @dataclass(frozen=True, slots=True)
 class Details:
     """`platforms`: only platforms with a plan; plans are created at the start. `releases`: the
-    earliest first. `opted_out`: how many devices were left out because they refuse the category."""
+    earliest first. `opted_out`: how many devices were left out because they refuse the category.
+    `limited_by`: the push service that limits the channel while recipients wait there."""
 
     notification: Notification
     platforms: tuple[PlatformCounts, ...]
@@ -47,6 +50,7 @@ class Details:
     reasons: tuple[Reason, ...]
     opted_out: int
     actions_clicked: Mapping[str, int]
+    limited_by: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,7 @@ def details_of(*, channel_id: UUID, notification_id: UUID) -> Details:
         reasons=bounce_reasons(found, ended),
         opted_out=sum(plan.opted_out_count for plan in plans),
         actions_clicked=_actions_clicked(found),
+        limited_by=limited_by(found),
     )
 
 

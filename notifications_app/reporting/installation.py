@@ -8,6 +8,7 @@ from django.db.models import Count, Min, Q, Sum
 from django.db.models.functions import Now
 
 from notifications_app.models import RECIPIENTS_LEFT, WANTED_SINCE, Batch, Notification
+from notifications_app.reporting.limited import is_not_limited
 from notifications_app.states import BatchStatus, NotificationStatus
 
 
@@ -26,7 +27,8 @@ class OpenNotifications:
 @dataclass(frozen=True, slots=True)
 class OpenBatches:
     """`lateness`: how long ago the first batch became due; negative if none is due. Batches of
-    paused and stopped notifications are counted, but are not late. After a pause, lateness counts
+    paused and stopped notifications, and those that wait because a push service limits their
+    channel, are counted, but are not late. After a pause, lateness counts
     from its end. `recipients`: how many recipients wait."""
 
     count: int
@@ -58,7 +60,8 @@ def open_notifications() -> OpenNotifications:
 def open_batches() -> Mapping[tuple[str, str], OpenBatches]:
     """Open batches by platform and status. Pairs without batches are missing."""
     groups = Batch.objects.exclude(status=BatchStatus.DONE).values("platform", "status")
-    first = Min(WANTED_SINCE, filter=Q(plan__halted_at__isnull=True))
+    may_be_late = Q(plan__halted_at__isnull=True) & is_not_limited()
+    first = Min(WANTED_SINCE, filter=may_be_late)
     counted = groups.annotate(
         count=Count("pk"), recipients=Sum(RECIPIENTS_LEFT), lateness=Now() - first
     )

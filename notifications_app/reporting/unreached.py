@@ -11,6 +11,7 @@ from channels_app.models import Channel
 from notifications_app.delivery.registry import services_with_breaker
 from notifications_app.models import RECIPIENTS_LEFT, Batch, Delivery
 from notifications_app.reporting.concern import Concern, Kind
+from notifications_app.reporting.limited import is_not_limited
 from notifications_app.states import BatchStatus, DeliveryStatus
 from pushsvc.common.console.figures import duration
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
@@ -23,7 +24,7 @@ def unreached(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
     """Platforms with batches that were called and reached nobody, for over a minute.
 
     Push services without a breaker do not count: anybody can subscribe with a host that never
-    answers.
+    answers. Nor do push services that limit the channel.
     """
     services = [
         service
@@ -31,6 +32,7 @@ def unreached(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
         for service in services_with_breaker(platform, settings.WEBPUSH_TRUSTED_ORIGINS)
     ]
     failing = Batch.objects.unhalted().filter(
+        is_not_limited(),
         channel__in=channels,
         push_service__in=services,
         status=BatchStatus.READY,

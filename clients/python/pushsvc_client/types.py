@@ -247,6 +247,7 @@ class NotificationDetails(TypedDict):
     left_out: LeftOut
     releases: list[Release]
     reasons: list[Reason]
+    limited_by: str | None
     received_count: int
     clicked_count: int
     dismissed_count: int

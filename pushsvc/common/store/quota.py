@@ -21,40 +21,52 @@ _PAUSE_SECONDS: Final = 5.0  # between two calls of one send; a longer pause cou
 _LONGEST_WAIT: Final = 1.0  # seconds; then callers ask again, because others may ask first
 _MEMORY_SECONDS: Final = 600
 
-# KEYS: the bucket. ARGV: wanted, full rate a second, seconds of the ramp, where it begins (0 to 1),
-# longest pause that counts as use. Uses Redis's clock, because clocks of machines differ. A bucket
-# contains the calls of one second, at least one, at the current rate. `ramp` (0 to 1) says how far
-# the rate has risen. It rises while the bucket is used, and falls as fast while it is idle. Returns
-# the granted calls, and the milliseconds until the rest (at most one second's) is available.
-_SCRIPT: Final = """
-local wanted, full, seconds = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local first, pause = tonumber(ARGV[4]), tonumber(ARGV[5])
-local clock = redis.call('TIME')
-local now = clock[1] + clock[2] / 1000000
-local function rate(ramp) return full * (first + (1 - first) * ramp) end
-local function size(ramp) return math.max(1, rate(ramp)) end
+# A Lua function that takes up to `wanted` calls from the bucket at `key`. `now`: seconds on Redis's
+# clock, because clocks of machines differ. `how.full`: the full rate a second. `how.ramp`: the
+# seconds of the ramp, which begins at the share `how.first` (0 to 1). `how.pause`: the longest
+# pause that counts as use. A bucket contains the calls of `how.holds` seconds, at least one, at the
+# current rate. `ramp` (0 to 1) says how far the rate has risen. It rises while the bucket is used,
+# and falls as fast while it is idle. Returns the granted calls, and the milliseconds until the rest
+# (at most what the bucket holds) is available.
+TAKE: Final = """
+local function take(key, wanted, now, how)
+  local function rate(ramp) return how.full * (how.first + (1 - how.first) * ramp) end
+  local function size(ramp) return math.max(1, rate(ramp) * how.holds) end
 
-local known = redis.call('HMGET', KEYS[1], 'at', 'ramp', 'tokens')
-local at, ramp, tokens = tonumber(known[1]), tonumber(known[2]), tonumber(known[3])
-if at then
-  local passed = math.max(0, now - at)
-  local before = ramp
-  local way = passed > pause and -passed or passed
-  ramp = math.min(1, math.max(0, ramp + way / seconds))
-  tokens = math.min(size(ramp), tokens + passed * (rate(before) + rate(ramp)) / 2)
-else
-  ramp = 0
-  tokens = size(0)
+  local known = redis.call('HMGET', key, 'at', 'ramp', 'tokens')
+  local at, ramp, tokens = tonumber(known[1]), tonumber(known[2]), tonumber(known[3])
+  if at then
+    local passed = math.max(0, now - at)
+    local before = ramp
+    local way = passed > how.pause and -passed or passed
+    ramp = math.min(1, math.max(0, ramp + way / how.ramp))
+    tokens = math.min(size(ramp), tokens + passed * (rate(before) + rate(ramp)) / 2)
+  else
+    ramp = 0
+    tokens = size(0)
+  end
+
+  local granted = math.min(wanted, math.floor(tokens))
+  tokens = tokens - granted
+  redis.call('HSET', key, 'at', string.format('%.6f', now), 'ramp', ramp, 'tokens', tokens)
+  redis.call('EXPIRE', key, how.memory)
+  if granted == wanted then return granted, 0 end
+  local missing = math.min(wanted - granted, size(ramp)) - tokens
+  return granted, math.ceil(missing / rate(ramp) * 1000)
 end
-
-local granted = math.min(wanted, math.floor(tokens))
-tokens = tokens - granted
-redis.call('HSET', KEYS[1], 'at', string.format('%.6f', now), 'ramp', ramp, 'tokens', tokens)
-redis.call('EXPIRE', KEYS[1], ARGV[6])
-if granted == wanted then return {granted, 0} end
-local missing = math.min(wanted - granted, size(ramp)) - tokens
-return {granted, math.ceil(missing / rate(ramp) * 1000)}
 """
+
+# KEYS: the bucket. ARGV: wanted, full, ramp, first, pause, memory. It holds the calls of a second.
+_SCRIPT: Final = (
+    TAKE
+    + """
+local clock = redis.call('TIME')
+local granted, wait = take(KEYS[1], tonumber(ARGV[1]), clock[1] + clock[2] / 1000000, {
+  full = tonumber(ARGV[2]), ramp = tonumber(ARGV[3]), first = tonumber(ARGV[4]),
+  pause = tonumber(ARGV[5]), memory = ARGV[6], holds = 1})
+return {granted, wait}
+"""
+)
 
 
 class Grant(NamedTuple):

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import redis
 import structlog
@@ -23,6 +23,14 @@ TIMEOUT_SECONDS = 0.25
 BACK_OFF_SECONDS = 2.0
 
 logger = structlog.stdlib.get_logger(__name__)
+
+
+class Script(NamedTuple):
+    """A Lua script with its keys and arguments."""
+
+    text: str
+    keys: tuple[str, ...]
+    arguments: tuple[str | int | float, ...]
 
 
 class BackingOffRedis(redis.Redis):
@@ -47,6 +55,18 @@ class BackingOffRedis(redis.Redis):
     def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> Any:
         self._refuse_while_away()
         return super().pipeline(transaction, shard_hint)
+
+    def run(self, *scripts: Script) -> list[Any]:
+        """Runs the scripts in one round trip. Returns their results."""
+        pipeline = self.pipeline(transaction=False)
+        for script in scripts:
+            pipeline.eval(script.text, len(script.keys), *script.keys, *script.arguments)
+        try:
+            results: list[Any] = pipeline.execute()
+        except (redis.ConnectionError, redis.TimeoutError) as error:
+            self._back_off(error)
+            raise
+        return results
 
     @property
     def is_away(self) -> bool:

@@ -1,0 +1,180 @@
+"""Push services that limit a channel, and what that does to its sends."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import reduce
+from itertools import islice
+from operator import or_
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import Q, QuerySet, Sum
+from django.db.models.functions import Coalesce, Least
+
+from channels_app.models import Channel
+from notifications_app.models import RECIPIENTS_LEFT, Batch, Notification
+from notifications_app.pipeline import web_rate
+from notifications_app.pipeline.web_rate import Limit
+from notifications_app.reporting.concern import Concern, Kind
+from notifications_app.states import BatchStatus, NotificationStatus
+from pushsvc.common.console.figures import duration
+from pushsvc.common.platforms import Platform
+
+_MOST_SHOWN: Final = 10
+_BROWSERS: Final = {"fcm": "Chrome", "mozilla": "Mozilla", "apple": "Apple", "wns": "Microsoft"}
+# https://developer.chrome.com/blog/web-push-rate-limits
+_CHROME_HELP: Final = (
+    "Google rates each site daily by its messages and permission prompts for the time that people "
+    "spend on it. Send fewer messages, to people who open them, and ask for permission only where "
+    "people expect it. The limit lasts a day, then 7, then 14 days; 42 good days reset that."
+)
+_HELP: Final = "Send fewer messages, or spread them over time."
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What becomes of recipients that wait at a push service that limits the channel: `waiting`
+    now, until the last is called at `ends_at`, except those that will have expired."""
+
+    limit: Limit
+    waiting: int
+    ends_at: datetime
+    expiring: int
+
+    @property
+    def title(self) -> str:
+        per_minute = _rounded(self.limit.per_minute)
+        return (
+            f"{name_of(self.limit.service)} limits this channel to about {per_minute:,} messages a "
+            "minute"
+        )
+
+    @property
+    def effect(self) -> str:
+        if not self.waiting:
+            return "Nobody waits for it now."
+        texts = [
+            f"{self.waiting:,} recipients wait; the last of them is called at about "
+            f"{self.ends_at:%H:%M} UTC."
+        ]
+        if self.expiring:
+            texts.append(f"About {self.expiring:,} of them will expire before.")
+        return " ".join(texts)
+
+    @property
+    def help(self) -> str:
+        return _CHROME_HELP if self.limit.service == "fcm" else _HELP
+
+
+def name_of(service: str) -> str:
+    return _BROWSERS.get(service, f"The push service {service}")
+
+
+def limited_by(notification: Notification) -> str | None:
+    """The push service that limits the notification's channel, and at which recipients wait."""
+    if notification.status != NotificationStatus.PROCESSING:
+        return None
+    limits = web_rate.limits_of(notification.channel_id)
+    if not limits:
+        return None
+    services = [limit.service for limit in limits]
+    batches = Batch.objects.filter(notification_id=notification.pk, push_service__in=services)
+    waiting = set(_open(batches).values_list("push_service", flat=True))
+    return next((service for service in services if service in waiting), None)
+
+
+def outlooks(notification: Notification, now: datetime) -> list[Outlook]:
+    """For each push service that limits the channel and at which recipients of the notification
+    wait."""
+    if notification.status != NotificationStatus.PROCESSING:
+        return []
+    limits = web_rate.limits_of(notification.channel_id)
+    own = Batch.objects.filter(notification_id=notification.pk)
+    found = [_outlook(limit, own, now) for limit in limits]
+    return [each for each in found if each.waiting]
+
+
+def slow_words(channel_id: UUID, audience: int, ttl: int) -> list[str]:
+    """For each push service that limits the channel: how long a send to so many browsers takes
+    there at most. `ttl`: the send's, in seconds."""
+    return [_slow_words(limit, audience, ttl) for limit in web_rate.limits_of(channel_id)]
+
+
+def _slow_words(limit: Limit, audience: int, ttl: int) -> str:
+    seconds = 60 * audience / limit.per_minute
+    text = (
+        f"{name_of(limit.service)} accepts about {_rounded(limit.per_minute):,} messages a minute "
+        f"of this channel now. If all {audience:,} browsers are there, this takes "
+        f"{duration(seconds)}."
+    )
+    if seconds > ttl:
+        text += " Those that are not reached within the time to live expire."
+    return text
+
+
+def is_not_limited() -> Q:
+    """Batches that do not wait because a push service limits their channel."""
+    limits = web_rate.limits()
+    own = (Q(channel=each.channel_id, push_service=each.service) for each in limits)
+    return ~reduce(or_, own) if limits else Q()
+
+
+def limited(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
+    """Channels that a push service limits."""
+    limits = web_rate.limits()
+    ids = {limit.channel_id for limit in limits}
+    names = dict(channels.filter(pk__in=ids).values_list("pk", "name")) if ids else {}
+    own = [limit for limit in limits if limit.channel_id in names]
+    for limit in islice(own, _MOST_SHOWN):
+        outlook = _outlook(limit, Batch.objects.filter(channel_id=limit.channel_id), now)
+        yield Concern(
+            Kind.LIMITED,
+            "warn",
+            outlook.title,
+            f"{outlook.effect} No message is lost before its deadline. {outlook.help}",
+            since=limit.since,
+            channel_id=limit.channel_id,
+            channel_name=names[limit.channel_id],
+            platform=Platform.WEB,
+        )
+
+
+def _outlook(limit: Limit, batches: QuerySet[Any], now: datetime) -> Outlook:
+    groups = _groups(batches, limit.service)
+    waiting = sum(recipients for _, recipients in groups)
+    ends_at = now + timedelta(minutes=waiting / limit.per_minute)
+    return Outlook(limit, waiting, ends_at, _expiring(groups, limit.per_minute, now))
+
+
+def _groups(batches: QuerySet[Any], service: str) -> list[tuple[datetime | None, int]]:
+    """How many recipients wait until each deadline, the earliest first."""
+    ttl_ends_at = Coalesce("plan__deadline_at", "notification__deadline_at")
+    groups = (
+        _open(batches.filter(push_service=service, plan__halted_at__isnull=True))
+        .annotate(until=Least(ttl_ends_at, "notification__expires_at"))
+        .values("until")
+        .annotate(recipients=Sum(RECIPIENTS_LEFT))
+    )
+    return list(groups.order_by("until").values_list("until", "recipients"))
+
+
+def _expiring(groups: Sequence[tuple[datetime | None, int]], per_minute: int, now: datetime) -> int:
+    """How many recipients cannot be called before their deadlines, if the earliest come first."""
+    called = expiring = 0
+    for until, recipients in groups:
+        if until is None:
+            continue
+        room = max(0, int((until - now).total_seconds() * per_minute / 60) - called)
+        called += min(room, recipients)
+        expiring += max(0, recipients - room)
+    return expiring
+
+
+def _open(batches: QuerySet[Any]) -> QuerySet[Any]:
+    return batches.exclude(status=BatchStatus.DONE)
+
+
+def _rounded(per_minute: int) -> int:
+    """To two digits, because a limit is an estimate."""
+    return int(float(f"{per_minute:.2g}"))
