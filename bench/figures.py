@@ -9,6 +9,7 @@ from bench import (
     languages,
     latency,
     lateness,
+    limited,
     partitions,
     people,
     personal,
@@ -56,6 +57,7 @@ FIGURES: Final[dict[str, Figure]] = {
     "audience": Figure("Memory of a worker by audience", audience.measure),
     "latency": Figure("Send to first receipt, idle", latency.measure),
     "lateness": Figure("Lateness of scheduled notifications", lateness.measure),
+    "limited": Figure("A push service that limits a channel", limited.measure),
     "stopping": Figure("A send that is stopped in the console", stopping.measure),
     "starting": Figure("An idle worker", starting.measure),
 }

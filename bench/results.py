@@ -63,6 +63,7 @@ class Options:
     requests: int = 200
     sends: int = 50
     scheduled: int = 1_000
+    limited: int = 3_000
     stopped: int = 100_000
     subscribers: int = 1_000_000
     deliveries: int = 3_000_000

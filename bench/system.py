@@ -51,6 +51,10 @@ class System:
         shown: dict[str, Any] = self._call("GET", f"/notification/{notification_id}")
         return shown
 
+    def change(self, notification_id: str, how: str) -> None:
+        """Pauses, resumes or stops the notification."""
+        self._call("POST", f"/notification/{notification_id}/{how}")
+
     def wait_sent(self, notification_id: str) -> dict[str, Any]:
         """Waits until the notification is sent, and returns it. Asks every 50 ms."""
         while (shown := self.notification(notification_id))["status"] != "sent":
