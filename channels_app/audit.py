@@ -5,6 +5,7 @@ django-auditlog. Its signals are not used, because updates by query send none. A
 change or delete entries (migration 0003). Entries contain only fields of `SHOWN`, so no secrets.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -107,6 +108,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     ),
 }
 
+MOST_SHOWN: Final = 4_000  # characters of a value, as JSON
 Fields = Mapping[str, Any]
 _KEY_NAME: Final = "psk_"
 _ID_SALT: Final = "channels_app.audit.external_id"
@@ -229,7 +231,16 @@ def _changes(label: str, before: Fields, after: Fields) -> dict[str, list[Any]]:
     if unknown := set(names) - set(SHOWN[label]):
         raise ValueError(f"the audit log may not show {sorted(unknown)} of {label}")
     pairs = {name: [_plain(before.get(name)), _plain(after.get(name))] for name in names}
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    return {n: [_cut(each) for each in pair] for n, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _cut(value: Any) -> Any:
+    """The value, or the beginning of its JSON if that is long, because entries are kept for good
+    and a key may change a rule of 64 KiB ten times a second."""
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) <= MOST_SHOWN:
+        return value
+    return f"{text[:MOST_SHOWN]}… ({len(text):,} characters)"
 
 
 def _plain(value: Any) -> Any:

@@ -22,6 +22,7 @@ from pushsvc.common.errors import Conflict, Fault, Invalid, NotFound
 from pushsvc.common.store.crypto import encrypt
 
 MOST_KEYS: Final = 4  # in use at once; enough for a rotation in two programs
+MOST_RETIRED: Final = 100  # that are kept, without their secrets
 MAX_PEM: Final = 1_000
 _SECRET_BYTES: Final = 32
 _NOT_A_KEY: Final = "Must be the PEM of a public key on the curve P-256."
@@ -64,6 +65,9 @@ def _store(channel: Channel, **values: str) -> IdentityKey:
     Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
     if len(identity_keys(channel.pk)) >= MOST_KEYS:
         raise TooManyIdentityKeys
+    retired = IdentityKey.objects.filter(channel=channel, retired_at__isnull=False)
+    newest_first = retired.order_by("-retired_at", "-pk").values_list("pk", flat=True)
+    retired.filter(pk__in=list(newest_first[MOST_RETIRED:])).delete()
     key = IdentityKey.objects.create(channel=channel, **values)
     audit.record(key, audit.Action.CREATE, after=audit.fields_of(key))
     transaction.on_commit(recent_forget)

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Model
+from django.db.models import F, Model, Q
 from django.db.models.functions import Now
 
 from channels_app import audit, keys
@@ -33,12 +33,15 @@ from channels_app.provider_credentials import (
 )
 from channels_app.selectors import FoundKey, recent_forget
 from pushsvc.common import base64url
-from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.errors import Conflict, Fault, Invalid
 from pushsvc.common.links import LinkKind, is_link
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import decrypt, encrypt, is_current, is_readable
 
 DEFAULT_ACCOUNT = "default"
+MOST_API_KEYS: Final = 100  # of a channel, in use
+MOST_ENDED_API_KEYS: Final = 1_000  # that are kept, revoked or expired
+MOST_VAPID_KEYS: Final = 100  # of a channel, retired ones included
 _MAX_URL: Final = 2_000
 # A channel's own limits, and the corresponding settings of the installation.
 _LIMITS: Final = {
@@ -53,6 +56,30 @@ _SECRETS: Final[Sequence[tuple[type[Model], str]]] = (
 )
 
 
+class TooManyChannels(Conflict):
+    """The account has CHANNELS_PER_ACCOUNT channels."""
+
+    code = "too_many_channels"
+    title = "Too many channels"
+
+
+class TooManyApiKeys(Conflict):
+    """The channel has MOST_API_KEYS keys in use."""
+
+    code = "too_many_api_keys"
+    title = "Too many API keys"
+    detail = f"The channel has {MOST_API_KEYS} API keys in use. Revoke one first."
+
+
+class TooManyVapidKeys(Conflict):
+    """The channel has MOST_VAPID_KEYS keys. Retired keys are kept, because they serve their
+    subscriptions."""
+
+    code = "too_many_vapid_keys"
+    title = "Too many VAPID keys"
+    detail = f"The channel has {MOST_VAPID_KEYS} web push keys and cannot get another one."
+
+
 @transaction.atomic
 def channel_create(
     *,
@@ -60,9 +87,10 @@ def channel_create(
     vapid_subject: str | None = None,
     site_url: str = "",
     account: Account | None = None,
+    may_exceed: bool = True,
 ) -> Channel:
     """Creates a channel with its first VAPID key, and with web enabled. Raises Invalid for a bad
-    name, subject or URL.
+    name, subject or URL, and TooManyChannels unless it `may_exceed` CHANNELS_PER_ACCOUNT.
 
     Without `account` it belongs to the account `default`, which is created when first needed.
     """
@@ -70,6 +98,8 @@ def channel_create(
     _check_channel(name, subject, site_url)
     if account is None:
         account, _ = Account.objects.get_or_create(name=DEFAULT_ACCOUNT)
+    if not may_exceed:
+        _take_place(account)
     channel = Channel.objects.create(
         account=account, name=name, vapid_subject=subject, site_url=site_url
     )
@@ -127,6 +157,15 @@ def channel_update(
     return channel
 
 
+def _take_place(account: Account) -> None:
+    """Locks the account, so that no other channel is added before the transaction ends. Raises
+    TooManyChannels."""
+    Account.objects.select_for_update(no_key=True).get(pk=account.pk)
+    most = settings.CHANNELS_PER_ACCOUNT
+    if Channel.objects.filter(account=account).count() >= most:
+        raise TooManyChannels(f"The account has {most:,} channels. A superuser can add more.")
+
+
 def _check_enabled(channel: Channel, enabled: Sequence[str]) -> None:
     stored = ProviderCredential.objects.filter(channel=channel).values_list("platform", flat=True)
     for platform in set(enabled) - {Platform.WEB.value, *stored}:
@@ -175,8 +214,17 @@ def api_key_issue(
     scopes: Sequence[str] = tuple(Scope.values),
     expires_at: datetime | None = None,
 ) -> tuple[ApiKey, str]:
-    """Creates a key. Returns it with its text, which is not stored and cannot be shown again."""
+    """Creates a key. Returns it with its text, which is not stored and cannot be shown again.
+    Raises Invalid and TooManyApiKeys."""
     _check_api_key(name, scopes)
+    _lock(channel)
+    own = ApiKey.objects.filter(channel=channel)
+    ended = Q(revoked_at__isnull=False) | Q(expires_at__isnull=False, expires_at__lte=Now())
+    if own.exclude(ended).count() >= MOST_API_KEYS:
+        raise TooManyApiKeys
+    # The audit log keeps what is known of the oldest ones.
+    newest_first = own.filter(ended).order_by("-created_at", "-pk").values_list("pk", flat=True)
+    own.filter(pk__in=list(newest_first[MOST_ENDED_API_KEYS:])).delete()
     text, presented = keys.generate()
     api_key = ApiKey.objects.create(
         channel=channel,
@@ -226,8 +274,11 @@ def api_key_note_use(found: FoundKey) -> None:
 
 @transaction.atomic
 def vapid_key_rotate(*, channel: Channel) -> VapidKey:
-    """Creates a new key pair for new subscriptions. The old key still serves its subscriptions."""
+    """Creates a new key pair for new subscriptions. The old key still serves its subscriptions.
+    Raises TooManyVapidKeys."""
     _lock(channel)
+    if VapidKey.objects.filter(channel=channel).count() >= MOST_VAPID_KEYS:
+        raise TooManyVapidKeys
     current = VapidKey.objects.filter(channel=channel, retired_at__isnull=True)
     before = current.values("public_key").first()
     current.update(retired_at=Now())

@@ -237,6 +237,9 @@ DEMO_RECORD = ENV.text("DEMO_RECORD")
 
 ROWS_KEPT_SECONDS = 1.0  # an API key's row and a channel's, in a web process
 
+# For each account, unless a superuser does it
+CHANNELS_PER_ACCOUNT = 100
+NEW_USERS_PER_HOUR = 100
 # For each channel
 SENDS_PER_SECOND = 100
 LARGE_SEND_KILOBYTES_PER_HOUR = 512 * 1024  # of sends that store more than 8 KiB

@@ -15,6 +15,7 @@ from subscriptions_app.errors import CategoryKeyTaken
 from subscriptions_app.models import Category
 
 MAX_CATEGORIES: Final = 30
+MAX_ARCHIVED: Final = 200
 
 
 @transaction.atomic
@@ -35,6 +36,10 @@ def category_create(
         raise CategoryKeyTaken
     if len(live) >= MAX_CATEGORIES:
         detail = f"A channel has at most {MAX_CATEGORIES} categories."
+        raise Invalid([Fault("key", "too_many", detail)])
+    archived = Category.objects.filter(channel=channel, archived_at__isnull=False)
+    if archived.exclude(key=key).count() >= MAX_ARCHIVED:
+        detail = f"{MAX_ARCHIVED} categories are archived. Create one of these again, by its key."
         raise Invalid([Fault("key", "too_many", detail)])
     if position is None:
         position = max((each.position for each in live), default=-1) + 1

@@ -86,6 +86,13 @@ class SegmentNameTaken(Conflict):
     detail = "Another segment of the channel has this name."
 
 
+class TooManySegments(Conflict):
+    """A channel has a limit of segments."""
+
+    code = "too_many_segments"
+    title = "Too many segments"
+
+
 class NotificationNotFound(Invalid):
     """A rule names a notification that the channel does not have."""
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -24,11 +24,12 @@ from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from subscriptions_app import selectors
 from subscriptions_app.addresses import address_digest, device_address
-from subscriptions_app.errors import SegmentNameTaken
+from subscriptions_app.errors import SegmentNameTaken, TooManySegments
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment, Subscription
 from subscriptions_app.people.counting import Changes, Standing, changes_count
 from subscriptions_app.segments.rules import rule_faults
 
+MAX_SEGMENTS: Final = 1_000  # of a channel
 UNSUBSCRIBED = "unsubscribed"
 EXPIRED_BY_STAFF = "expired_by_staff"
 
@@ -123,9 +124,13 @@ def expired_purge(limit: int) -> int:
 
 def segment_create(*, channel: Channel, name: str, rule: object) -> Segment:
     """Creates a segment. Raises Invalid with every fault of `name` and `rule` (JSON),
-    NotificationNotFound and SegmentNameTaken."""
+    NotificationNotFound, SegmentNameTaken and TooManySegments."""
     fields = _segment_fields(channel.id, name, rule)
     with sql.unless_taken(SegmentNameTaken):
+        # Locks the channel, so that no other segment is added before the transaction ends.
+        Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
+        if Segment.objects.filter(channel=channel).count() >= MAX_SEGMENTS:
+            raise TooManySegments(f"The channel has {MAX_SEGMENTS:,} segments. Delete one first.")
         segment = Segment.objects.create(channel=channel, **fields)
         audit.record(segment, audit.Action.CREATE, after=audit.fields_of(segment))
     return segment

@@ -1,7 +1,9 @@
 """Changes accounts and their members."""
 
+from typing import Final
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 
@@ -9,11 +11,21 @@ from channels_app import audit
 from channels_app.accounts.users import user_create
 from channels_app.models import Account, Membership, Role
 from channels_app.sign_in import two_step
-from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.errors import Conflict, Fault, Invalid
+from pushsvc.common.http.ratelimit import Limit, take
 
+MOST_MEMBERS: Final = 500  # of an account; its page shows all of them
 _KNOWN_ELSEWHERE = "A user with this name exists: a superuser must add them."
 _OWN_SECOND_STEP = "Set up your own two-step sign-in first."
 _LAST_OWNER = "An account needs an owner: make another member an owner first."
+
+
+class TooManyMembers(Conflict):
+    """The account has MOST_MEMBERS members."""
+
+    code = "too_many_members"
+    title = "Too many members"
+    detail = f"The account has {MOST_MEMBERS} members. Remove one first."
 
 
 @transaction.atomic
@@ -64,12 +76,19 @@ def member_add(
     """Returns the membership, and whether a user was created, who needs a link to set a password.
 
     An existing user keeps their e-mail address. Raises Invalid for a malformed name, a deactivated
-    user, and a user who is already a member. Only superusers may add existing users, because the
-    owner of another account may have created the user, or know the password.
+    user, a user who is already a member, and the account's owners if they created
+    NEW_USERS_PER_HOUR, because users are never deleted. Raises TooManyMembers. Only superusers may
+    add existing users, because the owner of another account may have created the user, or know the
+    password.
     """
+    Account.objects.select_for_update(no_key=True).get(pk=account.pk)
+    if account.memberships.count() >= MOST_MEMBERS:
+        raise TooManyMembers
     user = User.objects.filter(username=username).first()
     is_new = user is None
     if user is None:
+        if not by.is_superuser:
+            _count_new_user(account)
         user = user_create(username=username, email=email, account_id=account.pk)
     membership, was_added = Membership.objects.get_or_create(
         account=account, user=user, defaults={"role": role}
@@ -104,6 +123,14 @@ def member_remove(*, membership: Membership) -> None:
     _keep_an_owner(membership)
     audit.record(membership, audit.Action.DELETE, before=audit.fields_of(membership))
     membership.delete()
+
+
+def _count_new_user(account: Account) -> None:
+    """Raises Invalid if the account has created too many."""
+    standing = take(Limit("new-users", str(account.pk), settings.NEW_USERS_PER_HOUR, 3600))
+    if standing is not None and standing.is_refused:
+        detail = "Too many users were created. Try again in an hour."
+        raise Invalid([Fault("", "too_many", detail)])
 
 
 def _locked(membership: Membership) -> Membership:

@@ -36,7 +36,8 @@ class NewChannelPage(FormPage):
 
     @override
     def accept(self, form: NewChannelForm) -> HttpResponseBase:
-        channel = channel_create(**form.cleaned_data)
+        may_exceed = is_superuser(self.request.user)
+        channel = channel_create(may_exceed=may_exceed, **form.cleaned_data)
         text = f"The channel “{channel}” was created. Add it to your site next."
         messages.success(self.request, text)
         return HttpResponseRedirect(reverse("admin:channel_snippet", args=[channel.pk]))

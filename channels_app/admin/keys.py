@@ -3,7 +3,8 @@
 from typing import Any
 from uuid import UUID
 
-from django.http import HttpRequest
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from typing_extensions import override
@@ -13,7 +14,12 @@ from channels_app.admin.tabs import TabPage
 from channels_app.console.pages import FormPage
 from channels_app.models import ApiKey, Role
 from channels_app.selectors import channel_api_keys, current_vapid_key, retired_vapid_keys
-from channels_app.services import api_key_issue, api_key_revoke, vapid_key_rotate
+from channels_app.services import (
+    TooManyVapidKeys,
+    api_key_issue,
+    api_key_revoke,
+    vapid_key_rotate,
+)
 from pushsvc.common.http.origin import own_origin
 from pushsvc.sdk import snippet, worker_snippet
 
@@ -61,7 +67,11 @@ class VapidPage(TabPage):
     post_role = Role.MANAGER
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        vapid_key_rotate(channel=self.channel)
+        try:
+            vapid_key_rotate(channel=self.channel)
+        except TooManyVapidKeys as error:
+            messages.error(request, error.detail)
+            return HttpResponseRedirect(request.path)
         return self.back("Browsers subscribe with a new key from now on.")
 
     @override

@@ -18,7 +18,7 @@ from channels_app.console.access import channels_of, is_superuser, may, may_anyw
 from channels_app.models import Channel, Role
 from pushsvc.common.console.admin import ModelAdmin, site
 from pushsvc.common.console.forms import ConsoleForm
-from pushsvc.common.errors import Invalid
+from pushsvc.common.errors import Conflict, Invalid
 from pushsvc.common.ids import parse_number, parse_uuid
 
 Row = TypeVar("Row", bound=Model)
@@ -55,7 +55,7 @@ class ConsolePage(TemplateView):
 
 
 class FormPage(ConsolePage):
-    """A page with one form. The form shows a fault that `accept` raises as Invalid.
+    """A page with one form. The form shows what `accept` raises as Invalid or Conflict.
 
     `submit`: the text of the form's button.
     """
@@ -68,7 +68,7 @@ class FormPage(ConsolePage):
         return self.form_class(data)
 
     def accept(self, form: Any) -> HttpResponseBase:
-        """Handles the valid form. May raise Invalid."""
+        """Handles the valid form. May raise Invalid and Conflict."""
         raise NotImplementedError
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -88,8 +88,8 @@ class ActsPage(ConsolePage):
     """A page with several forms. Each is a POST whose field `do` names one of `acts`."""
 
     def acts(self) -> Mapping[str, Callable[[QueryDict], HttpResponseBase]]:
-        """The functions by their names. They may raise Invalid, which the page shows as a
-        message."""
+        """The functions by their names. They may raise Invalid and Conflict, which the page
+        shows as a message."""
         raise NotImplementedError
 
     def own_url(self) -> str:
@@ -100,8 +100,11 @@ class ActsPage(ConsolePage):
         try:
             return act(request.POST)
         except Invalid as error:
-            messages.error(request, " ".join(fault.detail for fault in error.faults))
-            return HttpResponseRedirect(self.own_url())
+            said = " ".join(fault.detail for fault in error.faults)
+        except Conflict as error:
+            said = error.detail
+        messages.error(request, said)
+        return HttpResponseRedirect(self.own_url())
 
     def back(self, message: str) -> HttpResponseBase:
         """Redirects to this page, which then shows the message."""

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from channels_app.models import Channel
 from channels_app.selectors import ChannelNotFound, channel_get
-from pushsvc.common.errors import Invalid
+from pushsvc.common.errors import Conflict, Invalid
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.timestamps import parse_timestamp
 
@@ -43,7 +43,9 @@ def write_result(stdout: OutputWrapper, result: dict[str, str], *, as_json: bool
         stdout.write(f"{name:<{width}}  {value}")
 
 
-def command_error(error: Invalid) -> CommandError:
+def command_error(error: Invalid | Conflict) -> CommandError:
+    if isinstance(error, Conflict):
+        return CommandError(error.detail)
     return CommandError("; ".join(f"{fault.attr}: {fault.detail}" for fault in error.faults))
 
 

@@ -20,7 +20,7 @@ from pushsvc.common.errors import Fault, Invalid, MissingScope
 from pushsvc.common.http.openapi import follow_ups, problem_responses
 from pushsvc.common.http.paging import PAGE_DESCRIPTION, PAGE_PARAMETERS, read_page
 from subscriptions_app import selectors
-from subscriptions_app.errors import NotificationNotFound, SegmentNameTaken
+from subscriptions_app.errors import NotificationNotFound, SegmentNameTaken, TooManySegments
 from subscriptions_app.models import Segment
 from subscriptions_app.services import segment_create, segment_update
 from subscriptions_app.sizes import segment_size
@@ -90,7 +90,15 @@ class SegmentListView(_SegmentsView):
         ),
         responses={
             201: OpenApiResponse(SegmentOutput, "Created.", [_OUTPUT]),
-            **problem_responses(_BAD_RULE, _FOREIGN, *_REFUSED, SegmentNameTaken(), 413, 415),
+            **problem_responses(
+                _BAD_RULE,
+                _FOREIGN,
+                *_REFUSED,
+                SegmentNameTaken(),
+                TooManySegments("The channel has 1,000 segments. Delete one first."),
+                413,
+                415,
+            ),
         },
     )
     def post(self, request: Request, channel_id: UUID) -> Response:

@@ -6,6 +6,7 @@ from auditlog.models import LogEntry
 from channels_app.selectors import recent_forget
 from notifications_app.content import Content
 from notifications_app.services import notification_test
+from subscriptions_app import categories
 from subscriptions_app.categories import MAX_CATEGORIES, category_require
 from subscriptions_app.models import Category, Subscription
 from tests.api.support import accepted, code, faults, owner_of
@@ -103,6 +104,19 @@ def test_a_channel_has_a_limited_number_of_categories(alice):
     assert sorted(in_threads(lambda: create("x"), lambda: create("y"))) == [201, 400]
     assert faults(alice.call("POST", path(alice), OFFERS)) == [("key", "too_many")]
     assert len(listed(alice)) == MAX_CATEGORIES
+
+
+def test_a_channel_has_a_limited_number_of_archived_categories(alice, monkeypatch):
+    assert categories.MAX_ARCHIVED == 200
+    monkeypatch.setattr(categories, "MAX_ARCHIVED", 2)
+    for key in ("a", "b"):
+        created(alice, key=key)
+        alice.call("DELETE", path(alice, key))
+
+    full = alice.call("POST", path(alice), OFFERS)
+
+    assert faults(full) == [("key", "too_many")]
+    assert created(alice, key="a")["key"] == "a"
 
 
 def test_an_archived_category_is_gone_but_for_its_choices(alice):

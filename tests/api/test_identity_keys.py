@@ -7,6 +7,7 @@ from auditlog.models import LogEntry
 from cryptography.hazmat.primitives.asymmetric import ec
 from django.core.management import call_command
 
+from channels_app import identity_keys
 from channels_app.models import IdentityKey
 from pushsvc.common.store import crypto
 from tests.api.devices import HERE
@@ -104,6 +105,18 @@ def test_a_channel_has_at_most_four_keys_in_use(alice):
 
     alice.call("DELETE", path(alice, keys[0][0]))
     assert alice.call("POST", path(alice), {"algorithm": "HS256"}).status_code == 201
+
+
+def test_of_the_retired_keys_the_newest_are_kept(alice, monkeypatch):
+    assert identity_keys.MOST_RETIRED == 100
+    monkeypatch.setattr(identity_keys, "MOST_RETIRED", 2)
+    made = []
+    for _ in range(5):
+        made.append(alice.call("POST", path(alice), {"algorithm": "HS256"}).json())
+        alice.call("DELETE", path(alice, made[-1]["identity_key_id"]))
+
+    kept = IdentityKey.objects.order_by("created_at").values_list("pk", flat=True)
+    assert [str(each) for each in kept] == [each["identity_key_id"] for each in made[2:]]
 
 
 def test_another_channels_key_proves_nothing_and_cannot_be_retired(alice):

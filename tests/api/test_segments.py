@@ -6,6 +6,7 @@ from django.test import Client
 
 from notifications_app.models import Notification
 from pushsvc.common.ids import uuid7
+from subscriptions_app import services
 from subscriptions_app.models import Segment
 from tests import factories, segments
 from tests.api.support import anonymous, code, faults, owner_of
@@ -307,3 +308,34 @@ def test_a_repeated_send_gets_its_first_answer_after_the_segment_was_deleted(ali
     alice.call("DELETE", path(alice, segment))
 
     assert alice.send(body, **once).content == first.content
+
+
+# --- bounds ---------------------------------------------------------------------------------------
+
+
+def test_a_channel_has_at_most_a_thousand_segments(alice, bob, monkeypatch):
+    assert services.MAX_SEGMENTS == 1_000
+    monkeypatch.setattr(services, "MAX_SEGMENTS", 2)
+    first = created(alice, GIVEN | {"name": "1"})
+    created(alice, GIVEN | {"name": "2"})
+
+    assert code(alice.call("POST", path(alice), GIVEN), 409) == "too_many_segments"
+    created(bob)
+    alice.call("DELETE", path(alice, first["segment_id"]))
+    created(alice)
+
+
+def test_the_audit_log_keeps_the_beginning_of_a_long_rule(alice):
+    long = {"any": [attribute("plan", "eq", "p" * 250 + str(number)) for number in range(50)]}
+    segment = created(alice, GIVEN | {"rule": long})
+    last = long["any"][-1] | {"value": "free"}
+    changed = {"any": [*long["any"][:-1], last]}
+    answer = alice.call("PUT", path(alice, segment["segment_id"]), GIVEN | {"rule": changed})
+
+    assert answer.json()["rule"] == changed
+    entries = LogEntry.objects.filter(object_pk=segment["segment_id"]).order_by("id")
+    made, edited = entries.values_list("changes", flat=True)
+    assert made["rule"][1].startswith('{"any": [{"')
+    assert made["rule"][1].endswith(" characters)")
+    assert len(edited["rule"]) == 2
+    assert all(len(each) < 4_100 for each in edited["rule"])

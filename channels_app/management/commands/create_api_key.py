@@ -13,7 +13,7 @@ from channels_app.management.output import (
 )
 from channels_app.models import Scope
 from channels_app.services import api_key_issue
-from pushsvc.common.errors import Invalid
+from pushsvc.common.errors import Conflict, Invalid
 
 
 class Command(DatabaseCommand):
@@ -40,7 +40,7 @@ class Command(DatabaseCommand):
             _, text = api_key_issue(
                 channel=channel, name=options["name"], scopes=scopes, expires_at=expires_at
             )
-        except Invalid as error:
+        except (Invalid, Conflict) as error:
             raise command_error(error) from error
         result = {"channel_id": str(channel.id), "api_key": text}
         write_result(self.stdout, result, as_json=options["json"])

@@ -7,9 +7,10 @@ from channels_app.management.output import (
     DatabaseCommand,
     add_json_option,
     channel_argument,
+    command_error,
     write_result,
 )
-from channels_app.services import vapid_key_rotate
+from channels_app.services import TooManyVapidKeys, vapid_key_rotate
 
 
 class Command(DatabaseCommand):
@@ -23,6 +24,9 @@ class Command(DatabaseCommand):
     @override
     def handle(self, *args: Any, **options: Any) -> None:
         channel = channel_argument(options["channel_id"])
-        key = vapid_key_rotate(channel=channel)
+        try:
+            key = vapid_key_rotate(channel=channel)
+        except TooManyVapidKeys as error:
+            raise command_error(error) from error
         result = {"channel_id": str(channel.id), "vapid_public_key": key.public_key}
         write_result(self.stdout, result, as_json=options["json"])

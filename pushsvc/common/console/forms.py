@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from django import forms
 
-from pushsvc.common.errors import Invalid
+from pushsvc.common.errors import Conflict, Invalid
 
 
 class ConsoleForm(forms.Form):
@@ -13,11 +13,13 @@ class ConsoleForm(forms.Form):
 
     @contextmanager
     def showing_faults(self) -> Iterator[None]:
-        """A context that catches Invalid and adds its faults to the form."""
+        """A context that catches Invalid and Conflict and adds their faults to the form."""
         try:
             yield
         except Invalid as error:
             self.add_faults(error)
+        except Conflict as error:
+            self.add_error(None, error.detail)
 
     def add_faults(self, error: Invalid, fields: Mapping[str, str] | None = None) -> None:
         """Adds each fault to the field that `fields` names for its path, or the field of the same

@@ -6,9 +6,11 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from channels_app.accounts import members
 from channels_app.accounts.members import member_add
 from channels_app.models import Account, Membership, Role
 from channels_app.sign_in.passwords import set_password_path
+from pushsvc.common.store.redis_client import redis_client
 from tests.admin.support import PASSWORD, said, signed_in
 
 NEW_PASSWORD = "another-long-battery-staple"
@@ -234,3 +236,39 @@ def test_the_number_of_queries_does_not_grow_with_the_members(alice, django_asse
 
     with django_assert_max_num_queries(25):
         assert "member-59" in client.get(page(alice)).content.decode()
+
+
+# --- bounds ---------------------------------------------------------------------------------------
+
+
+def test_an_account_has_a_limit_of_members(alice, bob, monkeypatch):
+    assert members.MOST_MEMBERS == 500
+    monkeypatch.setattr(members, "MOST_MEMBERS", len(alice.members) + 1)
+    client = signed_in(alice.members["owner"])
+    act(client, alice, "add", username="carol", role="sender")
+
+    refused = act(client, alice, "add", username="dave", role="sender")
+
+    assert refused.status_code == 400
+    assert "Remove one first" in refused.content.decode()
+    assert not User.objects.filter(username="dave").exists()
+    act(client, alice, "remove", membership=User.objects.get(username="carol").memberships.get().pk)
+    assert act(client, alice, "add", username="dave", role="sender").status_code == 200
+
+
+def test_an_owner_creates_few_users_in_an_hour(alice, bob, root, settings):
+    redis_client().flushdb()
+    settings.NEW_USERS_PER_HOUR = 1
+    client = signed_in(alice.members["owner"])
+    act(client, alice, "add", username="carol", role="sender")
+    # A user remains when the member is removed.
+    act(client, alice, "remove", membership=User.objects.get(username="carol").memberships.get().pk)
+
+    refused = act(client, alice, "add", username="dave", role="sender")
+
+    assert refused.status_code == 400
+    assert "Too many users were created" in refused.content.decode()
+    assert not User.objects.filter(username="dave").exists()
+    assert act(signed_in(root), alice, "add", username="dave", role="sender").status_code == 200
+    assert act(signed_in(bob.members["owner"]), bob, "add", username="erin", role="sender")
+    assert User.objects.filter(username="erin").exists()

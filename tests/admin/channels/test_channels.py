@@ -8,6 +8,7 @@ import pytest
 from django.conf import settings
 from django.urls import reverse
 
+from channels_app import services
 from channels_app.models import ApiKey, Channel, ProviderCredential
 from channels_app.pauses import credential_check_record
 from channels_app.services import provider_credentials_store
@@ -388,3 +389,54 @@ def test_every_figure_of_the_overview_links_to_the_notifications_that_it_sums(al
     assert "Half done" not in sent
     assert len(others) == 4
     assert all("Spring sale" in page and "Half done" in page for page in others)
+
+
+# --- bounds ---------------------------------------------------------------------------------------
+
+
+def test_an_account_has_a_limit_of_channels_for_all_but_superusers(alice, root, settings):
+    settings.CHANNELS_PER_ACCOUNT = 1
+    given = {"vapid_subject": "mailto:push@example.com", "account": alice.account.pk}
+    new = reverse("admin:channels_app_channel_add")
+
+    refused = manager(alice).post(new, given | {"name": "Second"})
+
+    assert refused.status_code == 400
+    assert "The account has 1 channels" in refused.content.decode()
+    assert Channel.objects.filter(account=alice.account).count() == 1
+    assert signed_in(root).post(new, given | {"name": "Second"}).status_code == 302
+
+
+def test_a_channel_has_a_limit_of_api_keys_in_use(alice, monkeypatch):
+    assert (services.MOST_API_KEYS, services.MOST_ENDED_API_KEYS) == (100, 1_000)
+    monkeypatch.setattr(services, "MOST_API_KEYS", ApiKey.objects.count() + 1)
+    client, page = manager(alice), address("channel_keys", alice)
+    given = {"name": "Shop", "scopes": ["send"]}
+    assert client.post(page, given).status_code == 200
+
+    refused = client.post(page, given)
+
+    assert refused.status_code == 400
+    assert "Revoke one first" in refused.content.decode()
+    revoked = ApiKey.objects.filter(name="Shop").get()
+    client.post(address("channel_key_revoke", alice, revoked.pk))
+    assert client.post(page, given).status_code == 200
+
+
+def test_of_the_api_keys_that_ended_the_newest_are_kept(alice, monkeypatch):
+    monkeypatch.setattr(services, "MOST_ENDED_API_KEYS", 2)
+    for number in range(5):
+        key, _ = services.api_key_issue(channel=alice.channel, name=str(number))
+        services.api_key_revoke(api_key=key)
+
+    kept = ApiKey.objects.filter(revoked_at__isnull=False).order_by("created_at")
+    assert [each.name for each in kept] == ["2", "3", "4"]
+
+
+def test_a_channel_has_a_limit_of_web_push_keys(alice, monkeypatch):
+    assert services.MOST_VAPID_KEYS == 100
+    monkeypatch.setattr(services, "MOST_VAPID_KEYS", 2)
+    client, page = manager(alice), address("channel_vapid", alice)
+    assert "subscribe with a new key" in client.post(page, follow=True).content.decode()
+    assert "cannot get another one" in client.post(page, follow=True).content.decode()
+    assert alice.channel.vapid_keys.count() == 2
