@@ -295,15 +295,14 @@ WHERE id IN (
   SELECT id FROM notifications_app_batch
   WHERE id = ANY (ARRAY(SELECT id FROM small WHERE recipients <= %(room)s))
     AND status = %(batch_ready)s
-  ORDER BY id
   FOR NO KEY UPDATE SKIP LOCKED)
 RETURNING id, attempt, lapses, plan_id, notification_id, channel_id, platform, push_service,
   claimed_at
 """  # noqa: S608 - a number of our own
 
 # All in SQL, because the ORM locks rows only in an explicit transaction: two more round trips in
-# every tick. Rows are locked in the order of ids, as everywhere. SKIP LOCKED: a late flush that is
-# still writing renews its lease, and the tick must not wait for it.
+# every tick. SKIP LOCKED: a late flush that is still writing renews its lease, and the tick must
+# not wait for it. A statement that never waits cannot deadlock, so it may lock rows in any order.
 _SHORTEN = """
 UPDATE notifications_app_batch SET lease_until = statement_timestamp() + %(rest)s
 WHERE id IN (
@@ -311,7 +310,6 @@ WHERE id IN (
   WHERE status = %(batch_leased)s AND holder = ANY(%(dead)s)
     AND lease_until < statement_timestamp() + %(silent)s
     AND lease_until > statement_timestamp() + %(rest)s
-  ORDER BY id
   FOR NO KEY UPDATE SKIP LOCKED)
 """
 
@@ -322,7 +320,7 @@ SET status = %(batch_ready)s, lease_until = NULL, lapses = least(lapses + 1, %(m
 WHERE id IN (
   SELECT id FROM notifications_app_batch
   WHERE status = %(batch_leased)s AND lease_until < statement_timestamp()
-  ORDER BY id LIMIT %(limit)s
+  LIMIT %(limit)s
   FOR NO KEY UPDATE SKIP LOCKED)
 RETURNING platform
 """
@@ -352,6 +350,5 @@ WHERE credential.channel_id = batch.channel_id AND credential.platform = batch.p
   AND batch.id IN (
   SELECT id FROM notifications_app_batch
   WHERE id = ANY(%(ids)s) AND status = %(batch_parked)s
-  ORDER BY id
   FOR NO KEY UPDATE SKIP LOCKED)
 """

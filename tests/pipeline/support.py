@@ -84,6 +84,48 @@ def closing_connection(call):
     return run
 
 
+@contextmanager
+def waits_for(held, call):
+    """Makes the call beside a transaction that holds the rows `held`, or that made the changes of
+    the callable `held`. The call must wait for it. The block runs while it waits. Then the
+    transaction ends, and the call must succeed."""
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            held() if callable(held) else list(held.select_for_update(no_key=True))
+            called = pool.submit(closing_connection(call))
+            until(lambda: called.done() or waiting_sessions())
+            assert not called.done(), called.result()
+            yield
+        called.result(timeout=60)
+
+
+def waits_for_nobody(held, call):
+    """The result of the call, which must not wait although another session holds the rows."""
+    with transaction.atomic():
+        list(held.select_for_update(no_key=True))
+        return in_threads(lambda: (_no_waits(), call()))[0][1]
+
+
+def _no_waits():
+    sql.rows("SELECT set_config('lock_timeout', '5s', false)", {})
+
+
+def unlocked(rows):
+    """The keys of the rows that no other session has locked to change them."""
+    free = rows.select_for_update(skip_locked=True, no_key=True)
+    return sorted(row.pk for row in free)
+
+
+@transaction.atomic  # at whose end foreign keys are checked
+def stored_backwards(rows):
+    """Stores the rows anew in the reverse order of their keys, in which a statement that has no
+    order is most likely to read them."""
+    again = list(rows.order_by("-pk"))
+    rows._raw_delete(rows.db)
+    for row in again:
+        row.save(force_insert=True)
+
+
 def plan(notification=None):
     planning.work(seconds=30)
     if notification is not None:

@@ -99,6 +99,21 @@ def test_a_batch_is_not_claimed_before_it_is_due(channel):
     assert support.claim() is not None
 
 
+def test_the_batch_that_has_been_due_longest_is_claimed_first(channel):
+    planned(channel, *["fcm"] * 4)
+    last = Batch.objects.latest("pk")
+    Batch.objects.filter(pk=last.pk).update(due_at=Now() - timedelta(seconds=1))
+    Batch.objects.exclude(pk=last.pk).update(due_at=Now())
+    support.stored_backwards(Batch.objects.all())
+
+    claimed = [support.claim().batch_id for _ in range(4)]
+
+    assert claimed == [
+        last.pk,
+        *Batch.objects.exclude(pk=last.pk).order_by("pk").values_list("pk", flat=True),
+    ]
+
+
 def test_batches_of_skipped_push_services_are_not_claimed(channel):
     planned(channel, "fcm", "mozilla", "fcm")
 

@@ -115,6 +115,19 @@ def test_new_credentials_resume_parked_batches(channel, credential, notification
     assert support.counts(notification) == ("sent", 2, 2, 0)
 
 
+def test_a_parked_batch_that_another_session_holds_does_not_keep_the_tick(
+    channel, credential, notification
+):
+    parked(channel, notification)
+    replace(credential)
+    held, other = Batch.objects.order_by("pk").values_list("pk", flat=True)
+
+    resumed = support.waits_for_nobody(Batch.objects.filter(pk=held), batches.unpark)
+
+    assert resumed == 1
+    assert Batch.objects.get(status="ready").pk == other
+
+
 def test_the_tick_resumes_only_the_channel_that_got_credentials(
     channel, other_channel, credential, notification
 ):

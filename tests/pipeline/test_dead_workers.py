@@ -199,6 +199,15 @@ def test_a_worker_that_renews_keeps_its_lease_without_a_connection_to_redis(clai
     assert Batch.objects.get().lease_until == lease_until
 
 
+def test_a_late_flush_of_a_dead_process_does_not_keep_the_tick(claimed):
+    lease_until = held_by(uuid4(), silent_for=110)
+
+    assert support.waits_for_nobody(Batch.objects.all(), batches.shorten_dead) == 0
+
+    assert Batch.objects.get().lease_until == lease_until
+    assert batches.shorten_dead() == 1
+
+
 def test_leases_keep_their_time_while_redis_does_not_tell_who_is_connected(claimed, settings):
     lease_until = held_by(uuid4(), silent_for=110)
 
