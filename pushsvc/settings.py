@@ -228,7 +228,16 @@ CORS_URLS_REGEX = r"^/(subscribe|unsubscribe|preferences|web-push-key|events)/?$
 CORS_ALLOW_ALL_ORIGINS = True
 CORS_ALLOW_CREDENTIALS = False
 CORS_ALLOW_METHODS = ["GET", "POST", "OPTIONS"]
-CORS_ALLOW_HEADERS = ["content-type", "x-channel-id"]
+CORS_ALLOW_HEADERS = [
+    "content-type",
+    "x-channel-id",
+    # Tracing and libraries of pages add these to every call. Nothing reads them here.
+    "baggage",
+    "sentry-trace",
+    "traceparent",
+    "tracestate",
+    "x-requested-with",
+]
 CORS_EXPOSE_HEADERS = ["ratelimit", "ratelimit-policy", "retry-after", "x-request-id"]
 CORS_PREFLIGHT_MAX_AGE = 86_400
 

@@ -1,5 +1,7 @@
 """Health, metrics and public pages."""
 
+import codecs
+import json
 import re
 import socket
 from contextlib import closing
@@ -198,14 +200,19 @@ def test_every_error_links_to_its_explanation(alice):
     assert "`" not in page
 
 
-@pytest.mark.parametrize("path", ["/subscribe", "/unsubscribe", "/web-push-key", "/web-push-key/"])
+TOLD = {"events": [{"token": "x", "event": "clicked"}]}
+TRACING = ["baggage", "sentry-trace", "traceparent", "tracestate", "x-requested-with"]
+PUBLIC = ["/subscribe", "/unsubscribe", "/preferences", "/events", "/web-push-key"]
+
+
+@pytest.mark.parametrize("path", [*PUBLIC, "/web-push-key/"])
 def test_browsers_of_any_origin_may_call_the_public_endpoints(path):
     preflight = Client().options(
         path,
         headers={
             "Origin": "https://shop.example",
             "Access-Control-Request-Method": "POST",
-            "Access-Control-Request-Headers": "content-type,x-channel-id",
+            "Access-Control-Request-Headers": ",".join(["content-type", "x-channel-id", *TRACING]),
         },
     )
 
@@ -214,7 +221,22 @@ def test_browsers_of_any_origin_may_call_the_public_endpoints(path):
     assert "POST" in preflight.headers["Access-Control-Allow-Methods"]
     assert "Access-Control-Allow-Credentials" not in preflight.headers
     allowed = preflight.headers["Access-Control-Allow-Headers"].split(", ")
-    assert sorted(allowed) == ["content-type", "x-channel-id"]
+    assert sorted(allowed) == sorted(["content-type", "x-channel-id", *TRACING])
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain"])
+def test_a_byte_order_mark_before_a_body_is_ignored(alice, content_type):
+    bodies = {"/subscribe": browser(), "/send-notification": {"body": "x"}, "/events": TOLD}
+    if content_type != "application/json":
+        bodies = {"/events": TOLD}
+    for path, body in bodies.items():
+        answer = Client().post(
+            path,
+            codecs.BOM_UTF8 + json.dumps(body).encode(),
+            content_type=content_type,
+            headers={"Authorization": f"Key {alice.key}", "X-Channel-ID": str(alice.channel.id)},
+        )
+        assert answer.status_code in {201, 202, 204}, answer.content
 
 
 def test_browsers_of_any_origin_may_read_an_error():

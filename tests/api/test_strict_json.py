@@ -17,7 +17,9 @@ REFUSED = {
     "a control character in a string": b'{"a": "\x01"}',
     "Latin-1": '{"a": "é"}'.encode("latin-1"),
     "UTF-16": '{"a": 1}'.encode("utf-16"),
-    "a byte order mark": b'\xef\xbb\xbf{"a": 1}',
+    "a byte order mark only": b"\xef\xbb\xbf",
+    "two byte order marks": b'\xef\xbb\xbf\xef\xbb\xbf{"a": 1}',
+    "a byte order mark inside": b'{"a":\xef\xbb\xbf 1}',
     "an overlong encoding": b'{"a": "\xc0\xaf"}',
     "a surrogate in UTF-8": b'{"a": "\xed\xa0\x80"}',
     "a key twice": b'{"a": 1, "a": 1}',
@@ -48,6 +50,10 @@ def test_invalid_strict_json_is_refused(data):
 
     assert refusal.value.status == 400
     assert refusal.value.detail
+
+
+def test_a_byte_order_mark_is_ignored():
+    assert loads_strict(b'\xef\xbb\xbf{"a": "\xef\xbb\xbf"}') == {"a": "\ufeff"}
 
 
 def nested(levels):

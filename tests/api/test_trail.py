@@ -4,10 +4,12 @@ import json
 import logging
 
 import pytest
-from django.test import Client
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
 
 from notifications_app.models import Notification
 from pushsvc.common import trail
+from pushsvc.common.http.trail import TrailMiddleware
 from pushsvc.common.ids import parse_uuid, uuid7
 from pushsvc.common.logs import JsonFormatter, WithContext
 from tests.api.support import accepted, code, owner_of
@@ -83,6 +85,21 @@ def test_a_notification_keeps_the_trail_of_its_request(alice, settings):
 
     assert (row.request_id, row.traceparent) == (GIVEN, PARENT)
     assert row.trail.fields == {"request_id": GIVEN, "trace_id": TRACE}
+
+
+PUBLIC = ["/subscribe", "/unsubscribe/", "/preferences", "/events", "/web-push-key", "/c/x"]
+
+
+@pytest.mark.parametrize("key", [{}, {"Authorization": "Key forged"}], ids=["no key", "a key"])
+@pytest.mark.parametrize("path", [*PUBLIC, "/send-notification"])
+def test_only_keyed_requests_join_a_trace(path, key):
+    seen = []
+    follow = TrailMiddleware(lambda _: seen.append(trail.current()) or HttpResponse())
+
+    follow(RequestFactory().post(path, headers={"traceparent": PARENT} | key))
+
+    is_joined = bool(key) and path not in PUBLIC
+    assert [each.traceparent for each in seen] == [PARENT if is_joined else None]
 
 
 def test_without_a_trace_of_its_own_the_notifications_id_is_its_trace(alice):

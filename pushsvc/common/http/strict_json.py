@@ -2,8 +2,10 @@
 
 Refuses encodings other than UTF-8, duplicate keys, NaN, infinities, numbers that do not fit a
 double, more than 20 levels, and text with NUL or lone surrogates (PostgreSQL stores neither).
+Ignores a byte order mark, as RFC 8259 section 8.1 allows, because programs on Windows write one.
 """
 
+import codecs
 import json
 import math
 import re
@@ -24,6 +26,7 @@ class MalformedJSON(BadRequest):
 
 def loads_strict(data: bytes) -> Any:
     """The JSON value in `data`. Raises MalformedJSON, which says what is wrong."""
+    data = data.removeprefix(codecs.BOM_UTF8)
     if not data.strip():
         raise MalformedJSON("The body is empty.")
     try:

@@ -1,6 +1,8 @@
 """Gives every request a trail, and every answer its `X-Request-ID`."""
 
+import re
 from collections.abc import Callable
+from typing import Final
 
 from django.conf import settings
 from django.http import HttpRequest
@@ -12,6 +14,7 @@ from pushsvc.common.ids import uuid7
 from pushsvc.common.logs import route_of
 from pushsvc.common.telemetry import spans
 
+_PUBLIC: Final = re.compile(rf"{settings.CORS_URLS_REGEX}|^/c/")
 _GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 
@@ -23,8 +26,7 @@ class TrailMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         request_id = _given_id(request) or str(uuid7())
-        traceparent = trail.parse_traceparent(request.META.get("HTTP_TRACEPARENT", ""))
-        given = trail.Trail(request_id, traceparent)
+        given = trail.Trail(request_id, _given_traceparent(request))
         span = spans.begin("request", given, is_request=True)
         with trail.following(span.trail):
             response = self._get_response(request)
@@ -43,6 +45,15 @@ def _end(span: spans.Span, request: HttpRequest, response: HttpResponseBase) -> 
         "http.response.status_code": response.status_code,
     }
     span.end(**about, error="request.failed" if response.status_code == 500 else None)
+
+
+def _given_traceparent(request: HttpRequest) -> str | None:
+    """The trace of a program that calls with an API key. Pages, devices and strangers cannot choose
+    traces, because they could put their requests into another's."""
+    is_keyed = "HTTP_AUTHORIZATION" in request.META
+    if not is_keyed or _PUBLIC.match(request.path_info):
+        return None
+    return trail.parse_traceparent(request.META.get("HTTP_TRACEPARENT", ""))
 
 
 def _given_id(request: HttpRequest) -> str | None:
