@@ -17,6 +17,7 @@ from pushsvc.common.http.fields import (
     HttpUrl,
     ListOf,
     MapOf,
+    ShownText,
     StrictSerializer,
     Text,
     WholeNumber,
@@ -110,7 +111,7 @@ class Action(StrictSerializer):
     """A button."""
 
     id = ActionId(min_length=1, help_text="Its name in reports of clicks.")
-    title = Text(min_length=1, max_length=MAX_ACTION_TITLE, help_text="What it says.")
+    title = ShownText(min_length=1, max_length=MAX_ACTION_TITLE, help_text="What it says.")
     url = Link(required=False, help_text="Opened on click, instead of the notification's.")
     web_url = SiteLink(required=False, help_text="Replaces the url in browsers.")
     android_url = AppLink(required=False, help_text="Replaces the url on Android.")
@@ -136,10 +137,13 @@ class PlatformContent(StrictSerializer):
     """What replaces the common content on a platform."""
 
     title = _optional(
-        Text, max_length=MAX_TITLE, allow_null=True, help_text="Replaces the title; null: none."
+        ShownText,
+        max_length=MAX_TITLE,
+        allow_null=True,
+        help_text="Replaces the title; null: none.",
     )
     body = _optional(
-        Text,
+        ShownText,
         min_length=1,
         max_length=MAX_BODY,
         allow_null=True,
@@ -237,7 +241,7 @@ class IosContent(PlatformContent):
     """For iOS, as Apple's payload keys say."""
 
     url = _app_url()
-    subtitle = _optional(Text, max_length=MAX_TITLE, help_text="Below the title.")
+    subtitle = _optional(ShownText, max_length=MAX_TITLE, help_text="Below the title.")
     sound = _optional(Sound, help_text="File in the app, or `default`; or one with a volume.")
     badge = _optional(WholeNumber, min=0, max=_MAX_COUNT, help_text="On the icon; 0 removes it.")
     category = _name("The app's category, whose buttons iOS shows.")
@@ -272,15 +276,17 @@ class Actions(ListOf):
 
 
 class ActionTitles(MapOf):
-    child = Text(min_length=1, max_length=MAX_ACTION_TITLE)
+    child = ShownText(min_length=1, max_length=MAX_ACTION_TITLE)
     most = MAX_ACTIONS
 
 
 class Translation(StrictSerializer):
     """The texts for one language. What is missing is as for a more general language."""
 
-    title = _optional(Text, max_length=MAX_TITLE, help_text="Replaces the title.")
-    body = _optional(Text, min_length=1, max_length=MAX_BODY, help_text="Replaces the main text.")
+    title = _optional(ShownText, max_length=MAX_TITLE, help_text="Replaces the title.")
+    body = _optional(
+        ShownText, min_length=1, max_length=MAX_BODY, help_text="Replaces the main text."
+    )
     url = _optional(Link, help_text="Replaces the url.")
     image = _optional(Link, help_text="Replaces the image.")
     actions = _optional(ActionTitles, help_text="Titles of the buttons, by their ids.")

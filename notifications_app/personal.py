@@ -17,6 +17,7 @@ from notifications_app.placeholders import (
     parsed,
 )
 from pushsvc.common.links import LinkKind, is_of_web, may_be_opened, may_precede_value
+from pushsvc.common.texts import shows_nothing
 
 MAX_IN_SEND: Final = (
     400  # placeholders in all texts of a send, which bounds the work for each device
@@ -176,11 +177,13 @@ class PersonalContent:
 
     def own(self, values: Values) -> dict[str, Any]:
         """The fields with placeholders, filled with these values. A title and a body that are too
-        long are cut."""
+        long are cut. A title that shows nothing is left out."""
         changed: dict[str, Any] = _filled(self._texts, values)
         for name, most in _LONGEST.items():
             if name in changed and len(changed[name]) > most:
                 changed[name] = f"{changed[name][: most - 1]}…"
+        if "title" in changed and shows_nothing(changed["title"]):
+            changed["title"] = ""
         if self._data:
             changed["data"] = {**self.content.data, **_filled(self._data, values)}
         if self._has_actions:
@@ -201,10 +204,11 @@ class PersonalContent:
         return next((attr for attr, link in links.items() if not may_be_opened(link)), "")
 
     def empty_text(self, own: Mapping[str, Any]) -> str:
-        """`body` or `title` if values left the body empty, or the title of a content without a
-        body; otherwise ""."""
-        name = "body" if "body" in own or self.content.body.strip() else "title"
-        return "" if own.get(name, "filled").strip() else name
+        """`body` or `title` if values left the body with nothing to show, or the title of a content
+        without a body; otherwise ""."""
+        has_body = "body" in own or not shows_nothing(self.content.body)
+        name = "body" if has_body else "title"
+        return name if shows_nothing(own.get(name, "filled")) else ""
 
 
 def _fills(found: Iterable[Place]) -> _Fills:

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from notifications_app.content import Content
 from notifications_app.personal import MAX_IN_SEND, Place, places, template_of, values_of
-from notifications_app.placeholders import NotATemplate, Template
+from notifications_app.placeholders import VARS, NotATemplate, Template, Values
 from pushsvc.common.http.fields import (
     MAX_URL_LENGTH,
     HttpUrl,
@@ -19,10 +19,12 @@ from pushsvc.common.http.fields import (
     text_or_refuse,
 )
 from pushsvc.common.links import LinkKind, is_link
+from pushsvc.common.texts import shows_nothing
 from subscriptions_app.device_fields import ATTRIBUTE_VALUE, AttributeValue
 
 MAX_VARS: Final = 20
 MAX_VAR_NAME: Final = 50
+_SHOWN: Final = ("title", "body", "subtitle")
 _VAR_NAME: Final = re.compile(rf"[A-Za-z_][A-Za-z0-9_]{{0,{MAX_VAR_NAME - 1}}}", re.ASCII)
 
 
@@ -82,6 +84,30 @@ def check_placeholders(content: Content) -> None:
         faults = {"personalize": [ErrorDetail(words, code="too_many")]}
     if faults:
         raise serializers.ValidationError(faults)
+
+
+def check_shown(content: Content) -> None:
+    """Raises ValidationError for a personal text that shows nothing to anybody, because only values
+    of the send fill it."""
+    if not content.personalize:
+        return
+    values = values_of(platform="", notification_id="", sent_vars=content.vars)
+    words = "With these values it has no character that people can see."
+    faults = {
+        place.attr: [ErrorDetail(words, code="blank")]
+        for place in places(content)
+        if place.attr.rpartition(".")[2] in _SHOWN and _is_blank(template_of(place), values)
+    }
+    if faults:
+        raise serializers.ValidationError(faults)
+
+
+def _is_blank(template: Template, values: Values) -> bool:
+    is_same_for_all = all(
+        each.scope == VARS and (each.default is not None or not each.is_missing(values))
+        for each in template.placeholders
+    )
+    return is_same_for_all and shows_nothing(template.text(values))
 
 
 def _fault(place: Place, content: Content) -> ErrorDetail | None:

@@ -36,12 +36,13 @@ from notifications_app.content_schema import (
 )
 from notifications_app.errors import NotCombinable
 from notifications_app.models import Notification, Urgency
-from notifications_app.personal_schema import Link, Vars, check_placeholders
+from notifications_app.personal_schema import Link, Vars, check_placeholders, check_shown
 from pushsvc.common.http.fields import (
     Choice,
     Flag,
     Id,
     ListOf,
+    ShownText,
     StrictSerializer,
     StringMap,
     Text,
@@ -69,8 +70,8 @@ class ContentFields(StrictSerializer):
     """What a notification says. Unknown fields are refused."""
 
     # `default=str` gives "" without showing it in the schema, where it would not be a valid value.
-    body = Text(min_length=1, max_length=MAX_BODY, help_text="Main text.")
-    title = Text(max_length=MAX_TITLE, default="", help_text="Shown above the main text.")
+    body = ShownText(min_length=1, max_length=MAX_BODY, help_text="Main text.")
+    title = ShownText(max_length=MAX_TITLE, default="", help_text="Shown above the main text.")
     url = Link(min_length=1, default=str, help_text="Destination opened on click.")
     icon = Link(min_length=1, default=str, help_text="URL of the icon image.")
     image = Link(min_length=1, default=str, help_text="URL of a large image.")
@@ -191,7 +192,7 @@ class TemplateContent(ContentFields):
     """The content of a template: any of these fields of a send. What is missing is left to the
     send."""
 
-    body = Text(min_length=1, max_length=MAX_BODY, required=False, help_text="Main text.")
+    body = ShownText(min_length=1, max_length=MAX_BODY, required=False, help_text="Main text.")
 
     @override
     def run_validation(self, data: Any = empty) -> Any:
@@ -232,14 +233,19 @@ def read_edit(notification: Notification, changes: Mapping[str, Any]) -> SendReq
     kept = {name: merged[name] for name in merged if merged[name] is not None or name not in _NAMES}
     times = {name: getattr(notification, name) for name in _TIMES if name not in changes}
     own = times | {"only_subscription_id": notification.test_subscription_id}
-    return replace(_request(SendFields.checked(kept)), **own)
+    request = _request(SendFields.checked(kept), has_own_values=notification.has_targets)
+    return replace(request, **own)
 
 
-def _request(given: dict[str, Any]) -> SendRequest:
+def _request(given: dict[str, Any], *, has_own_values: bool = False) -> SendRequest:
+    """`has_own_values`: whether stored targets may have values, which are not in `given`."""
     check_one_audience(given)
     content = Content(**{name: given.pop(name) for name in CONTENT_FIELDS})
-    _check_vars(content, given["targets"] or ())
+    targets = given["targets"] or ()
+    _check_vars(content, targets)
     check_placeholders(content)
+    if not (has_own_values or any(each.get("vars") for each in targets)):
+        check_shown(content)
     return SendRequest(content=content, targets=pop_targets(given), **given)
 
 

@@ -11,7 +11,7 @@ from notifications_app.content import AUDIENCE_FIELDS, ON_MISSING, REMOVABLE_FIE
 from notifications_app.content_schema import MAX_BODY, AndroidContent, IosContent, WebContent
 from notifications_app.models import Urgency
 from notifications_app.send_schema import SendBody, SendFields
-from pushsvc.common.http.fields import Text
+from pushsvc.common.http.fields import ShownText
 
 
 def _nullable(choices: Iterable[str]) -> dict[str, Any]:
@@ -34,7 +34,7 @@ class IosOrNone(IosContent):
 class _Changes(SendFields):
     """Fields of which some may be null, which then take their default or that of the template."""
 
-    body = Text(min_length=1, max_length=MAX_BODY, required=False, help_text="Main text.")
+    body = ShownText(min_length=1, max_length=MAX_BODY, required=False, help_text="Main text.")
     # Separate classes, because elsewhere they may not be null.
     web = WebOrNone(default=dict, help_text="For browsers alone.")
     android = AndroidOrNone(default=dict, help_text="For Android alone.")
@@ -51,7 +51,7 @@ class _Changes(SendFields):
 class SendInput(_Changes, SendBody):
     """A notification to send. Null removes a field of the template."""
 
-    body = Text(
+    body = ShownText(
         min_length=1,
         max_length=MAX_BODY,
         required=False,

@@ -227,6 +227,35 @@ def test_a_text_may_be_empty_without_values(alice):
     assert alice.send(BODY | {"body": "{{ vars.text }}"}).status_code == 202
 
 
+BLANK = "\u200b "
+
+
+@pytest.mark.parametrize(
+    ("texts", "attr"),
+    [
+        ({"body": "{{ vars.text }}"}, "body"),
+        ({"body": "{{ vars.none | default: '' }}"}, "body"),
+        ({"body": "{{ '\u2800' }}"}, "body"),
+        ({"title": "{{ vars.text | upcase }} {{ vars.text }}"}, "title"),
+        ({"translations": {"de": {"body": "{{ vars.text }}"}}}, "translations.de.body"),
+        ({"ios": {"subtitle": "{{ vars.text }}"}}, "ios.subtitle"),
+    ],
+)
+def test_a_text_that_shows_nothing_to_anybody_is_blank(alice, texts, attr):
+    body = BODY | {"vars": {"text": BLANK}} | texts
+    assert faults(alice.send(body)) == [(attr, "blank")]
+
+
+def test_a_text_that_shows_something_to_some_is_accepted(alice):
+    body = BODY | {"body": "{{ vars.text }}", "vars": {"text": BLANK}}
+    assert faults(alice.send(body)) == [("body", "blank")]
+    own = [{"external_id": "ada", "vars": {"text": "x"}}]
+    row = accepted(alice, body | {"targets": own, "scheduled_at": "2999-01-01T00:00:00Z"})
+    edited = alice.call("PATCH", f"/notification/{row.id}", {"title": "x"})
+    assert edited.status_code == 200
+    assert alice.send(body | {"body": "{{ vars.text }}{{ name }}"}).status_code == 202
+
+
 def test_a_dry_run_tells_the_largest_of_some_devices(everywhere):
     names = ["", "Bo", "Maximiliane" * 20]
     for name in names:

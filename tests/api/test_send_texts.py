@@ -2,9 +2,12 @@
 
 import pytest
 from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as st
 
 from notifications_app.models import Notification
 from pushsvc.common.ids import uuid7
+from pushsvc.common.texts import shows_nothing
 from tests.api.support import accepted, faults
 
 pytestmark = pytest.mark.django_db
@@ -18,8 +21,8 @@ COMBINED = "e\u0301"  # two code points
         {"body": "x" * 255, "title": "x" * 100},
         {"body": "😀" * 255, "title": "😀" * 100},
         {"body": COMBINED * 127 + "x", "title": COMBINED * 50},
-        {"body": " ", "title": ""},
-        {"body": "\u2028\u202e\x1f", "title": "\ufeff"},
+        {"body": " . ", "title": ""},
+        {"body": "\u2028\u202e\x1f👩\u200d🚀", "title": "\ufeff\u0301\u0600"},
         {"body": "x", "url": URL + "x" * (2000 - len(URL))},
         {"body": "x", "topic": "t" * 32},
         {"body": "x", "ttl": 28 * 24 * 3600},
@@ -97,6 +100,45 @@ def test_every_fault_is_named_and_nothing_is_stored(alice, fields, expected):
     assert faults(response) == expected
     assert response.json()["code"] == "validation_error"
     assert not Notification.objects.exists()
+
+
+UNSEEN = [
+    " ",
+    "\t\r\n",
+    "\u200b",
+    "\ufeff\u2060",
+    "\u00a0\u3000",
+    "\u3164",
+    "\u2800",
+    "\u202e\u200f",
+]
+UNSEEN += ["\x1f", "\u00ad", "\ufe0f", "\U000e0041"]
+PLACES = {
+    "body": lambda text: {"body": text},
+    "title": lambda text: {"title": text},
+    "web.body": lambda text: {"web": {"body": text}},
+    "android.title": lambda text: {"android": {"title": text}},
+    "ios.subtitle": lambda text: {"ios": {"subtitle": text}},
+    "actions.0.title": lambda text: {"actions": [{"id": "a", "title": text}]},
+    "translations.de.title": lambda text: {"translations": {"de": {"title": text}}},
+    "translations.de.body": lambda text: {"translations": {"de": {"body": text}}},
+}
+
+
+@pytest.mark.parametrize("text", UNSEEN, ids=ascii)
+@pytest.mark.parametrize("attr", PLACES)
+def test_a_text_that_shows_nothing_is_blank(alice, attr, text):
+    assert faults(alice.send({"body": "x"} | PLACES[attr](text))) == [(attr, "blank")]
+    assert not Notification.objects.exists()
+
+
+BLANKS = st.text(st.characters(categories=["Cc", "Zs", "Zl", "Zp"]))
+
+
+@given(BLANKS, st.characters(categories=["Lu", "Ll", "N", "P", "Sc", "Sm"]), BLANKS)
+def test_one_letter_or_sign_among_blanks_is_seen(before, sign, after):
+    assert shows_nothing(before + after)
+    assert not shows_nothing(before + sign + after)
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_who_lacks_a_value_bounces_if_the_send_says_so(sandbox, fcm, apns, chann
 def test_a_body_that_comes_out_empty_bounces(sandbox, channel):
     (_, first), (_, second) = factories.subscribe_browsers(sandbox, channel, 2)
     know(first, text="Hello")
-    know(second, text="\n\t")
+    know(second, text="\u200b\t")
 
     notification = phones.send(channel, "web", title="x", body=" {{ text }}", extras=PERSONAL)
 
@@ -152,6 +152,8 @@ def test_an_empty_title_is_no_title_and_nothing_is_left_of_braces(sandbox, fcm, 
     browsers, androids, iphones = everywhere(sandbox, fcm, apns, channel, 1)
     content = {"title": "{{ name }}", "body": "x", "image": f"{URL}i", "url": f"{URL}"}
 
+    for ((_, row),) in (browsers, androids, iphones):
+        know(row, name="\u200b")
     phones.send(channel, "web", "android", "ios", **content, extras=PERSONAL)
 
     assert "title" not in shown_on_web(browsers[0][0])

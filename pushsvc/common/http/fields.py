@@ -19,6 +19,7 @@ from pushsvc.common.errors import MAX_FAULTS, MAX_UNKNOWN
 from pushsvc.common.http.strict_json import is_storable
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.links import LinkKind, is_link
+from pushsvc.common.texts import shows_nothing
 from pushsvc.common.timestamps import format_timestamp, parse_timestamp
 
 MAX_URL_LENGTH = 2000
@@ -77,6 +78,17 @@ class Text(serializers.CharField):
     @override
     def to_internal_value(self, data: object) -> str:
         return text_or_refuse(data)
+
+
+class ShownText(Text):
+    """Text for people. A text that shows nothing is `blank`, unless it is empty and may be."""
+
+    @override
+    def to_internal_value(self, data: object) -> str:
+        text = super().to_internal_value(data)
+        if text and shows_nothing(text):
+            refuse("blank", "Must have a character that people can see.")
+        return text
 
 
 @extend_schema_field({"type": "string", "format": "uri", "maxLength": MAX_URL_LENGTH})
