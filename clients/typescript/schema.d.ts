@@ -1126,7 +1126,7 @@ export interface components {
          *
          *     For a phone, `provider_token` takes precedence over `endpoint`. For a browser, only `endpoint`
          *     counts. The other field is not validated. Undeclared fields are ignored, because browsers add
-         *     their own.
+         *     their own, but a misspelling of a declared field is refused.
          */
         DeviceInput: {
             /** @description What the device receives push by. Default: `"web"`. */
@@ -1970,7 +1970,7 @@ export interface components {
         };
         /**
          * @description A device, and what it chooses. Undeclared fields are ignored, because browsers add their
-         *     own.
+         *     own, but a misspelling of a declared field is refused.
          */
         PreferencesInput: {
             /** @description What the device receives push by. Default: `"web"`. */
@@ -2258,7 +2258,7 @@ export interface components {
         };
         /**
          * @description A device, and what is known of it. Undeclared fields are ignored, because browsers add their
-         *     own.
+         *     own, but a misspelling of a declared field is refused.
          */
         SubscribeInput: {
             /** @description What the device receives push by. Default: `"web"`. */

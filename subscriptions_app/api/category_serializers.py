@@ -74,7 +74,7 @@ class CategoryOutput(serializers.Serializer[Category]):
 
 class PreferencesInput(DeviceInput):
     """A device, and what it chooses. Undeclared fields are ignored, because browsers add their
-    own."""
+    own, but a misspelling of a declared field is refused."""
 
     keys = KeysInput(required=False, help_text="Of a browser: prove that it chooses.")
     auth = Auth(required=False, help_text="Of a phone: proves that it chooses.")

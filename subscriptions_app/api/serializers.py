@@ -83,7 +83,7 @@ class DeviceInput(StrictSerializer):
 
     For a phone, `provider_token` takes precedence over `endpoint`. For a browser, only `endpoint`
     counts. The other field is not validated. Undeclared fields are ignored, because browsers add
-    their own.
+    their own, but a misspelling of a declared field is refused.
     """
 
     refuse_unknown = False
@@ -142,7 +142,7 @@ class DeviceInput(StrictSerializer):
 
 class SubscribeInput(DeviceInput):
     """A device, and what is known of it. Undeclared fields are ignored, because browsers add their
-    own."""
+    own, but a misspelling of a declared field is refused."""
 
     keys = KeysInput(required=False, help_text="A browser must give them.")
     attributes = Attributes(required=False)

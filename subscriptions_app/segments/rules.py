@@ -10,6 +10,7 @@ from uuid import UUID
 from pushsvc.common.errors import MAX_FAULTS, MAX_UNKNOWN, Fault
 from pushsvc.common.ids import is_tag, parse_uuid
 from pushsvc.common.platforms import PLATFORM_VALUES
+from pushsvc.common.texts import no_such_field
 from pushsvc.common.timestamps import parse_timestamp
 
 Rule = Mapping[str, Any]
@@ -195,7 +196,7 @@ class _Checker:
             raise _Enough
         for name in data:
             if name not in known:
-                self.fault(f"{attr}.{name}", "unknown_field", "There is no such field.")
+                self.fault(f"{attr}.{name}", "unknown_field", no_such_field(name, known))
 
     def _is_filled_list(self, data: object, attr: str) -> bool:
         if not isinstance(data, list):

@@ -2,6 +2,8 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rest_framework.exceptions import ValidationError
 
 from pushsvc.common.http.drf import as_pushsvc_error
@@ -17,6 +19,7 @@ from pushsvc.common.http.fields import (
     Timestamp,
     WholeNumber,
 )
+from pushsvc.common.texts import meant_name
 
 EMOJI = "\N{GRINNING FACE}"
 COMBINED = "e\N{COMBINING ACUTE ACCENT}"  # one letter to a reader, two code points
@@ -169,6 +172,49 @@ def test_all_faults_are_reported_at_once_with_their_paths():
 
 def test_a_lenient_object_ignores_unknown_names():
     assert Lenient.checked({"word": "a", "surplus": 1}) == {"word": "a"}
+
+
+def test_only_a_misspelling_of_a_name_is_a_fault_of_a_lenient_object():
+    assert found({"word": "a", "Wrod": 1, "sword": 1, "other": 1}, Lenient) == [
+        ("Wrod", "unknown_field"),
+        ("sword", "unknown_field"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("schedule_at", "scheduled_at"),
+        ("scheduledAt", "scheduled_at"),
+        ("uri", "url"),
+        ("ulr", "url"),
+        ("tiltle", "title"),
+        ("ur", "url"),
+        ("u", None),
+        ("luurl", None),
+        ("", None),
+        ("Title ", "title"),
+    ],
+)
+def test_a_misspelling_is_known(name, meant):
+    assert meant_name(name, ["title", "url", "scheduled_at"]) == meant
+
+
+letters = st.text("abcd_-", max_size=6)
+
+
+@given(letters, letters)
+def test_one_edit_is_a_misspelling_and_two_are_none(name, other):
+    """Against the definition of the distance (Damerau and Levenshtein, adjacent swaps)."""
+    one, two = (text.replace("_", "").replace("-", "") for text in (name, other))
+    edited = {one[:at] + one[at + 1 :] for at in range(len(one))}
+    for at in range(len(one) + 1):
+        edited |= {one[:at] + char + one[at:] for char in "abcd"}
+        edited |= {one[:at] + char + one[at + 1 :] for char in "abcd"}
+    edited |= {one[:at] + one[at : at + 2][::-1] + one[at + 2 :] for at in range(len(one))}
+
+    assert (meant_name(name, [other]) == other) == (two in edited | {one})
+    assert (meant_name(name.upper(), [other]) is None) == (meant_name(other, [name]) is None)
 
 
 def test_a_missing_field_has_its_default_which_is_not_validated():

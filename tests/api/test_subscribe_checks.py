@@ -8,9 +8,9 @@ from django.test import Client
 
 from pushsvc.common import base64url
 from subscriptions_app.models import Subscription
-from tests.api.devices import HERE, THERE, subscribed
+from tests.api.devices import ANDROID_TOKEN, HERE, THERE, subscribed
 from tests.api.support import code, faults, owner_of
-from tests.factories import browser, browser_keys, make_channel
+from tests.factories import browser, browser_keys, make_channel, phone
 
 pytestmark = pytest.mark.django_db
 
@@ -54,6 +54,65 @@ def test_every_fault_of_the_shape_is_named(alice, body, expected):
     assert faults(response) == expected
     assert response.json()["code"] == "validation_error"
     assert not Subscription.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("atributes", "attributes"),
+        ("timezonne", "timezone"),
+        ("Attributes", "attributes"),
+        ("external_Id", "external_id"),
+        ("externalId", "external_id"),
+        ("external-id", "external_id"),
+        ("external_ids", "external_id"),
+        ("provider_Token", "provider_token"),
+        ("providerToken", "provider_token"),
+        ("provider_tokem", "provider_token"),
+        ("tag", "tags"),
+        ("key", "keys"),
+        ("timeZone", "timezone"),
+        ("addTags", "add_tags"),
+        ("previousEndpoint", "previous_endpoint"),
+    ],
+)
+@pytest.mark.parametrize("platform", ["web", "android"])
+def test_a_misspelt_field_is_refused_with_its_right_name(alice, platform, given, meant):
+    body = browser(HERE) if platform == "web" else phone("android", ANDROID_TOKEN)
+    refused = alice.subscribe(body | {given: "x"})
+
+    assert faults(refused) == [(given, "unknown_field")]
+    assert f"`{meant}`" in refused.json()["detail"]
+    assert not Subscription.objects.exists()
+
+
+def test_a_misspelt_field_of_the_keys_or_the_preferences_is_refused(alice):
+    assert faults(alice.subscribe(with_keys(P256DH="x"))) == [("keys.P256DH", "unknown_field")]
+    asked = alice.device("/preferences", browser(HERE) | {"choice": {"news": False}})
+    assert faults(asked) == [("choice", "unknown_field")]
+    left = alice.device("/unsubscribe", {"endPoint": HERE, "endpoint": HERE})
+    assert faults(left) == [("endPoint", "unknown_field")]
+
+
+def test_what_browsers_and_pages_add_is_ignored(alice):
+    more = {
+        "expirationTime": None,
+        "options": {"userVisibleOnly": True},
+        "userAgent": "x",
+        "lang": "de",
+        "locale": "de",
+        "auth": "of a phone",
+        "": 1,
+        "é" * 5_000: 1,
+        "attribute_names": [],
+    }
+    body = with_keys(extra=1)
+    names = {f"x{number}": number for number in range(4_000)}
+    attributes = {"tag": "x", "Attributes": "x", "keys": "x"}
+    subscribed(alice, body | more)
+    subscribed(alice, body | names, status=200)
+    row = subscribed(alice, body | {"attributes": attributes}, status=200)
+    assert row.attributes == attributes
 
 
 GOOD = {  # of RFC 8291, section 5

@@ -6,6 +6,7 @@ Lengths are in Unicode code points. `null` is refused unless `allow_null` is giv
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import datetime
 from functools import cache, cached_property
+from itertools import islice
 from typing import Any, NoReturn, Self, TypeVar
 from uuid import UUID
 
@@ -19,10 +20,11 @@ from pushsvc.common.errors import MAX_FAULTS, MAX_UNKNOWN
 from pushsvc.common.http.strict_json import is_storable
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.links import LinkKind, is_link
-from pushsvc.common.texts import shows_nothing
+from pushsvc.common.texts import meant_name, no_such_field, shows_nothing
 from pushsvc.common.timestamps import format_timestamp, parse_timestamp
 
 MAX_URL_LENGTH = 2000
+MOST_COMPARED = 50  # names of an object that may have any; those beyond are ignored
 MAX_TEXTS = 600  # names in an object of texts; a message of 4 KiB cannot contain more
 
 
@@ -252,7 +254,8 @@ def _count(detail: Any) -> int:
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """The shape of an input object. With `refuse_unknown`, an undeclared field is a fault."""
+    """The shape of an input object. An undeclared field is a fault; without `refuse_unknown` only
+    if its name is a misspelling."""
 
     refuse_unknown = True
 
@@ -303,7 +306,14 @@ class StrictSerializer(serializers.Serializer[Any]):
         return list(self.fields.items())
 
     def _unknown(self, data: Mapping[str, Any]) -> dict[str, list[serializers.ErrorDetail]]:
-        if not self.refuse_unknown:
-            return {}
-        fault = serializers.ErrorDetail("There is no such field.", code="unknown_field")
-        return {name: [fault] for name in data if name not in self.fields}
+        if self.refuse_unknown:
+            names = [name for name in data if name not in self.fields]
+            return {name: _unknown_field(name, self.fields) for name in names}
+        # Also fields that a subclass has removed for some inputs, which are ignored there.
+        known = self._declared_fields
+        others = islice((name for name in data if name not in known), MOST_COMPARED)
+        return {name: _unknown_field(name, known) for name in others if meant_name(name, known)}
+
+
+def _unknown_field(name: str, known: Iterable[str]) -> list[serializers.ErrorDetail]:
+    return [serializers.ErrorDetail(no_such_field(name, known), code="unknown_field")]
