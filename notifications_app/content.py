@@ -60,7 +60,7 @@ class Content:
 
 
 CONTENT_FIELDS: Final = tuple(each.name for each in fields(Content))
-# Fields that a send may lack.
+# Fields that a send may lack, also if its template has them.
 REMOVABLE_FIELDS: Final = (
     "title",
     "url",

@@ -15,6 +15,7 @@ from pushsvc.common.http.fields import (
     Choice,
     Flag,
     HttpUrl,
+    Language,
     ListOf,
     MapOf,
     ShownText,
@@ -23,7 +24,7 @@ from pushsvc.common.http.fields import (
     WholeNumber,
     refuse,
 )
-from pushsvc.common.languages import MAX_LANGUAGE, is_language
+from pushsvc.common.languages import NOT_A_LANGUAGE, canonical_language
 
 MAX_TITLE: Final = 100
 MAX_BODY: Final = 255
@@ -53,7 +54,7 @@ class _Patterned(Text):
         return text
 
 
-@extend_schema_field({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,32}$"})
+@extend_schema_field({"type": "string", "pattern": "^[A-Za-z0-9_-]{0,32}$"})
 class Topic(_Patterned):
     """RFC 8030 section 5.4."""
 
@@ -80,18 +81,6 @@ class AnalyticsLabel(_Patterned):
 
     pattern = re.compile(r"[A-Za-z0-9._~%-]{1,50}", re.ASCII)
     words = "Must be 1 to 50 letters, digits and characters of -_.~%."
-
-
-@extend_schema_field({"type": "string", "minLength": 2, "maxLength": MAX_LANGUAGE})
-class Language(Text):
-    """BCP 47."""
-
-    @override
-    def to_internal_value(self, data: object) -> str:
-        text = super().to_internal_value(data)
-        if len(text) > MAX_LANGUAGE or not is_language(text):
-            refuse("not_a_language", "Must be a language such as de or pt-BR.")
-        return text
 
 
 @extend_schema_field({"type": "number", "minimum": 0, "maximum": 1})
@@ -260,7 +249,7 @@ class Actions(ListOf):
     """Buttons with different ids."""
 
     def __init__(self, **kw: Any) -> None:
-        super().__init__(Action(), max_length=MAX_ACTIONS, **kw)
+        super().__init__(Action(), min_length=0, max_length=MAX_ACTIONS, **kw)
 
     @override
     def to_internal_value(self, data: object) -> list[Any]:
@@ -293,7 +282,7 @@ class Translation(StrictSerializer):
 
 
 class Translations(MapOf):
-    """Translations by language tag, in upper or lower case."""
+    """Translations by language, of which the tags become canonical."""
 
     child = Translation()
     most = MAX_TRANSLATIONS
@@ -302,17 +291,18 @@ class Translations(MapOf):
     def to_internal_value(self, data: object) -> dict[str, Any]:
         translations = super().to_internal_value(data)
         faults: dict[str, list[ErrorDetail]] = {}
-        seen: set[str] = set()
-        for tag in translations:
-            if len(tag) > MAX_LANGUAGE or not is_language(tag):
-                words = "Must be a language such as de or pt-BR."
-                faults[tag] = [ErrorDetail(words, code="not_a_language")]
-            elif tag.lower() in seen:
-                faults[tag] = [ErrorDetail("Another name is the same.", code="given_twice")]
-            seen.add(tag.lower())
+        found: dict[str, Any] = {}
+        for name, each in translations.items():
+            tag = canonical_language(name)
+            if tag is None:
+                faults[name] = [ErrorDetail(NOT_A_LANGUAGE, code="not_a_language")]
+            elif tag in found:
+                faults[name] = [ErrorDetail(f"Another name also means {tag}.", code="given_twice")]
+            else:
+                found[tag] = each
         if faults:
             raise serializers.ValidationError(faults)
-        return translations
+        return found
 
 
 def check_action_titles(content: Mapping[str, Any]) -> None:

@@ -67,14 +67,15 @@ class TargetPlatform(Choice):
 
 
 class ContentFields(StrictSerializer):
-    """What a notification says. Unknown fields are refused."""
+    """What a notification says. Unknown fields are refused. "" in an optional text and an empty
+    list of buttons are the same as none, because the details of a notification have them."""
 
     # `default=str` gives "" without showing it in the schema, where it would not be a valid value.
     body = ShownText(min_length=1, max_length=MAX_BODY, help_text="Main text.")
     title = ShownText(max_length=MAX_TITLE, default="", help_text="Shown above the main text.")
-    url = Link(min_length=1, default=str, help_text="Destination opened on click.")
-    icon = Link(min_length=1, default=str, help_text="URL of the icon image.")
-    image = Link(min_length=1, default=str, help_text="URL of a large image.")
+    url = Link(min_length=0, default=str, help_text="Destination opened on click.")
+    icon = Link(min_length=0, default=str, help_text="URL of the icon image.")
+    image = Link(min_length=0, default=str, help_text="URL of a large image.")
     data = StringMap(  # type: ignore[assignment] # Serializer.data stays: DRF lifts fields out
         default={}, help_text="Passed to the device unchanged."
     )
@@ -90,7 +91,6 @@ class ContentFields(StrictSerializer):
         help_text="Which devices that save energy are woken (RFC 8030 section 5.3).",
     )
     topic = Topic(
-        min_length=1,
         default=str,
         help_text="A newer notification with the same topic replaces the older one on the device.",
     )
@@ -130,7 +130,6 @@ class SendFields(ContentFields):
         default=None, allow_null=True, help_text="One segment only; null: the whole channel."
     )
     category = Text(
-        min_length=1,
         max_length=MAX_CATEGORY_KEY,
         default=str,
         help_text="The key of a category. Devices that refuse it are left out.",
@@ -196,14 +195,14 @@ class TemplateContent(ContentFields):
 
     @override
     def run_validation(self, data: Any = empty) -> Any:
-        """Returns the fields as they were given, without defaults."""
+        """Returns the fields that were given, without defaults."""
         checked = {"body": "", **super().run_validation(data)}
         content = Content(**{name: checked[name] for name in CONTENT_FIELDS})
         if content.vars and not content.personalize:
             fault = ErrorDetail(_UNUSED_VALUES, NotCombinable.code)
             raise ValidationError({"vars": [fault]})
         check_placeholders(content)
-        return data
+        return {name: checked[name] for name in data if self.gives(data, name)}
 
 
 def _platforms(given: list[str]) -> tuple[Platform, ...]:

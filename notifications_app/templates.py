@@ -98,15 +98,16 @@ def names_template(body: object) -> bool:
 
 def with_template(channel_id: UUID, body: Any) -> Any:
     """The body of a send with the content of its template. Fields of the send replace those of the
-    template, and null removes them. Raises TemplateNotFound, and DRF's ValidationError for a
-    malformed id."""
+    template, and null removes those that a send may lack. Raises TemplateNotFound, and DRF's
+    ValidationError for a malformed id."""
     if not names_template(body):
         return body
     template = _of(channel_id).filter(id=_Named.checked(body)["template_id"]).first()
     if template is None:
         raise TemplateNotFound
-    whole = {**template.content, **body}
-    return {n: each for n, each in whole.items() if each is not None or n not in REMOVABLE_FIELDS}
+    removable = (*REMOVABLE_FIELDS, "body")  # without a body the send is refused
+    given = {n: each for n, each in body.items() if each is not None or n in removable}
+    return {**template.content, **given}
 
 
 class _Named(StrictSerializer):

@@ -7,8 +7,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from typing_extensions import override
 
-from pushsvc.common.http.fields import ListOf, Text, refuse, text_or_refuse
+from pushsvc.common.http.fields import ListOf, Text, refuse, text_or_refuse, without_nulls
 from pushsvc.common.ids import TAG_PATTERN, is_tag
+from pushsvc.common.timestamps import NOT_A_TIMEZONE, canonical_timezone
 from subscriptions_app.models import MAX_ATTRIBUTES, MAX_TAG
 from subscriptions_app.tags import MAX_TAGS
 
@@ -59,9 +60,10 @@ class Attributes(serializers.DictField):
     def to_internal_value(self, data: object) -> dict[str, Any]:
         if not isinstance(data, dict):
             refuse("not_an_object", "Must be an object.")
-        if len(data) > MAX_ATTRIBUTES:
+        given = without_nulls(data, self.child)
+        if len(given) > MAX_ATTRIBUTES:
             refuse("too_many", f"Must have at most {MAX_ATTRIBUTES} keys.")
-        return super().to_internal_value(data)
+        return super().to_internal_value(given)
 
     @override
     def run_child_validation(self, data: Mapping[str, Any]) -> Any:
@@ -84,6 +86,17 @@ _LONG_NAME: Final = serializers.ErrorDetail(
 
 def _by_name(detail: Any) -> dict[str, Any]:
     return dict(detail)
+
+
+class TimeZone(Text):
+    """A name of tzdata, in any case. It is stored in tzdata's spelling."""
+
+    @override
+    def to_internal_value(self, data: object) -> str:
+        name = canonical_timezone(text_or_refuse(data))
+        if name is None:
+            refuse("not_a_timezone", NOT_A_TIMEZONE)
+        return name
 
 
 @extend_schema_field({"type": "string", "pattern": f"^{TAG_PATTERN}$"})

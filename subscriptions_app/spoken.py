@@ -9,6 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from channels_app.selectors import channel_totals
+from pushsvc.common.languages import canonical_language
 from pushsvc.common.platforms import PLATFORM_VALUES
 from pushsvc.common.store import sql
 
@@ -30,7 +31,9 @@ def language_shares(channel_id: UUID) -> Mapping[str, float]:
         seen[platform] += count
     weights: defaultdict[str, float] = defaultdict(float)
     for platform, language, count in rows:
-        weights[language] += getattr(totals, f"{platform}_subscribers") * count / seen[platform]
+        weights[canonical_language(language) or language] += (
+            getattr(totals, f"{platform}_subscribers") * count / seen[platform]
+        )
     return _shares(weights)
 
 

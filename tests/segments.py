@@ -20,6 +20,7 @@ PLATFORMS = ("web", "android", "ios")
 TIMES = ("created_at", "last_seen_at")
 TAGS = ("a", "b", "team-7")
 LANGUAGES = ("de", "de-AT", "en")
+SPELLINGS = {"de_AT": "de-AT", "EN": "en", "europe/BERLIN": "Europe/Berlin"}
 ZONES = ("Europe/Berlin", "Asia/Tokyo")
 OUTCOMES = ("delivered", "bounced", "received", "clicked", "not_clicked", "not_received")
 
@@ -80,8 +81,9 @@ def matches(rule, row, now, facts=NOTHING):
     if rule["field"] == "external_id":
         return (row.person_id is not None) == value
     if rule["field"] == "language":
-        return _speaks(row.language.lower(), operator, value)
+        return _speaks(row.language.lower(), operator, _as_devices(value))
     if rule["field"] == "timezone":
+        value = _as_devices(value)
         return row.timezone == value if operator == "eq" else row.timezone in value
     if rule["field"] == "platform":
         return {
@@ -91,6 +93,13 @@ def matches(rule, row, now, facts=NOTHING):
         }[operator]
     moment = row.created_at if rule["field"] == "created_at" else row.registered_at
     return _compares(moment, operator, _moment(value, now))
+
+
+def _as_devices(value):
+    """The value in the spelling of devices."""
+    if isinstance(value, list):
+        return [_as_devices(each) for each in value]
+    return SPELLINGS.get(value, value)
 
 
 def _ended(delivery, outcome):
@@ -222,8 +231,8 @@ def _leaves(now):
 
 
 def _of_people():
-    languages = st.sampled_from([*LANGUAGES, "DE-at", "fr"])
-    zones = st.sampled_from(ZONES)
+    languages = st.sampled_from([*LANGUAGES, "DE-at", "de_AT", "EN", "fr"])
+    zones = st.sampled_from([*ZONES, "europe/BERLIN"])
     return (
         st.builds(lambda tag: {"tag": tag}, st.sampled_from(TAGS))
         | st.builds(language, st.sampled_from(["eq", "ne", "starts_with"]), languages)

@@ -746,27 +746,27 @@ export interface components {
              * Format: uri
              * @description Opened on click, instead of the notification's.
              */
-            url?: string;
+            url?: string | null;
             /**
              * Format: uri-reference
              * @description Replaces the url in browsers.
              */
-            web_url?: string;
+            web_url?: string | null;
             /**
              * Format: uri
              * @description Replaces the url on Android.
              */
-            android_url?: string;
+            android_url?: string | null;
             /**
              * Format: uri
              * @description Replaces the url on iOS.
              */
-            ios_url?: string;
+            ios_url?: string | null;
             /**
              * Format: uri
              * @description URL of its icon.
              */
-            icon?: string;
+            icon?: string | null;
         };
         /** @description For Android, as FCM passes it on. */
         AndroidContent: {
@@ -785,81 +785,38 @@ export interface components {
              */
             url?: string | null;
             /** @description The app's notification channel. */
-            channel_id?: string;
+            channel_id?: string | null;
             /** @description File in the app, or `default`. */
-            sound?: string;
+            sound?: string | null;
             /** @description Color of the small icon. */
-            color?: string;
+            color?: string | null;
             /** @description Drawable of the app. */
-            small_icon?: string;
+            small_icon?: string | null;
             /** @description Intent filter of the activity to open. */
-            click_action?: string;
+            click_action?: string | null;
             /** @description Replaces a notification with the same tag. Without it, the notification's id. */
-            tag?: string;
+            tag?: string | null;
             /** @description Shown on the app's icon. */
-            count?: number;
+            count?: number | null;
             /** @description On the lock screen. */
-            visibility?: components["schemas"]["Visibility"];
+            visibility?: (string & components["schemas"]["Visibility"]) | null;
             /** @description How prominently Android 7 shows it. From Android 8 on, its channel decides. */
-            notification_priority?: components["schemas"]["NotificationPriority"];
+            notification_priority?: (string & components["schemas"]["NotificationPriority"]) | null;
             /** @description Read out by accessibility services. */
-            ticker?: string;
+            ticker?: string | null;
             /** @description Can reach the app after a restart, before the phone is unlocked. */
-            direct_boot_ok?: boolean;
+            direct_boot_ok?: boolean | null;
             /** @description Groups messages in Firebase's delivery reports. */
-            analytics_label?: string;
+            analytics_label?: string | null;
             /** @description Everything goes into `data`, and the app shows the notification itself. */
-            data_only?: boolean;
-        };
-        /** @description For Android alone; null: nothing. */
-        AndroidOrNone: {
-            /** @description Replaces the title; null: none. */
-            title?: string | null;
-            /** @description Replaces the main text; null: none, if there is a title. */
-            body?: string | null;
-            /**
-             * Format: uri
-             * @description Replaces the image; null: none.
-             */
-            image?: string | null;
-            /**
-             * Format: uri
-             * @description Replaces the url; null: none. May have an app's own scheme, such as myshop://orders/1.
-             */
-            url?: string | null;
-            /** @description The app's notification channel. */
-            channel_id?: string;
-            /** @description File in the app, or `default`. */
-            sound?: string;
-            /** @description Color of the small icon. */
-            color?: string;
-            /** @description Drawable of the app. */
-            small_icon?: string;
-            /** @description Intent filter of the activity to open. */
-            click_action?: string;
-            /** @description Replaces a notification with the same tag. Without it, the notification's id. */
-            tag?: string;
-            /** @description Shown on the app's icon. */
-            count?: number;
-            /** @description On the lock screen. */
-            visibility?: components["schemas"]["Visibility"];
-            /** @description How prominently Android 7 shows it. From Android 8 on, its channel decides. */
-            notification_priority?: components["schemas"]["NotificationPriority"];
-            /** @description Read out by accessibility services. */
-            ticker?: string;
-            /** @description Can reach the app after a restart, before the phone is unlocked. */
-            direct_boot_ok?: boolean;
-            /** @description Groups messages in Firebase's delivery reports. */
-            analytics_label?: string;
-            /** @description Everything goes into `data`, and the app shows the notification itself. */
-            data_only?: boolean;
+            data_only?: boolean | null;
         } | null;
         /** @description A text, a number, or null. */
         AttributeChange: (string | null) | number;
         /** @description Attributes to set; null takes one away. */
         AttributeChanges: {
             [key: string]: components["schemas"]["AttributeChange"];
-        };
+        } | null;
         /** @description See [segments](/docs/segments). */
         AttributeExists: {
             /** @description What is compared. */
@@ -956,22 +913,22 @@ export interface components {
             /** @description For people. */
             name: string;
             /** @description For people: what they get. Default: `""`. */
-            description?: string;
+            description?: string | null;
             /** @description Whether those who chose nothing get its notifications. */
             default: boolean;
             /** @description Lists are in this order. A new category comes last. */
-            position?: number;
+            position?: number | null;
         };
         /** @description A category to make. */
         CategoryInput: {
             /** @description For people. */
             name: string;
             /** @description For people: what they get. Default: `""`. */
-            description?: string;
+            description?: string | null;
             /** @description Whether those who chose nothing get its notifications. */
             default: boolean;
             /** @description Lists are in this order. A new category comes last. */
-            position?: number;
+            position?: number | null;
             /** @description For `category` of a send. It never changes. */
             key: string;
         };
@@ -1036,7 +993,7 @@ export interface components {
         /** @description By the category's key: whether its notifications are wanted. null takes a choice back. What is left out stays as it is. */
         Choices: {
             [key: string]: boolean | null;
-        };
+        } | null;
         /** @description The fields of a send. Text that was not given is "". */
         ContentOutput: {
             /** @description Shown above the main text. */
@@ -1130,11 +1087,11 @@ export interface components {
          */
         DeviceInput: {
             /** @description What the device receives push by. Default: `"web"`. */
-            platform?: components["schemas"]["Platform"];
+            platform?: (string & components["schemas"]["Platform"]) | null;
             /** @description Of a browser: the endpoint of its PushSubscription. A phone may name its token here. */
-            endpoint?: string;
+            endpoint?: string | null;
             /** @description Of a phone: its FCM registration token, its Firebase installation id (FID), or its APNs token. */
-            provider_token?: string;
+            provider_token?: string | null;
         };
         /** @description Everything that is stored of a device. */
         DeviceKnown: {
@@ -1231,17 +1188,17 @@ export interface components {
             /** @description Seconds for which delivery is tried; 0: deliver at once or drop. */
             ttl?: number | null;
             /** @description Which devices that save energy are woken (RFC 8030 section 5.3). */
-            urgency?: string | null;
+            urgency?: (string & components["schemas"]["Urgency"]) | null;
             /** @description A newer notification with the same topic replaces the older one on the device. */
             topic?: string | null;
             /** @description Buttons of the notification. */
             actions?: components["schemas"]["Action"][] | null;
             /** @description For browsers alone. */
-            web?: components["schemas"]["WebOrNone"];
+            web?: components["schemas"]["WebContent"];
             /** @description For Android alone. */
-            android?: components["schemas"]["AndroidOrNone"];
+            android?: components["schemas"]["AndroidContent"];
             /** @description For iOS alone. */
-            ios?: components["schemas"]["IosOrNone"];
+            ios?: components["schemas"]["IosContent"];
             /** @description Texts by language (BCP 47). */
             translations?: {
                 [key: string]: components["schemas"]["Translation"];
@@ -1253,7 +1210,7 @@ export interface components {
                 [key: string]: components["schemas"]["AttributeValue"];
             } | null;
             /** @description What becomes of recipients without a value for a placeholder without default. */
-            on_missing?: string | null;
+            on_missing?: (string & components["schemas"]["OnMissing"]) | null;
             /**
              * Format: date-time
              * @description When omitted or in the past, the notification is sent at once.
@@ -1299,7 +1256,7 @@ export interface components {
             /** @description What happened to the notification. */
             event: components["schemas"]["DeviceEvent"];
             /** @description Of a click: the id of the button that was clicked. Default: `""`. */
-            action?: string;
+            action?: string | null;
         };
         /** @description Events of devices. Unknown fields are refused, because an app may have misspelt one. */
         EventsInput: {
@@ -1330,7 +1287,7 @@ export interface components {
             /** @description `HS256`: the service makes a secret, and shows it once. `ES256`: your backend keeps a private key, and the service gets the public key only. */
             algorithm: components["schemas"]["IdentityAlgorithm"];
             /** @description With `ES256` only: the PEM of the public key, on P-256. */
-            public_key?: string;
+            public_key?: string | null;
         };
         /** @description An identity key, without its secret. */
         IdentityKeyOutput: {
@@ -1371,58 +1328,23 @@ export interface components {
              */
             url?: string | null;
             /** @description Below the title. */
-            subtitle?: string;
+            subtitle?: string | null;
             /** @description File in the app, or `default`; or one with a volume. */
-            sound?: string | components["schemas"]["SoundFile"];
+            sound?: (string | null) | components["schemas"]["SoundFile"];
             /** @description On the icon; 0 removes it. */
-            badge?: number;
+            badge?: number | null;
             /** @description The app's category, whose buttons iOS shows. */
-            category?: string;
+            category?: string | null;
             /** @description Notifications of a thread are grouped. */
-            thread_id?: string;
+            thread_id?: string | null;
             /** @description How much it may disturb. */
-            interruption_level?: components["schemas"]["InterruptionLevel"];
+            interruption_level?: (string & components["schemas"]["InterruptionLevel"]) | null;
             /** @description Sorts the app's notifications in the summary. */
-            relevance_score?: number;
+            relevance_score?: number | null;
             /** @description The window of the app to bring forward. */
-            target_content_id?: string;
+            target_content_id?: string | null;
             /** @description Wakes the app in the background, too. */
-            content_available?: boolean;
-        };
-        /** @description For iOS alone; null: nothing. */
-        IosOrNone: {
-            /** @description Replaces the title; null: none. */
-            title?: string | null;
-            /** @description Replaces the main text; null: none, if there is a title. */
-            body?: string | null;
-            /**
-             * Format: uri
-             * @description Replaces the image; null: none.
-             */
-            image?: string | null;
-            /**
-             * Format: uri
-             * @description Replaces the url; null: none. May have an app's own scheme, such as myshop://orders/1.
-             */
-            url?: string | null;
-            /** @description Below the title. */
-            subtitle?: string;
-            /** @description File in the app, or `default`; or one with a volume. */
-            sound?: string | components["schemas"]["SoundFile"];
-            /** @description On the icon; 0 removes it. */
-            badge?: number;
-            /** @description The app's category, whose buttons iOS shows. */
-            category?: string;
-            /** @description Notifications of a thread are grouped. */
-            thread_id?: string;
-            /** @description How much it may disturb. */
-            interruption_level?: components["schemas"]["InterruptionLevel"];
-            /** @description Sorts the app's notifications in the summary. */
-            relevance_score?: number;
-            /** @description The window of the app to bring forward. */
-            target_content_id?: string;
-            /** @description Wakes the app in the background, too. */
-            content_available?: boolean;
+            content_available?: boolean | null;
         } | null;
         /** @description The keys of a browser's PushSubscription. */
         KeysInput: {
@@ -1430,7 +1352,7 @@ export interface components {
             p256dh: string;
             /** @description The browser's secret of 16 bytes, base64url. */
             auth: string;
-        };
+        } | null;
         /** @description See [segments](/docs/segments). */
         LanguageIs: {
             /**
@@ -1491,11 +1413,11 @@ export interface components {
         /** @description Who gets the tag, or no longer has it. */
         MembersInput: {
             /** @description Your ids of people. All their devices of now are meant. */
-            external_ids?: string[];
+            external_ids?: string[] | null;
             /** @description Ids that `POST /subscribe` answered. */
-            subscription_ids?: string[];
+            subscription_ids?: string[] | null;
             /** @description Takes the tag off. Default: `false`. */
-            remove?: boolean;
+            remove?: boolean | null;
         };
         /** @description What was changed. */
         MembersOutput: {
@@ -1813,13 +1735,15 @@ export interface components {
         /** @description What to change of a person. What is left out stays as it is. */
         PersonInput: {
             /** @description Whether no device of the person gets anything. */
-            opted_out?: boolean;
+            opted_out?: boolean | null;
+            /** @description By the category's key: whether its notifications are wanted. null takes a choice back. What is left out stays as it is. */
             choices?: components["schemas"]["Choices"];
+            /** @description Attributes to set; null takes one away. */
             attributes?: components["schemas"]["AttributeChanges"];
             /** @description Tags that all devices of the person get. */
-            add_tags?: string[];
+            add_tags?: string[] | null;
             /** @description Tags that no device of the person has any more. */
-            remove_tags?: string[];
+            remove_tags?: string[] | null;
         };
         /** @description Everything that is stored of a person. */
         PersonKnown: {
@@ -1974,20 +1898,21 @@ export interface components {
          */
         PreferencesInput: {
             /** @description What the device receives push by. Default: `"web"`. */
-            platform?: components["schemas"]["Platform"];
+            platform?: (string & components["schemas"]["Platform"]) | null;
             /** @description Of a browser: the endpoint of its PushSubscription. A phone may name its token here. */
-            endpoint?: string;
+            endpoint?: string | null;
             /** @description Of a phone: its FCM registration token, its Firebase installation id (FID), or its APNs token. */
-            provider_token?: string;
+            provider_token?: string | null;
             /** @description Of a browser: prove that it chooses. */
             keys?: components["schemas"]["KeysInput"];
             /** @description Of a phone: proves that it chooses. */
-            auth?: string;
+            auth?: string | null;
+            /** @description By the category's key: whether its notifications are wanted. null takes a choice back. What is left out stays as it is. */
             choices?: components["schemas"]["Choices"];
             /** @description In place of a device: the person whom it proves ([identity](/docs/identity)). */
-            identity_token?: string;
+            identity_token?: string | null;
             /** @description Only with `identity_token`: whether all devices get nothing. */
-            opted_out?: boolean;
+            opted_out?: boolean | null;
         };
         /** @description What the device or the person wants now. */
         PreferencesOutput: {
@@ -2016,17 +1941,17 @@ export interface components {
         /** @description Credentials of push services. What is missing stays as it is. */
         ProvidersConfigInput: {
             /** @description The service account's JSON file, as a string. */
-            fcm_service_account?: string;
+            fcm_service_account?: string | null;
             /** @description A JSON string with `key` (the .p8 text), `key_id`, `team_id`, `topic` and `environment`. Or the bare .p8 text, with the other four beside it or stored already. */
-            apns_key?: string;
+            apns_key?: string | null;
             /** @description With a bare .p8 text. */
-            apns_key_id?: string;
+            apns_key_id?: string | null;
             /** @description With a bare .p8 text. */
-            apns_team_id?: string;
+            apns_team_id?: string | null;
             /** @description With a bare .p8 text: bundle id. */
-            apns_topic?: string;
+            apns_topic?: string | null;
             /** @description With a bare .p8 text: production or sandbox. */
-            apns_environment?: string;
+            apns_environment?: string | null;
         };
         /** @description A channel's credentials. */
         ProvidersInput: {
@@ -2125,48 +2050,48 @@ export interface components {
                 [key: string]: string;
             } | null;
             /** @description Seconds for which delivery is tried; 0: deliver at once or drop. Default: `259200`. */
-            ttl?: number;
+            ttl?: number | null;
             /** @description Which devices that save energy are woken (RFC 8030 section 5.3). Default: `"normal"`. */
-            urgency?: components["schemas"]["Urgency"];
+            urgency?: (string & components["schemas"]["Urgency"]) | null;
             /** @description A newer notification with the same topic replaces the older one on the device. */
             topic?: string | null;
             /** @description Buttons of the notification. */
             actions?: components["schemas"]["Action"][] | null;
             /** @description For browsers alone. */
-            web?: components["schemas"]["WebOrNone"];
+            web?: components["schemas"]["WebContent"];
             /** @description For Android alone. */
-            android?: components["schemas"]["AndroidOrNone"];
+            android?: components["schemas"]["AndroidContent"];
             /** @description For iOS alone. */
-            ios?: components["schemas"]["IosOrNone"];
+            ios?: components["schemas"]["IosContent"];
             /** @description Texts by language (BCP 47). */
             translations?: {
                 [key: string]: components["schemas"]["Translation"];
             } | null;
             /** @description Whether placeholders such as `{{ name }}` stand for values of each recipient. Default: `false`. */
-            personalize?: boolean;
+            personalize?: boolean | null;
             /** @description Values of the send for its placeholders. */
             vars?: {
                 [key: string]: components["schemas"]["AttributeValue"];
             } | null;
             /** @description What becomes of recipients without a value for a placeholder without default. Default: `"empty"`. */
-            on_missing?: components["schemas"]["OnMissing"];
+            on_missing?: (string & components["schemas"]["OnMissing"]) | null;
             /**
              * Format: date-time
              * @description When omitted or in the past, the notification is sent at once.
              */
-            scheduled_at?: string;
+            scheduled_at?: string | null;
             /**
              * Format: date-time
              * @description It is sent to nobody after that, whatever `ttl` says. After `scheduled_at`.
              */
-            expires_at?: string;
+            expires_at?: string | null;
             /**
              * Format: uuid
              * @description One segment only; null: the whole channel.
              */
             segment_id?: string | null;
             /** @description The key of a category. Devices that refuse it are left out. */
-            category?: string;
+            category?: string | null;
             /** @description A rule of this send alone, as [segments](/docs/segments). */
             rule?: components["schemas"]["AudienceRule"];
             /** @description All devices of these people. Repeated and unknown ids are no error. */
@@ -2176,14 +2101,14 @@ export interface components {
             /** @description People and subscriptions in one list. */
             targets?: components["schemas"]["TargetInput"][] | null;
             /** @description Duplicates count once. `["all"]`: all that the channel has enabled. Default: `["web"]`. */
-            target_platforms?: string[];
+            target_platforms?: string[] | null;
             /**
              * Format: uuid
              * @description The content of this template. A field of the send replaces the template's; null removes it.
              */
             template_id?: string | null;
             /** @description Check everything; store and send nothing. Default: `false`. */
-            dry_run?: boolean;
+            dry_run?: boolean | null;
         };
         /** @description That the notification is accepted. */
         SendOutput: {
@@ -2262,40 +2187,41 @@ export interface components {
          */
         SubscribeInput: {
             /** @description What the device receives push by. Default: `"web"`. */
-            platform?: components["schemas"]["Platform"];
+            platform?: (string & components["schemas"]["Platform"]) | null;
             /** @description Of a browser: the endpoint of its PushSubscription. A phone may name its token here. */
-            endpoint?: string;
+            endpoint?: string | null;
             /** @description Of a phone: its FCM registration token, its Firebase installation id (FID), or its APNs token. */
-            provider_token?: string;
+            provider_token?: string | null;
             /** @description A browser must give them. */
             keys?: components["schemas"]["KeysInput"];
-            attributes?: components["schemas"]["Attributes"];
+            /** @description What the channel's owner knows of the subscriber. Names have at most 50 characters. */
+            attributes?: components["schemas"]["Attributes"] | null;
             /** @description All tags of the device. They replace the stored ones. */
-            tags?: string[];
+            tags?: string[] | null;
             /** @description Tags that the device gets in addition. Not with `tags`. */
-            add_tags?: string[];
+            add_tags?: string[] | null;
             /** @description Tags that the device has no more. Not with `tags`. */
-            remove_tags?: string[];
+            remove_tags?: string[] | null;
             /** @description Of a browser: the channel's public key that it subscribed with. */
-            vapid_public_key?: string;
+            vapid_public_key?: string | null;
             /** @description For phones: 16 random bytes that the app makes once and keeps. A phone proves itself with it, as a browser does with `keys.auth`. */
-            auth?: string;
+            auth?: string | null;
             /** @description The previous address of the device. It counts only with proof: `previous_auth` or `previous_subscription_id`. */
-            previous_endpoint?: string;
+            previous_endpoint?: string | null;
             /** @description The `auth` of the previous subscription. */
-            previous_auth?: string;
+            previous_auth?: string | null;
             /**
              * Format: uuid
              * @description The `subscriptionId` of the previous subscription.
              */
-            previous_subscription_id?: string;
+            previous_subscription_id?: string | null;
             /** @description The owner's id of the user whose device it is. null: nobody's (sign-out). */
             external_id?: string | null;
             /** @description A JWT of the owner's backend, which proves `external_id` ([identity](/docs/identity)). */
-            identity_token?: string;
-            /** @description An IANA name, such as `Europe/Berlin`. An unknown one is stored as none. */
+            identity_token?: string | null;
+            /** @description An IANA name, such as `Europe/Berlin`, in any case. `GMT+02:00` is also read. */
             timezone?: string | null;
-            /** @description BCP 47, such as `de-AT`; at most 35 characters. Another text is stored as none. */
+            /** @description BCP 47, such as `de-AT`, or a locale such as `pt_BR`. It is stored in its canonical form. */
             language?: string | null;
         };
         /** @description The device's subscription. */
@@ -2322,16 +2248,16 @@ export interface components {
         /** @description A person or a subscription. */
         TargetInput: {
             /** @description All devices of this person. */
-            external_id?: string;
+            external_id?: string | null;
             /**
              * Format: uuid
              * @description This subscription alone.
              */
-            subscription_id?: string;
+            subscription_id?: string | null;
             /** @description Its own values for placeholders, above the send's. */
             vars?: {
                 [key: string]: components["schemas"]["AttributeValue"];
-            };
+            } | null;
         };
         /** @description A person or a subscription that the send named, and what became of it. */
         TargetOutput: {
@@ -2358,36 +2284,36 @@ export interface components {
          */
         TemplateContent: {
             /** @description Main text. */
-            body?: string;
+            body?: string | null;
             /** @description Shown above the main text. Default: `""`. */
-            title?: string;
+            title?: string | null;
             /**
              * Format: uri
              * @description Destination opened on click.
              */
-            url?: string;
+            url?: string | null;
             /**
              * Format: uri
              * @description URL of the icon image.
              */
-            icon?: string;
+            icon?: string | null;
             /**
              * Format: uri
              * @description URL of a large image.
              */
-            image?: string;
+            image?: string | null;
             /** @description Passed to the device unchanged. Default: `{}`. */
             data?: {
                 [key: string]: string;
-            };
+            } | null;
             /** @description Seconds for which delivery is tried; 0: deliver at once or drop. Default: `259200`. */
-            ttl?: number;
+            ttl?: number | null;
             /** @description Which devices that save energy are woken (RFC 8030 section 5.3). Default: `"normal"`. */
-            urgency?: components["schemas"]["Urgency"];
+            urgency?: (string & components["schemas"]["Urgency"]) | null;
             /** @description A newer notification with the same topic replaces the older one on the device. */
-            topic?: string;
+            topic?: string | null;
             /** @description Buttons of the notification. */
-            actions?: components["schemas"]["Action"][];
+            actions?: components["schemas"]["Action"][] | null;
             /** @description For browsers alone. */
             web?: components["schemas"]["WebContent"];
             /** @description For Android alone. */
@@ -2397,15 +2323,15 @@ export interface components {
             /** @description Texts by language (BCP 47). */
             translations?: {
                 [key: string]: components["schemas"]["Translation"];
-            };
+            } | null;
             /** @description Whether placeholders such as `{{ name }}` stand for values of each recipient. Default: `false`. */
-            personalize?: boolean;
+            personalize?: boolean | null;
             /** @description Values of the send for its placeholders. */
             vars?: {
                 [key: string]: components["schemas"]["AttributeValue"];
-            };
+            } | null;
             /** @description What becomes of recipients without a value for a placeholder without default. Default: `"empty"`. */
-            on_missing?: components["schemas"]["OnMissing"];
+            on_missing?: (string & components["schemas"]["OnMissing"]) | null;
         };
         /** @description A template to make, or what replaces one. */
         TemplateInput: {
@@ -2423,7 +2349,7 @@ export interface components {
             template_id: string;
             /** @description Unique within the channel. */
             name: string;
-            /** @description As it was given. */
+            /** @description As it was given, with languages in their canonical form. */
             content: components["schemas"]["TemplateContent"];
             /**
              * Format: date-time
@@ -2516,23 +2442,23 @@ export interface components {
         /** @description The texts for one language. What is missing is as for a more general language. */
         Translation: {
             /** @description Replaces the title. */
-            title?: string;
+            title?: string | null;
             /** @description Replaces the main text. */
-            body?: string;
+            body?: string | null;
             /**
              * Format: uri
              * @description Replaces the url.
              */
-            url?: string;
+            url?: string | null;
             /**
              * Format: uri
              * @description Replaces the image.
              */
-            image?: string;
+            image?: string | null;
             /** @description Titles of the buttons, by their ids. */
             actions?: {
                 [key: string]: string;
-            };
+            } | null;
         };
         /** @description Ids that the channel does not have. They are no error. */
         UnknownMembers: {
@@ -2595,57 +2521,21 @@ export interface components {
              * Format: uri
              * @description URL of a small monochrome image.
              */
-            badge?: string;
+            badge?: string | null;
             /** @description Shown until the user acts. */
-            require_interaction?: boolean;
+            require_interaction?: boolean | null;
             /** @description No sound and no vibration. */
-            silent?: boolean;
+            silent?: boolean | null;
             /** @description Alerts again when it replaces one with the same tag. */
-            renotify?: boolean;
+            renotify?: boolean | null;
             /** @description Replaces a notification with the same tag. Without it, the notification's id. */
-            tag?: string;
+            tag?: string | null;
             /** @description Language of the texts. */
-            lang?: string;
+            lang?: string | null;
             /** @description On the web app's icon; 0 removes it. */
-            app_badge?: number;
+            app_badge?: number | null;
             /** @description Direction of the texts. */
-            dir?: components["schemas"]["TextDirection"];
-        };
-        /** @description For browsers alone; null: nothing. */
-        WebOrNone: {
-            /** @description Replaces the title; null: none. */
-            title?: string | null;
-            /** @description Replaces the main text; null: none, if there is a title. */
-            body?: string | null;
-            /**
-             * Format: uri
-             * @description Replaces the image; null: none.
-             */
-            image?: string | null;
-            /**
-             * Format: uri-reference
-             * @description Replaces the url; null: none. May be a path of the site, such as /orders/1.
-             */
-            url?: string | null;
-            /**
-             * Format: uri
-             * @description URL of a small monochrome image.
-             */
-            badge?: string;
-            /** @description Shown until the user acts. */
-            require_interaction?: boolean;
-            /** @description No sound and no vibration. */
-            silent?: boolean;
-            /** @description Alerts again when it replaces one with the same tag. */
-            renotify?: boolean;
-            /** @description Replaces a notification with the same tag. Without it, the notification's id. */
-            tag?: string;
-            /** @description Language of the texts. */
-            lang?: string;
-            /** @description On the web app's icon; 0 removes it. */
-            app_badge?: number;
-            /** @description Direction of the texts. */
-            dir?: components["schemas"]["TextDirection"];
+            dir?: (string & components["schemas"]["TextDirection"]) | null;
         } | null;
         /** @description The key that browsers subscribe with. */
         WebPushKeyOutput: {

@@ -24,7 +24,7 @@ from notifications_app.send_schema import DEFAULT_TTL, read_send
 from pushsvc.common.errors import BadRequest, Fault, Invalid
 from pushsvc.common.http.drf import faults_of
 from pushsvc.common.http.strict_json import MalformedJSON, check_text, loads_strict
-from pushsvc.common.languages import is_language
+from pushsvc.common.languages import canonical_language
 from pushsvc.common.timestamps import format_timestamp
 
 T = TypeVar("T")
@@ -209,8 +209,13 @@ def moment_of(form: ComposeForm) -> datetime | None:
 def _posted_extras(post: QueryDict) -> dict[str, str]:
     """The posted fields of compose_extras. Adds an empty title for a language to be added."""
     given = {name: _posted(post, name) for name in post if compose_extras.is_extra(name)}
-    added = post.get("add_language", "").strip()
-    return {f"translations.{added}.title": "", **given} if is_language(added) else given
+    added = added_language(post)
+    return {f"translations.{added}.title": "", **given} if added else given
+
+
+def added_language(post: QueryDict) -> str:
+    """The tag of the language to be added; "" for none, and for a text that is no language."""
+    return canonical_language(post.get("add_language", "").strip()) or ""
 
 
 def _posted(post: QueryDict, name: str) -> str:

@@ -10,7 +10,7 @@ from django.utils.translation import get_language_info
 
 from notifications_app.admin.compose_form import ComposeForm
 from notifications_app.admin.compose_sections import Section, languages_of
-from pushsvc.common.languages import is_language, lookup_order
+from pushsvc.common.languages import canonical_language, lookup_key, lookup_order
 from subscriptions_app.spoken import language_shares
 
 _LEAST_OFFERED: Final = 0.005  # half a percent, which is shown as 1 %
@@ -44,7 +44,7 @@ def languages_context(
         "languages_offered": [
             (tag, f"{_name(tag)}, {_percent(share)} of the devices")
             for tag, share in shares.items()
-            if share >= _LEAST_OFFERED and is_language(tag) and not _found(tag, tags)
+            if share >= _LEAST_OFFERED and canonical_language(tag) and not _found(tag, tags)
         ],
     }
 
@@ -62,7 +62,7 @@ def _by_text(tags: Sequence[str], shares: Mapping[str, float]) -> dict[str, floa
 
 def _found(language: str, tags: Sequence[str]) -> str:
     """The tag whose texts a device of the language gets; "" for the common texts."""
-    known = {tag.lower(): tag for tag in tags}
+    known = {lookup_key(tag): tag for tag in tags}
     return next((known[each] for each in lookup_order(language) if each in known), "")
 
 

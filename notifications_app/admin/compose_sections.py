@@ -15,7 +15,7 @@ from notifications_app.content_schema import (
     WebContent,
 )
 from pushsvc.common.http.fields import Choice, Flag, HttpUrl
-from pushsvc.common.languages import lookup_order
+from pushsvc.common.languages import lookup_key, lookup_order
 from pushsvc.common.links import LinkKind
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 
@@ -133,7 +133,7 @@ def _language(form: ComposeForm, tag: str) -> Section:
 def _looked_up(form: ComposeForm, tag: str) -> list[str]:
     """The form's languages whose texts devices of the language may get, the language itself
     first."""
-    known = {each.lower(): each for each in languages_of(form)}
+    known = {lookup_key(each): each for each in languages_of(form)}
     return [tag, *(known[each] for each in lookup_order(tag) if each in known)]
 
 

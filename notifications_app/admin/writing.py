@@ -9,11 +9,12 @@ from channels_app.models import Channel
 from notifications_app.admin.compose_audience import rule_faults_of
 from notifications_app.admin.compose_choices import choices_of, segments_for
 from notifications_app.admin.compose_faults import faults_by_field, general
-from notifications_app.admin.compose_form import ComposeForm
+from notifications_app.admin.compose_form import ComposeForm, added_language
 from notifications_app.admin.compose_languages import languages_context
 from notifications_app.admin.compose_personal import personal_context
 from notifications_app.admin.compose_sections import sections_of
 from pushsvc.common.errors import Fault
+from pushsvc.common.languages import NOT_A_LANGUAGE
 from subscriptions_app.admin.conditions import builder_context
 
 
@@ -28,7 +29,9 @@ def content_context(
     """The context of a form's content. `attributes`: names of the channel's attributes, for
     placeholders."""
     sections = sections_of(form)
-    added = request.POST.get("add_language", "").strip()
+    added = added_language(request.POST)
+    if not added and request.POST.get("add_language", "").strip():
+        faults = [*faults, Fault("translations", "not_a_language", NOT_A_LANGUAGE)]
     return {
         "form": form,
         "faults": faults_by_field(faults),

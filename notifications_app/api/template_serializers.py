@@ -20,7 +20,7 @@ class TemplateInput(StrictSerializer):
 
 @extend_schema_field(TemplateContent)
 class StoredContent(serializers.Field[Any, Any, Any, Any]):
-    """As it was given."""
+    """As it was given, without nulls, and with languages in their canonical form."""
 
     @override
     def to_representation(self, value: Any) -> Any:
@@ -32,6 +32,6 @@ class TemplateOutput(serializers.Serializer[Template]):
 
     template_id = serializers.UUIDField(source="id", help_text="For `template_id` of a send.")
     name = serializers.CharField(help_text="Unique within the channel.")
-    content = StoredContent(help_text="As it was given.")
+    content = StoredContent(help_text="As it was given, with languages in their canonical form.")
     created_at = Timestamp(help_text="When the template was created.")
     updated_at = Timestamp(help_text="When its name or content was last replaced.")

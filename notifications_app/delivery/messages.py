@@ -9,7 +9,7 @@ from notifications_app.content import BOUNCE, Content
 from notifications_app.delivery.types import Message, Site
 from notifications_app.personal import PersonalContent, values_asked
 from notifications_app.placeholders import Values
-from pushsvc.common.languages import lookup_order
+from pushsvc.common.languages import lookup_key, lookup_order
 from pushsvc.common.platforms import Platform
 
 # What a translation, and a platform's own object, may replace.
@@ -51,7 +51,7 @@ class Messages:
         self._content = content
         self._platform = platform
         self._site = site
-        self._translations = {tag.lower(): each for tag, each in content.translations.items()}
+        self._translations = {lookup_key(tag): each for tag, each in content.translations.items()}
         self._by_language: dict[str, Message] = {}
         self._by_translations: dict[tuple[str, ...], Message] = {}
         self._personal: dict[Message, PersonalContent] = {}

@@ -1,47 +1,137 @@
-"""Language tags (BCP 47), and their look-up (RFC 4647)."""
+"""Language tags (BCP 47): their canonical form (Unicode, UTS #35) and their look-up (RFC 4647)."""
 
 import re
 from collections.abc import Iterator
 from typing import Final
 
+NOT_A_LANGUAGE: Final = "Must be a language such as de or pt-BR."
 MAX_LANGUAGE: Final = 35  # RFC 5646 section 4.4.1
-# RFC 5646 section 2.1, without the tags that were registered before it.
+# RFC 5646 section 2.1, without the tags that were registered before it, and without languages of
+# four to eight letters, of which none is registered: a word such as "german" is none.
 _TAG: Final = re.compile(
     r"""
-    (?:[a-z]{2,3}(?:-[a-z]{3}){0,3}|[a-z]{4,8})  # language, such as "zh"
-    (?:-[a-z]{4})?                               # script, such as "Hant"
-    (?:-(?:[a-z]{2}|[0-9]{3}))?                  # region, such as "TW"
-    (?:-(?:[a-z0-9]{5,8}|[0-9][a-z0-9]{3}))*     # variants
-    (?:-[0-9a-wyz](?:-[a-z0-9]{2,8})+)*          # extensions
-    (?:-x(?:-[a-z0-9]{1,8})+)?                   # private use
+    (?P<language>[a-z]{2,3})(?P<extended>(?:-[a-z]{3}){0,3})   # such as "zh"
+    (?P<script>(?:-[a-z]{4})?)                                 # such as "Hant"
+    (?:-(?P<region>[a-z]{2}|[0-9]{3}))?                        # such as "TW"
+    (?P<variants>(?:-(?:[a-z0-9]{5,8}|[0-9][a-z0-9]{3}))*)
+    (?P<rest>(?:-[0-9a-wyz](?:-[a-z0-9]{2,8})+)*               # extensions
+      (?:-x(?:-[a-z0-9]{1,8})+)?)                              # private use
     """,
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
+# UTS #35 Annex C: `_` for `-`. Names of locales have more: POSIX's encoding and modifier, ICU's
+# keywords after `@`, Java's (Locale.toString) the script and extensions after `#`.
+_LOCALE: Final = re.compile(
+    r"""
+    (?P<tag>[a-z0-9_-]+?)
+    (?:_?\#(?P<java>[a-z0-9_-]+))?
+    (?:\.[a-z0-9_-]+)?
+    (?:@(?P<modifier>[^@]*))?
+    """,
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
+)
+_MOST_LOCALE: Final = 100
+# Of the locales of glibc (localedata/SUPPORTED) and of ICU, those that change script or variant.
+_MODIFIERS: Final = {
+    "cyrillic": "cyrl",
+    "devanagari": "deva",
+    "euro": "",
+    "iqtelif": "latn",
+    "latin": "latn",
+    "posix": "posix",
+    "valencia": "valencia",
+}
+# The locales of Java with a variant that is none (Locale.toLanguageTag).
+_JAVA: Final = {"ja_jp_jp": "ja_jp", "no_no_ny": "nn_no", "th_th_th": "th_th"}
+# CLDR, supplementalMetadata.xml: languageAlias and territoryAlias, as far as devices send them.
+_LANGUAGES: Final = {"in": "id", "iw": "he", "ji": "yi", "jw": "jv", "mo": "ro", "tl": "fil"}
+_REGIONS: Final = {
+    "dd": "de",
+    "fx": "fr",
+    "tp": "tl",
+    "uk": "gb",
+    "yd": "ye",
+    "zr": "cd",
+}
 
 
-def is_language(text: str) -> bool:
-    """Whether the text is a well-formed tag."""
-    return _TAG.fullmatch(text) is not None
+def canonical_language(text: str) -> str | None:
+    """The tag in its canonical form, or None if the text names no language or needs more than
+    MAX_LANGUAGE characters. Also reads the names of locales: `pt_BR.UTF-8`, `sr_RS@latin`,
+    `zh_TW_#Hant`."""
+    locale = _LOCALE.fullmatch(text) if len(text) <= _MOST_LOCALE else None
+    parts = _parts(locale) if locale else None
+    if not parts:
+        return None
+    tag = "-".join(parts).lower()
+    found = _TAG.fullmatch(tag)
+    canonical = _usual_spelling(_without_aliases(found)) if found else ""
+    return canonical if 0 < len(canonical) <= MAX_LANGUAGE else None
 
 
-def usual_spelling(language: str) -> str:
-    """The usual form of a well-formed tag (RFC 5646 section 2.1.1): "ZH-hant-tw" is
-    "zh-Hant-TW"."""
-    parts = language.lower().split("-")
+def lookup_key(tag: str) -> str:
+    """What `lookup_order` finds the tag by."""
+    return (canonical_language(tag) or tag).lower()
+
+
+def lookup_order(language: str) -> Iterator[str]:
+    """The keys to look for, the most specific first (RFC 4647 section 3.4): "zh-Hant-TW" is looked
+    up as "zh-hant-tw", then "zh-hant", then "zh"."""
+    parts = lookup_key(language).split("-")
+    while parts:
+        yield "-".join(parts)
+        parts.pop()
+        if parts and len(parts[-1]) == 1:  # only introduces what followed
+            parts.pop()
+
+
+def _parts(locale: re.Match[str]) -> list[str] | None:
+    """The parts of the tag of a locale. None if the locale has an unknown modifier."""
+    java, modifier = locale["java"] or "", (locale["modifier"] or "").lower()
+    tag = locale["tag"].rstrip("_") if java else locale["tag"]
+    parts = re.split("[_-]", _JAVA.get(tag.lower(), tag))
+    more = re.split("[_-]", java) if java else []
+    if more and len(more[0]) == 4:
+        parts.insert(1, more.pop(0))
+    parts += more
+    if not modifier or "=" in modifier:  # keywords are about formats
+        return parts
+    if modifier not in _MODIFIERS:
+        return None
+    word = _MODIFIERS[modifier]
+    if len(word) == 4:
+        parts.insert(1, word)
+    elif word:
+        parts.append(word)
+    return parts
+
+
+def _without_aliases(tag: re.Match[str]) -> str:
+    """The tag with current codes, in lower case. Its variant POSIX becomes an extension."""
+    language = tag["language"].lower()
+    region = (tag["region"] or "").lower()
+    variants, rest = tag["variants"].lower(), tag["rest"].lower()
+    if "-posix" in variants:
+        variants = variants.replace("-posix", "")
+        rest = rest or "-u-va-posix"
+    return "".join(
+        [
+            _LANGUAGES.get(language, language),
+            tag["extended"],
+            tag["script"],
+            region and f"-{_REGIONS.get(region, region)}",
+            variants,
+            rest,
+        ]
+    ).lower()
+
+
+def _usual_spelling(tag: str) -> str:
+    """The usual form of a tag in lower case (RFC 5646 section 2.1.1): "zh-Hant-TW"."""
+    parts = tag.split("-")
     is_after_singleton = False
     for place, part in enumerate(parts[1:], start=1):
         is_after_singleton = is_after_singleton or len(parts[place - 1]) == 1
         if not is_after_singleton and len(part) in (2, 4) and part.isalpha():
             parts[place] = part.upper() if len(part) == 2 else part.title()
     return "-".join(parts)
-
-
-def lookup_order(language: str) -> Iterator[str]:
-    """The tags to look for, in lower case, the most specific first (RFC 4647 section 3.4):
-    "zh-Hant-TW" is looked up as "zh-hant-tw", then "zh-hant", then "zh"."""
-    parts = language.lower().split("-")
-    while parts:
-        yield "-".join(parts)
-        parts.pop()
-        if parts and len(parts[-1]) == 1:  # only introduces what followed
-            parts.pop()

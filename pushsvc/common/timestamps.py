@@ -1,10 +1,39 @@
-"""Parses ISO 8601 dates and times. Formats them as UTC with milliseconds."""
+"""Parses ISO 8601 dates and times. Formats them as UTC with milliseconds. Names of time zones."""
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib import resources
+from typing import Final
 
 _ORDINAL = re.compile(r"^(\d{4})-?(\d{3})(?=T)", re.ASCII)
 _END_OF_DAY = re.compile(r"T24(?=:?00(?::?00(?:[.,]0+)?)?(?:Z|[+-]|$)|(?:Z|[+-]|$))", re.ASCII)
+# The zones of Java and of iOS that have only an offset (TimeZone.getID, TimeZone.identifier).
+_OFFSET: Final = re.compile(r"(?:gmt|utc)?(?P<sign>[+-])(?P<hours>[0-9]{1,2})(?::?00)?", re.ASCII)
+
+
+NOT_A_TIMEZONE: Final = "Must be a time zone that tzdata knows, such as Europe/Berlin."
+
+
+def canonical_timezone(text: str) -> str | None:
+    """The name in tzdata's spelling, whatever its case, or None if tzdata does not have it. An
+    offset of whole hours also has a name: `GMT+02:00` is `Etc/GMT-2`."""
+    name = text.lower()
+    offset = _OFFSET.fullmatch(name)
+    if offset and name not in _timezones():
+        # POSIX counts to the west (tzdata, file etcetera).
+        sign = "-" if offset["sign"] == "+" else "+"
+        name = f"etc/gmt{sign}{int(offset['hours'])}"
+    return _timezones().get(name)
+
+
+@cache
+def _timezones() -> Mapping[str, str]:
+    """The names in tzdata by their lower case. `zoneinfo.available_timezones` reads hundreds of
+    files for the same names."""
+    names = resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8")
+    return {name.lower(): name for name in names.split()}
 
 
 def format_timestamp(moment: datetime) -> str:

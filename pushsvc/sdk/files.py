@@ -1,9 +1,9 @@
 """The files that browsers load from /sdk/: their names, hashes and compressed forms.
 
 push.js is the modules of page/ as one classic script: one after the other in one function, without
-imports and exports. A page names push.js by its hash, so that browsers may cache it for a year, and
-with `integrity`, so that no other script runs instead. Such a page must still work after an
-upgrade, so replaced releases of push.js are kept in released/.
+imports, exports and comments with types. A page names push.js by its hash, so that browsers may
+cache it for a year, and with `integrity`, so that no other script runs instead. Such a page must
+still work after an upgrade, so replaced releases of push.js are kept in released/.
 """
 
 import re
@@ -17,7 +17,8 @@ _FOLDER = Path(__file__).parent
 _SCRIPT = "text/javascript; charset=utf-8"
 # In the order in which they import each other.
 _MODULES = ("errors", "record", "service", "browser", "client")
-_LINKS = re.compile(r"^import [^;]*;\n|^export ", re.MULTILINE)
+# Links between modules, and comments for developers, with the types. Visitors need neither.
+_LEFT_OUT = re.compile(r"^import [^;]*;\n|^export |^ */\*\*(?s:.*?)\*/\n", re.MULTILINE)
 _HEAD = """\
 /*
  * pushsvc in the page: subscribes this browser to a channel, and keeps the subscription right.
@@ -61,7 +62,7 @@ def files() -> dict[str, ServedFile]:
 
 def _page_script() -> bytes:
     texts = ((_FOLDER / "page" / f"{name}.js").read_text(encoding="utf-8") for name in _MODULES)
-    body = "".join(_LINKS.sub("", text) for text in texts)
+    body = "".join(_LEFT_OUT.sub("", text) for text in texts)
     return f"{_HEAD}{body}}})();\n".encode()
 
 

@@ -92,7 +92,7 @@ class PreferencesInput(DeviceInput):
     @override
     @classmethod
     def checked(cls, data: object) -> dict[str, Any]:
-        if isinstance(data, dict) and "identity_token" in data:
+        if isinstance(data, dict) and data.get("identity_token") is not None:
             return PersonPreferencesInput.checked(data)
         return super().checked(data)
 

@@ -1,6 +1,6 @@
 """The inputs of devices, and the answers to them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, NoReturn, Self
 
@@ -10,6 +10,7 @@ from typing_extensions import override
 from pushsvc.common.http.fields import (
     Choice,
     Id,
+    Language,
     StrictSerializer,
     Text,
     refuse,
@@ -22,11 +23,10 @@ from subscriptions_app.addresses import (
     is_ios_token,
     url_spelling,
 )
-from subscriptions_app.device_fields import Attributes, Tags
+from subscriptions_app.device_fields import Attributes, Tags, TimeZone
 from subscriptions_app.external_ids import ExternalId
-from subscriptions_app.models import MAX_LANGUAGE, Login
+from subscriptions_app.models import Login
 from subscriptions_app.people.identity_tokens import MAX_TOKEN as MAX_IDENTITY_TOKEN
-from subscriptions_app.people.locales import known_language, known_timezone
 from subscriptions_app.tags import TagChange
 
 MAX_KEY: Final = 255
@@ -112,7 +112,8 @@ class DeviceInput(StrictSerializer):
         platform, is_by_token = Platform.WEB, False
         if isinstance(data, dict) and data.get("platform") in (Platform.ANDROID, Platform.IOS):
             platform = Platform(data["platform"])
-            is_by_token = "provider_token" in data or "endpoint" not in data
+            has_token = data.get("provider_token") is not None
+            is_by_token = has_token or data.get("endpoint") is None
         return dict(cls._for(platform, is_by_token).run_validation(data))
 
     @classmethod
@@ -187,16 +188,14 @@ class SubscribeInput(DeviceInput):
         required=False,
         help_text="A JWT of the owner's backend, which proves `external_id` (docs/identity.md).",
     )
-    timezone = Text(
+    timezone = TimeZone(
         required=False,
-        allow_null=True,
-        help_text="An IANA name, such as `Europe/Berlin`. An unknown one is stored as none.",
+        help_text="An IANA name, such as `Europe/Berlin`, in any case. `GMT+02:00` is also read.",
     )
-    language = Text(
+    language = Language(
         required=False,
-        allow_null=True,
-        help_text=f"BCP 47, such as `de-AT`; at most {MAX_LANGUAGE} characters. Another text is"
-        " stored as none.",
+        help_text="BCP 47, such as `de-AT`, or a locale such as `pt_BR`. It is stored in its"
+        " canonical form.",
     )
 
     @override
@@ -211,18 +210,19 @@ class SubscribeInput(DeviceInput):
 
     @override
     def to_internal_value(self, data: dict[str, Any]) -> Any:
-        known = super().to_internal_value(data)
+        known = super().to_internal_value(_without_unsaid(data))
         if "previous_auth" in known:
             known["previous_auth"] = url_spelling(known["previous_auth"])
         known["tags"] = _tag_change(known)
-        if "timezone" in known:
-            known["timezone"] = known_timezone(known["timezone"])
-        if "language" in known:
-            known["language"] = known_language(known["language"])
         token = known.pop("identity_token", None)
         if "external_id" in known:
             known["login"] = Login(known.pop("external_id"), token)
         return known | known.pop("keys", {})
+
+
+def _without_unsaid(data: dict[str, Any]) -> dict[str, Any]:
+    """Removes a time zone and a language with which a browser says that it does not know them."""
+    return {name: each for name, each in data.items() if each not in _UNSAID.get(name, ())}
 
 
 def _tag_change(known: dict[str, Any]) -> TagChange | None:
@@ -248,6 +248,11 @@ def _refuse_field(name: str, code: str, detail: str) -> NoReturn:
     raise serializers.ValidationError({name: [serializers.ErrorDetail(detail, code=code)]})
 
 
+# `Etc/Unknown` (CLDR) is what browsers report if they cannot read the zone; `und` is of BCP 47.
+_UNSAID: Final[Mapping[str, Sequence[object]]] = {
+    "timezone": ("", "Etc/Unknown"),
+    "language": ("", "und"),
+}
 _TAG_FIELDS: Final = ("tags", "add_tags", "remove_tags")
 
 

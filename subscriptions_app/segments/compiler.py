@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from pushsvc.common.timestamps import parse_timestamp
+from pushsvc.common.languages import lookup_key
+from pushsvc.common.timestamps import canonical_timezone, parse_timestamp
 from subscriptions_app.segments.ledger import outcome_part
 from subscriptions_app.segments.rules import COMPARISONS, Rule, leaves
 
@@ -161,6 +162,8 @@ class _Writer:
                 return self._language(operator, value)
             case {"field": "external_id", "value": value}:
                 return f"(subscription.person_id IS {'NOT ' * value}NULL)"
+            case {"field": "timezone", "operator": operator, "value": value}:
+                return self._field("timezone", operator, _zones(value))
             case {"field": name, "operator": operator, "value": value}:
                 return self._field(name, operator, value)
             case {"tag": tag}:
@@ -228,15 +231,19 @@ class _Writer:
         return f"({column} {COMPARISONS[operator]} {self._moment(value)})"
 
     def _language(self, operator: str, value: Any) -> str:
-        """Compares languages without regard to case (RFC 5646 section 2.1.1)."""
-        match operator:
-            case "in":
-                known = self.put([each.lower() for each in value])
-                return f"({_LANGUAGE} = ANY ({known}::text[]))"
-            case "starts_with":
-                return f"starts_with({_LANGUAGE}, {self.put(value.lower())})"
-        sign = "=" if operator == "eq" else "<>"
-        return f"({_LANGUAGE} {sign} {self.put(value.lower())})"
+        """Compares languages without regard to case (RFC 5646 section 2.1.1), in the spelling of
+        the rule and in the canonical one. A device may have either, if it did not call since."""
+        if operator == "starts_with":
+            begin = value.lower().replace("_", "-")
+            return f"starts_with({_LANGUAGE}, {self.put(begin)})"
+        given = value if operator == "in" else [value]
+        known = list(
+            dict.fromkeys(key for each in given for key in (each.lower(), lookup_key(each)))
+        )
+        if operator != "in" and len(known) == 1:
+            return f"({_LANGUAGE} {'=' if operator == 'eq' else '<>'} {self.put(known[0])})"
+        sign = "<> ALL" if operator == "ne" else "= ANY"
+        return f"({_LANGUAGE} {sign} ({self.put(known)}::text[]))"
 
     def _moment(self, value: Any) -> str:
         if isinstance(value, str):
@@ -259,6 +266,13 @@ _TAGGED: Final = """EXISTS (SELECT FROM subscriptions_app_tag AS tag
 # Uses the index on the subscription alone, because a device has at most a hundred tags.
 _HAS_ONE_OF: Final = """EXISTS (SELECT FROM subscriptions_app_tag AS tag
   WHERE tag.subscription_id = subscription.id AND tag.tag = ANY ({tags}::text[]) OFFSET 0)"""
+
+
+def _zones(value: str | list[str]) -> str | list[str]:
+    """The time zones as devices have them."""
+    if isinstance(value, list):
+        return [canonical_timezone(each) or each for each in value]
+    return canonical_timezone(value) or value
 
 
 def _pair(name: str, value: Any) -> str:

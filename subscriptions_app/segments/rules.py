@@ -9,9 +9,10 @@ from uuid import UUID
 
 from pushsvc.common.errors import MAX_FAULTS, MAX_UNKNOWN, Fault
 from pushsvc.common.ids import is_tag, parse_uuid
+from pushsvc.common.languages import NOT_A_LANGUAGE, canonical_language
 from pushsvc.common.platforms import PLATFORM_VALUES
 from pushsvc.common.texts import no_such_field
-from pushsvc.common.timestamps import parse_timestamp
+from pushsvc.common.timestamps import NOT_A_TIMEZONE, canonical_timezone, parse_timestamp
 
 Rule = Mapping[str, Any]
 
@@ -97,7 +98,7 @@ class _Checker:
             "platform": self._platform,
             "created_at": self._moment,
             "last_seen_at": self._moment,
-            "language": self._language,
+            "language": self._spoken,
             "timezone": self._timezone,
             "external_id": self._flag,
         }
@@ -251,8 +252,17 @@ class _Checker:
     def _language(self, data: object, attr: str) -> None:
         self._text(data, attr, most=MAX_LANGUAGE)
 
+    def _spoken(self, data: object, attr: str) -> None:
+        before = len(self.faults)
+        self._language(data, attr)
+        if len(self.faults) == before and canonical_language(str(data)) is None:
+            self.fault(attr, "not_a_language", NOT_A_LANGUAGE)
+
     def _timezone(self, data: object, attr: str) -> None:
+        before = len(self.faults)
         self._text(data, attr, most=MAX_TIMEZONE)
+        if len(self.faults) == before and canonical_timezone(str(data)) is None:
+            self.fault(attr, "not_a_timezone", NOT_A_TIMEZONE)
 
     def _tag(self, data: object, attr: str) -> None:
         if not isinstance(data, str):

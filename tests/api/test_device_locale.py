@@ -3,6 +3,7 @@
 import pytest
 
 from tests.api.devices import HERE, expire, subscribed
+from tests.api.support import faults
 from tests.factories import browser
 
 pytestmark = pytest.mark.django_db
@@ -16,10 +17,10 @@ def test_a_device_tells_its_time_zone_and_language(alice):
     silent = {name: body[name] for name in ("endpoint", "keys")}
     row = subscribed(alice, silent, status=200)
     assert (row.timezone, row.language) == ("Europe/Berlin", "de-AT")
-    row = subscribed(alice, body, status=200)
+    row = subscribed(alice, body | {"timezone": "europe/berlin"}, status=200)
     assert row.timezone_changed_at is None
-    row = subscribed(alice, body | {"timezone": "Asia/Tokyo", "language": None}, status=200)
-    assert (row.timezone, row.language) == ("Asia/Tokyo", "")
+    row = subscribed(alice, body | {"timezone": "Asia/Tokyo"}, status=200)
+    assert row.timezone == "Asia/Tokyo"
     assert row.timezone_changed_at is not None
     before = row.timezone_changed_at
     expire(row)
@@ -28,14 +29,68 @@ def test_a_device_tells_its_time_zone_and_language(alice):
 
 
 @pytest.mark.parametrize(
-    ("given", "stored"),
+    ("timezone", "stored"),
     [
-        ({"timezone": "Mars/Olympus", "language": "x" * 36}, ("", "")),
-        ({"timezone": "", "language": "not a language"}, ("", "")),
-        ({"timezone": "../../etc/passwd", "language": "ZH-hant-tw"}, ("", "zh-Hant-TW")),
-        ({"timezone": "America/Argentina/Ushuaia", "language": "en-a-bbb-x-us"}, None),
+        ("europe/berlin", "Europe/Berlin"),
+        ("America/ARGENTINA/ushuaia", "America/Argentina/Ushuaia"),
+        ("Europe/Kiev", "Europe/Kiev"),  # an older name, which tzdata keeps
+        ("utc", "UTC"),
+        ("GMT+02:00", "Etc/GMT-2"),  # Android's
+        ("GMT-0500", "Etc/GMT+5"),  # of iOS
+        ("+09:00", "Etc/GMT-9"),  # of browsers on a machine without a zone
     ],
 )
-def test_what_is_unknown_or_malformed_is_stored_as_none(alice, given, stored):
-    row = subscribed(alice, browser(HERE, **given))
-    assert (row.timezone, row.language) == (stored or tuple(given.values()))
+def test_a_time_zone_is_stored_in_the_spelling_of_tzdata(alice, timezone, stored):
+    assert subscribed(alice, browser(HERE, timezone=timezone)).timezone == stored
+
+
+@pytest.mark.parametrize(
+    ("language", "stored"),
+    [
+        ("pt_BR", "pt-BR"),
+        ("zh_Hant_TW", "zh-Hant-TW"),
+        ("en-us", "en-US"),
+        ("zh_TW_#Hant", "zh-Hant-TW"),
+        ("pt_BR.UTF-8", "pt-BR"),
+        ("iw_IL", "he-IL"),
+        ("en-a-bbb-x-us", "en-a-bbb-x-us"),
+    ],
+)
+def test_a_language_is_stored_in_its_canonical_form(alice, language, stored):
+    assert subscribed(alice, browser(HERE, language=language)).language == stored
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ({"timezone": "Mars/Olympus"}, ("timezone", "not_a_timezone")),
+        ({"timezone": "GMT+05:30"}, ("timezone", "not_a_timezone")),
+        ({"timezone": "../../etc/passwd"}, ("timezone", "not_a_timezone")),
+        ({"timezone": 2}, ("timezone", "not_a_string")),
+        ({"language": "x" * 36}, ("language", "not_a_language")),
+        ({"language": "not a language"}, ("language", "not_a_language")),
+        ({"language": "german"}, ("language", "not_a_language")),
+        ({"language": "undefined"}, ("language", "not_a_language")),
+        ({"language": ["de"]}, ("language", "not_a_string")),
+    ],
+)
+def test_what_cannot_be_understood_is_refused_and_erases_nothing(alice, given, fault):
+    body = browser(HERE, timezone="Europe/Berlin", language="de")
+    row = subscribed(alice, body)
+
+    assert faults(alice.subscribe(body | given)) == [fault]
+
+    row.refresh_from_db()
+    assert (row.timezone, row.language) == ("Europe/Berlin", "de")
+
+
+@pytest.mark.parametrize("given", [None, "", "Etc/Unknown", "und"])
+def test_what_a_browser_does_not_know_erases_nothing(alice, given):
+    body = browser(HERE, timezone="Europe/Berlin", language="de")
+    subscribed(alice, body)
+    unknown = {"timezone": given} if given != "und" else {}
+    unknown |= {"language": given} if given != "Etc/Unknown" else {}
+
+    row = subscribed(alice, body | unknown, status=200)
+
+    assert (row.timezone, row.language) == ("Europe/Berlin", "de")

@@ -94,7 +94,6 @@ REFUSED = [
     ("text", 5, "not_a_string"),
     ("text", True, "not_a_string"),
     ("text", ["a"], "not_a_string"),
-    ("text", None, "null"),
     ("text", "abcde", "too_long"),
     ("text", EMOJI * 5, "too_long"),
     ("text", COMBINED * 2 + "e", "too_long"),
@@ -105,13 +104,11 @@ REFUSED = [
     ("number", "5", "not_a_number"),
     ("number", 5.0, "not_a_number"),
     ("number", True, "not_a_number"),
-    ("number", None, "null"),
     ("number", -1, "out_of_range"),
     ("number", 11, "out_of_range"),
     ("number", 10**300, "out_of_range"),
     ("flag", 1, "not_a_boolean"),
     ("flag", "true", "not_a_boolean"),
-    ("flag", None, "null"),
     ("at", 1763651460, "not_a_string"),
     ("at", "tomorrow", "not_a_timestamp"),
     ("at", "2026-11-20", "not_a_timestamp"),
@@ -140,7 +137,6 @@ REFUSED = [
     ("strings", [], "not_an_object"),
     ("inner", [], "not_an_object"),
     ("inner", "x", "not_an_object"),
-    ("inner", None, "null"),
     ("surplus", 1, "unknown_field"),
 ]
 
@@ -148,6 +144,23 @@ REFUSED = [
 @pytest.mark.parametrize(("name", "value", "code"), REFUSED)
 def test_an_invalid_value_is_refused_with_its_path_and_code(name, value, code):
     assert found({name: value}) == [(name, code)]
+
+
+@pytest.mark.parametrize("name", sorted(set(Everything().fields) - {"nullable"}))
+def test_null_is_no_value_of_an_optional_field(name):
+    assert Everything.checked({name: None}) == {}
+    nothing = {"word": "none", "made": {}, "nothing": None}
+    assert WithDefaults.checked(dict.fromkeys(["word", "made", "optional"])) == nothing
+
+
+def test_null_is_a_fault_where_a_value_is_required():
+    assert found({"inner": {"word": None}}) == [("inner.word", "null")]
+    assert found({"many": [None]}) == [("many.0", "null")]
+    assert found({"x": None}) == [("x", "unknown_field")]
+
+
+def test_names_without_a_value_are_left_out():
+    assert Everything.checked({"strings": {"a": None, "b": ""}}) == {"strings": {"b": ""}}
 
 
 def test_all_faults_are_reported_at_once_with_their_paths():

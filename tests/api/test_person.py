@@ -105,7 +105,6 @@ def test_a_change_is_made_as_a_whole_or_not_at_all(shop):
 @pytest.mark.parametrize(
     ("fields", "fault"),
     [
-        ({"opted_out": None}, ("opted_out", "null")),
         ({"opted_out": 1}, ("opted_out", "not_a_boolean")),
         ({"choices": {"sports": True}}, ("choices.sports", "category_unknown")),
         ({"attributes": {"a": True}}, ("attributes.a", "not_a_string_or_number")),

@@ -125,7 +125,6 @@ def test_another_device_at_the_address_does_not_inherit_choices(shop):
     ("choices", "fault"),
     [
         ([], ("choices", "not_an_object")),
-        (None, ("choices", "null")),
         ({"offers": "yes"}, ("choices.offers", "not_a_boolean")),
         ({f"c{n}": True for n in range(31)}, ("choices", "too_many")),
         ({"other": True}, ("choices.other", "category_unknown")),

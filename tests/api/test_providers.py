@@ -315,7 +315,7 @@ def test_no_answer_repeats_a_secret(alice):
         ({"providers_config": None}, [("providers_config", "null")]),
         ({"providers_config": "{}"}, [("providers_config", "not_an_object")]),
         ({"providers_config": {}}, [("providers_config", "empty")]),
-        ({"providers_config": {"apns_key": None}}, [(_APNS, "null")]),
+        ({"providers_config": {"apns_key": None}}, [("providers_config", "empty")]),
         ({"providers_config": {"apns_key": {}}}, [(_APNS, "not_a_string")]),
         ({"providers_config": {"apns_topic": "a.b"}}, [(_APNS, "required")]),
         (

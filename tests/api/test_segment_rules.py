@@ -217,6 +217,9 @@ def nested(depth):
         (field("language", "eq", ""), [("rule.value", "blank")]),
         (field("language", "starts_with", "x" * 36), [("rule.value", "too_long")]),
         (field("language", "in", ["de", 5]), [("rule.value.1", "not_a_string")]),
+        (field("language", "eq", "german"), [("rule.value", "not_a_language")]),
+        (field("language", "in", ["pt_BR", "d"]), [("rule.value.1", "not_a_language")]),
+        (field("timezone", "in", ["utc", "Mars/Base"]), [("rule.value.1", "not_a_timezone")]),
         (field("timezone", "ne", "Europe/Berlin"), [("rule.operator", "not_a_choice")]),
         (field("timezone", "eq", "x" * 65), [("rule.value", "too_long")]),
         (field("external_id", "eq", "user-42"), [("rule.operator", "not_a_choice")]),
@@ -303,7 +306,7 @@ def test_all_faults_are_reported_at_once():
         field("last_seen_at", "lt", {"days_ago": 36_500}),
         {"any": [CLICKED | {"notification": each} for each in [NOWHERE, *SOME_IDS] * 3]},
         {"all": [{"tag": "x" * 64}] * MAX_LEAVES},
-        field("language", "eq", "x" * 35),
+        field("language", "eq", "de-x-" + "abcdefgh-" * 3 + "abc"),
     ],
 )
 def test_a_rule_at_the_limits_is_valid(channel, rule):

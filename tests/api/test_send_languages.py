@@ -27,16 +27,26 @@ def test_translations_are_stored_as_sent_and_told_in_the_details(alice):
     assert content["translations"] == TRANSLATIONS
 
 
+def test_translations_and_the_language_of_texts_become_canonical(alice):
+    given = {"pt_BR": {"body": "Pão"}, "zh_hant_tw": {}, "iw": {"title": "x"}}
+
+    row = accepted(alice, {"body": "x", "translations": given, "web": {"lang": "de_at"}})
+
+    stored = {"pt-BR": {"body": "Pão"}, "zh-Hant-TW": {}, "he": {"title": "x"}}
+    assert row.extras == {"translations": stored, "web": {"lang": "de-AT"}}
+
+
 @pytest.mark.parametrize(
     ("translations", "attr", "code"),
     [
         ({"german_": {}}, "translations.german_", "not_a_language"),
-        ({"de_DE": {}}, "translations.de_DE", "not_a_language"),
+        ({"german": {}}, "translations.german", "not_a_language"),
+        ({"pt_BR": {}, "pt-br": {}}, "translations.pt-br", "given_twice"),
+        ({"iw": {}, "he": {}}, "translations.he", "given_twice"),
         ({"en-" + "x" * 33: {}}, "translations.en-" + "x" * 33, "not_a_language"),
         ({"de-AT": {}, "de-at": {}}, "translations.de-at", "given_twice"),
         ({"de": {"heading": "x"}}, "translations.de.heading", "unknown_field"),
         ({"de": {"body": ""}}, "translations.de.body", "blank"),
-        ({"de": {"body": None}}, "translations.de.body", "null"),
         ({"de": {"title": "x" * 101}}, "translations.de.title", "too_long"),
         ({"de": {"url": "/de"}}, "translations.de.url", "not_a_url"),
         ({"de": "Brot"}, "translations.de", "not_an_object"),

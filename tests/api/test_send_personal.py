@@ -158,7 +158,6 @@ def test_a_link_is_an_address_with_and_without_values(alice):
         ({"vars": {"1a": "x"}}, ("vars.1a", "malformed")),
         ({"vars": {"a" * 51: "x"}}, ("vars." + "a" * 51, "malformed")),
         ({"vars": {"a": True}}, ("vars.a", "not_a_string_or_number")),
-        ({"vars": {"a": None}}, ("vars.a", "null")),
         ({"vars": {"a": "x" * 256}}, ("vars.a", "too_long")),
         ({"vars": {f"a{n}": n for n in range(21)}}, ("vars", "too_many")),
         ({"vars": {"a": "x"}, "personalize": False}, ("vars", "not_combinable")),

@@ -55,7 +55,7 @@ def test_an_invalid_time_is_refused(alice, given):
 
 
 @pytest.mark.parametrize(
-    ("given", "fault"), [(1_925_000_000, "not_a_string"), (None, "null"), ([], "not_a_string")]
+    ("given", "fault"), [(1_925_000_000, "not_a_string"), ([], "not_a_string")]
 )
 def test_a_time_that_is_not_a_string_is_refused(alice, given, fault):
     assert faults(alice.send({"body": "x", "scheduled_at": given})) == [("scheduled_at", fault)]

@@ -6,11 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifications_app.models import Notification
+from notifications_app.send_schema import SendBody
 from pushsvc.common.ids import uuid7
 from pushsvc.common.texts import shows_nothing
 from tests.api.support import accepted, faults
+from tests.api.templates import CONTENT
 
 pytestmark = pytest.mark.django_db
+
+
+def details_of(owner, notification):
+    return owner.call("GET", f"/notification/{notification.id}/details").json()
+
+
 URL = "https://shop.example/"
 COMBINED = "e\u0301"  # two code points
 
@@ -51,9 +59,7 @@ LONG_URL = URL + "x" * (2001 - len(URL))
         ({"body": "😀" * 256}, [("body", "too_long")]),
         ({"body": COMBINED * 128}, [("body", "too_long")]),
         ({"body": "x", "title": "x" * 101}, [("title", "too_long")]),
-        ({"body": "x", "title": None}, [("title", "null")]),
         ({"body": "x", "title": 0}, [("title", "not_a_string")]),
-        ({"body": "x", "url": ""}, [("url", "blank")]),
         ({"body": "x", "url": "shop.example"}, [("url", "not_a_url")]),
         ({"body": "x", "url": "javascript:alert(1)"}, [("url", "not_a_url")]),
         ({"body": "x", "url": "https://"}, [("url", "not_a_url")]),
@@ -61,29 +67,24 @@ LONG_URL = URL + "x" * (2001 - len(URL))
         ({"body": "x", "url": "https://shop.example/ x"}, [("url", "not_a_url")]),
         ({"body": "x", "url": LONG_URL}, [("url", "too_long")]),
         ({"body": "x", "icon": "data:image/png;base64,AA"}, [("icon", "not_a_url")]),
-        ({"body": "x", "image": None}, [("image", "null")]),
         ({"body": "x", "segment_id": "x"}, [("segment_id", "not_a_uuid")]),
         ({"body": "x", "segment_id": uuid7().hex}, [("segment_id", "not_a_uuid")]),
         ({"body": "x", "segment_id": 1}, [("segment_id", "not_a_string")]),
         ({"body": "x", "target_platforms": []}, [("target_platforms", "empty")]),
         ({"body": "x", "target_platforms": "web"}, [("target_platforms", "not_a_list")]),
-        ({"body": "x", "target_platforms": None}, [("target_platforms", "null")]),
         ({"body": "x", "target_platforms": ["web", "t"]}, [("target_platforms.1", "not_a_choice")]),
         ({"body": "x", "target_platforms": ["WEB"]}, [("target_platforms.0", "not_a_choice")]),
         ({"body": "x", "target_platforms": [None]}, [("target_platforms.0", "null")]),
         ({"body": "x", "target_platforms": [1]}, [("target_platforms.0", "not_a_string")]),
         ({"body": "x", "data": []}, [("data", "not_an_object")]),
         ({"body": "x", "data": {"a": 1}}, [("data.a", "not_a_string")]),
-        ({"body": "x", "data": {"a": None}}, [("data.a", "null")]),
         ({"body": "x", "ttl": -1}, [("ttl", "out_of_range")]),
         ({"body": "x", "ttl": 28 * 24 * 3600 + 1}, [("ttl", "out_of_range")]),
         ({"body": "x", "ttl": 10**300}, [("ttl", "out_of_range")]),
         ({"body": "x", "ttl": 5.0}, [("ttl", "not_a_number")]),
         ({"body": "x", "ttl": "5"}, [("ttl", "not_a_number")]),
         ({"body": "x", "ttl": True}, [("ttl", "not_a_number")]),
-        ({"body": "x", "ttl": None}, [("ttl", "null")]),
         ({"body": "x", "urgency": "urgent"}, [("urgency", "not_a_choice")]),
-        ({"body": "x", "topic": ""}, [("topic", "blank")]),
         ({"body": "x", "topic": "t" * 33}, [("topic", "not_a_topic")]),
         ({"body": "x", "topic": "a b"}, [("topic", "not_a_topic")]),
         ({"body": "x", "topic": "é"}, [("topic", "not_a_topic")]),
@@ -130,6 +131,63 @@ PLACES = {
 def test_a_text_that_shows_nothing_is_blank(alice, attr, text):
     assert faults(alice.send({"body": "x"} | PLACES[attr](text))) == [(attr, "blank")]
     assert not Notification.objects.exists()
+
+
+# All fields that are not needed.
+OPTIONAL = sorted(SendBody().fields.keys() - {"body"})
+
+
+def test_null_and_what_the_details_have_for_nothing_are_no_value(alice):
+    bare = accepted(alice, {"body": "x"})
+    nothing = details_of(alice, bare)["content"]
+    assert (nothing["icon"], nothing["topic"], nothing["actions"]) == ("", "", [])
+
+    for each in (dict.fromkeys(OPTIONAL), nothing):
+        row = accepted(alice, {"body": "x"} | each)
+        assert details_of(alice, row)["content"] == nothing
+        assert (row.target_platforms, row.category) == (bare.target_platforms, "")
+    assert accepted(alice, {"body": "x", "category": ""}).category == ""
+
+
+def test_the_details_of_a_notification_can_be_sent_again(alice):
+    each = CONTENT | {"web": {"title": None, "silent": True}, "personalize": True}
+    each |= {"vars": {"a": 1}, "on_missing": "bounce"}
+    content = details_of(alice, accepted(alice, each))["content"]
+
+    again = accepted(alice, content)
+
+    assert details_of(alice, again)["content"] == content
+    listed = alice.call("GET", f"/notification/{again.id}").json()
+    names = ("title", "body", "icon", "url", "scheduled_at", "target_platforms", "segment_id")
+    assert alice.send({name: listed[name] for name in names}).status_code == 202
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        ({"web": {"badge": None, "title": None, "lang": None}}, {"web": {"title": None}}),
+        ({"android": {"color": None, "visibility": None}}, None),
+        ({"ios": {"sound": {"name": "a", "volume": None}}}, {"ios": {"sound": {"name": "a"}}}),
+        ({"ios": {"sound": None, "badge": 1}}, {"ios": {"badge": 1}}),
+        (
+            {"actions": [{"id": "a", "title": "A", "url": None, "icon": None}]},
+            {"actions": [{"id": "a", "title": "A"}]},
+        ),
+        (
+            {"translations": {"de": {"title": None, "actions": None}, "fr": None}},
+            {"translations": {"de": {}}},
+        ),
+    ],
+)
+def test_null_is_no_value_inside_of_a_field(alice, given, stored):
+    assert accepted(alice, {"body": "x"} | given).extras == stored
+
+
+def test_null_is_no_value_in_a_map(alice):
+    given = {"data": {"a": None, "b": ""}, "vars": {"a": None, "b": 1}, "personalize": True}
+    own = [{"external_id": "ada", "subscription_id": None, "vars": None}]
+    row = accepted(alice, {"body": "x", "targets": own} | given)
+    assert (row.data, row.vars) == ({"b": ""}, {"b": 1})
 
 
 BLANKS = st.text(st.characters(categories=["Cc", "Zs", "Zl", "Zp"]))

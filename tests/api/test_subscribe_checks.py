@@ -7,7 +7,8 @@ import pytest
 from django.test import Client
 
 from pushsvc.common import base64url
-from subscriptions_app.models import Subscription
+from subscriptions_app.api.serializers import SubscribeInput
+from subscriptions_app.models import Subscription, Tag
 from tests.api.devices import ANDROID_TOKEN, HERE, THERE, subscribed
 from tests.api.support import code, faults, owner_of
 from tests.factories import browser, browser_keys, make_channel, phone
@@ -35,17 +36,14 @@ def with_keys(**keys):
         (browser(["x"]), [("endpoint", "not_a_string")]),
         (browser(platform="windows"), [("platform", "not_a_choice")]),
         (browser(platform="Web"), [("platform", "not_a_choice")]),
-        (browser(platform=None), [("platform", "null")]),
         (browser(platform=["ios"]), [("platform", "not_a_string")]),
         (browser(keys=None), [("keys", "null")]),
         (browser(keys="x"), [("keys", "not_an_object")]),
         (browser(keys={}), [("keys.p256dh", "required"), ("keys.auth", "required")]),
         (browser(vapid_public_key=1), [("vapid_public_key", "not_a_string")]),
-        (browser(previous_endpoint=None), [("previous_endpoint", "null")]),
         (browser(previous_auth=1), [("previous_auth", "not_a_string")]),
         (browser(previous_auth="x" * 256), [("previous_auth", "too_long")]),
         (browser(previous_subscription_id="x"), [("previous_subscription_id", "not_a_uuid")]),
-        (browser(attributes=None), [("attributes", "null")]),
         (browser(attributes=[]), [("attributes", "not_an_object")]),
     ],
 )  # fmt: skip
@@ -92,6 +90,31 @@ def test_a_misspelt_field_of_the_keys_or_the_preferences_is_refused(alice):
     assert faults(asked) == [("choice", "unknown_field")]
     left = alice.device("/unsubscribe", {"endPoint": HERE, "endpoint": HERE})
     assert faults(left) == [("endPoint", "unknown_field")]
+
+
+def test_null_is_no_value(alice):
+    """All optional fields but `external_id`, of which null is a logout."""
+    body = browser(HERE, attributes={"plan": "pro"}, tags=["a"], timezone="UTC", language="de")
+    before = subscribed(alice, body)
+    optional = dict.fromkeys(set(SubscribeInput().fields) - {"endpoint", "keys", "external_id"})
+
+    after = subscribed(alice, body | optional, status=200)
+
+    assert (after.id, after.attributes) == (before.id, {"plan": "pro"})
+    assert (after.timezone, after.language) == ("UTC", "de")
+    assert list(Tag.objects.values_list("tag", flat=True)) == ["a"]
+    named = subscribed(alice, body | {"attributes": {"plan": None, "visits": 2}}, status=200)
+    assert named.attributes == {"visits": 2}
+
+
+@pytest.mark.parametrize("name", ["endpoint", "provider_token"])
+def test_a_phone_may_send_null_for_the_other_name_of_its_token(alice, name):
+    names = {"endpoint": None, "provider_token": None, "keys": None} | {name: ANDROID_TOKEN}
+    row = subscribed(alice, {"platform": "android"} | names)
+    assert (row.platform, row.address) == ("android", ANDROID_TOKEN)
+    asked = alice.device("/preferences", {"platform": "android", "identity_token": None} | names)
+    assert asked.status_code == 200
+    assert alice.device("/unsubscribe", {"platform": "android"} | names).status_code == 200
 
 
 def test_what_browsers_and_pages_add_is_ignored(alice):
@@ -239,7 +262,6 @@ def test_attributes_of_the_greatest_size_are_stored_as_sent(alice, attributes):
         ({"plan": "v" * 256}, [("attributes.plan", "too_long")]),
         ({"plan": "😀" * 256}, [("attributes.plan", "too_long")]),
         ({"plan": True}, [("attributes.plan", "not_a_string_or_number")]),
-        ({"plan": None}, [("attributes.plan", "null")]),
         ({"plan": []}, [("attributes.plan", "not_a_string_or_number")]),
         (
             {"a": {}, "b": "ok", "k" * 51: "v"},

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from notifications_app.content import Content
 from notifications_app.delivery.messages import Messages, Unsendable
 from notifications_app.personal import values_of
-from pushsvc.common.languages import is_language, lookup_order
+from pushsvc.common.languages import MAX_LANGUAGE, canonical_language, lookup_key, lookup_order
 from pushsvc.common.platforms import Platform
 
 GERMAN = {"title": "Brot", "body": "Text"}
@@ -32,6 +32,8 @@ def texts(language, **fields):
     ("language", "expected"),
     [
         ("pt-BR", ("Título BR", "Texto")),
+        ("pt_BR", ("Título BR", "Texto")),
+        ("pt_BR.UTF-8", ("Título BR", "Texto")),
         ("PT-br", ("Título BR", "Texto")),
         ("pt-BR-abnt", ("Título BR", "Texto")),
         ("pt", ("Título", "Texto")),
@@ -72,24 +74,69 @@ def test_languages_are_looked_up_as_rfc_4647_says(language, order):
 @given(st.text(max_size=300))
 def test_any_text_can_be_looked_up(language):
     order = list(lookup_order(language))
-    assert order[0] == language.lower()
+    assert order[0] == lookup_key(language)
     assert all(longer.startswith(shorter) for longer, shorter in pairwise(order))
 
 
 @pytest.mark.parametrize(
-    "tag",
-    ["de", "DE-at", "zh-Hant-TW", "es-419", "sl-rozaj-biske", "de-DE-u-co-phonebk", "en-x-us"],
+    ("text", "tag"),
+    [
+        ("de", "de"),
+        ("DE-at", "de-AT"),
+        ("zh-hant-tw", "zh-Hant-TW"),
+        ("es_419", "es-419"),
+        ("sl-rozaj-biske", "sl-rozaj-biske"),
+        ("de-DE-u-co-phonebk", "de-DE-u-co-phonebk"),
+        ("en-X-US", "en-x-us"),
+        ("sr_RS@latin", "sr-Latn-RS"),
+        ("de_DE.ISO-8859-15@euro", "de-DE"),
+        ("en_US@calendar=japanese;currency=EUR", "en-US"),
+        ("en-US@posix", "en-US-u-va-posix"),
+        ("en_US_POSIX", "en-US-u-va-posix"),
+        ("zh__#Hans", "zh-Hans"),
+        ("ja_JP_JP_#u-ca-japanese", "ja-JP-u-ca-japanese"),
+        ("no_NO_NY", "nn-NO"),
+        ("in_ID", "id-ID"),
+        ("tl-PH", "fil-PH"),
+        ("en_UK", "en-GB"),
+    ],
 )
-def test_a_well_formed_tag_is_one(tag):
-    assert is_language(tag)
+def test_a_language_has_one_form(text, tag):
+    assert canonical_language(text) == tag
+    assert canonical_language(tag) == tag
 
 
 @pytest.mark.parametrize(
-    "tag",
-    ["", "d", "de_DE", "german language", "de-", "-de", "x", "de-DE-u", "a-de", "日本", "de\n"],
+    "text",
+    [
+        *["", "d", "german language", "german", "null", "de-", "-de", "de_", "x", "de-DE-u"],
+        *["a-de", "日本", "de\n", "C", "POSIX", "C.UTF-8", "de@dialect", "de,en", "*", "de;q=1"],
+        "en--US",
+    ],
 )
-def test_a_malformed_tag_is_none(tag):
-    assert not is_language(tag)
+def test_what_names_no_language_has_none(text):
+    assert canonical_language(text) is None
+
+
+parts = st.sampled_from(
+    ["de", "iw", "zh", "hant", "TW", "UK", "419", "POSIX", "1996", "x", "u", "ca"]
+)
+locales = st.lists(parts, min_size=1, max_size=6).map("_".join)
+endings = st.sampled_from(["", ".UTF-8", "@latin", "@posix", "@euro", "_#Hant", "#Latn_u-ca-x"])
+
+
+@given(st.text(max_size=120) | st.builds(str.__add__, locales, endings))
+def test_a_canonical_form_stays(text):
+    tag = canonical_language(text)
+    assert tag is None or (canonical_language(tag) == tag and len(tag) <= MAX_LANGUAGE)
+    if text.isascii():
+        assert canonical_language(text.upper()) == canonical_language(text.lower()) == tag
+
+
+def test_a_device_and_a_translation_may_name_a_language_differently():
+    """As they were stored by an earlier version."""
+    old, new = {"iw": GERMAN}, {"he": GERMAN}
+    assert texts("he-IL", translations=old) == texts("iw", translations=new) == ("Brot", "Text")
 
 
 def test_a_platforms_own_texts_are_above_a_translation():

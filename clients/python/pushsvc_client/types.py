@@ -13,15 +13,16 @@ class Action(TypedDict, total=False):
 
     id: Required[str]
     title: Required[str]
-    url: str
-    web_url: str
-    android_url: str
-    ios_url: str
-    icon: str
+    url: str | None
+    web_url: str | None
+    android_url: str | None
+    ios_url: str | None
+    icon: str | None
 
 
 class OnPlatform(TypedDict, total=False):
-    """What replaces the common content on a platform. None: nothing there."""
+    """What replaces the common content on a platform. None: nothing there. In other fields of a
+    message, None is the same as no field."""
 
     title: str | None
     body: str | None
@@ -30,99 +31,99 @@ class OnPlatform(TypedDict, total=False):
 
 
 class OnWeb(OnPlatform, total=False):
-    badge: str
-    require_interaction: bool
-    silent: bool
-    renotify: bool
-    tag: str
-    lang: str
-    dir: Literal["auto", "ltr", "rtl"]
-    app_badge: int
+    badge: str | None
+    require_interaction: bool | None
+    silent: bool | None
+    renotify: bool | None
+    tag: str | None
+    lang: str | None
+    dir: Literal["auto", "ltr", "rtl"] | None
+    app_badge: int | None
 
 
 class OnAndroid(OnPlatform, total=False):
-    channel_id: str
-    sound: str
-    color: str
-    small_icon: str
-    click_action: str
-    tag: str
-    count: int
-    visibility: Literal["private", "public", "secret"]
-    notification_priority: Literal["min", "low", "default", "high", "max"]
-    ticker: str
-    direct_boot_ok: bool
-    analytics_label: str
-    data_only: bool
+    channel_id: str | None
+    sound: str | None
+    color: str | None
+    small_icon: str | None
+    click_action: str | None
+    tag: str | None
+    count: int | None
+    visibility: Literal["private", "public", "secret"] | None
+    notification_priority: Literal["min", "low", "default", "high", "max"] | None
+    ticker: str | None
+    direct_boot_ok: bool | None
+    analytics_label: str | None
+    data_only: bool | None
 
 
 class Sound(TypedDict, total=False):
     name: Required[str]
-    critical: bool
-    volume: float
+    critical: bool | None
+    volume: float | None
 
 
 class OnIos(OnPlatform, total=False):
-    subtitle: str
-    sound: str | Sound
-    badge: int
-    category: str
-    thread_id: str
-    interruption_level: Literal["passive", "active", "time-sensitive", "critical"]
-    relevance_score: float
-    target_content_id: str
-    content_available: bool
+    subtitle: str | None
+    sound: str | Sound | None
+    badge: int | None
+    category: str | None
+    thread_id: str | None
+    interruption_level: Literal["passive", "active", "time-sensitive", "critical"] | None
+    relevance_score: float | None
+    target_content_id: str | None
+    content_available: bool | None
 
 
 class Translation(TypedDict, total=False):
     """The texts for one language. `actions`: titles of buttons by their ids."""
 
-    title: str
-    body: str
-    url: str
-    image: str
-    actions: dict[str, str]
+    title: str | None
+    body: str | None
+    url: str | None
+    image: str | None
+    actions: dict[str, str] | None
 
 
 class Target(TypedDict, total=False):
     """One of the two ids. `vars`: its own values for placeholders."""
 
-    external_id: str
-    subscription_id: str
-    vars: dict[str, str | float]
+    external_id: str | None
+    subscription_id: str | None
+    vars: dict[str, str | float] | None
 
 
 class Message(TypedDict, total=False):
     """What can be sent. /docs of the service describes each field. A send needs a `body`, its own
     or that of its template. None takes a field of the template away."""
 
-    template_id: str
+    template_id: str | None
     body: str
     title: str | None
     url: str | None
     icon: str | None
     image: str | None
-    scheduled_at: str
-    expires_at: str
-    segment_id: str
-    category: str
-    rule: dict[str, Any]
-    external_ids: list[str]
-    subscription_ids: list[str]
-    targets: list[Target]
-    target_platforms: list[Platform | Literal["all"]]
+    scheduled_at: str | None
+    expires_at: str | None
+    segment_id: str | None
+    category: str | None
+    rule: dict[str, Any] | None
+    external_ids: list[str] | None
+    subscription_ids: list[str] | None
+    targets: list[Target] | None
+    target_platforms: list[Platform | Literal["all"]] | None
     data: dict[str, str] | None
-    ttl: int
-    urgency: Urgency
+    ttl: int | None
+    urgency: Urgency | None
     topic: str | None
     actions: list[Action] | None
     web: OnWeb | None
     android: OnAndroid | None
     ios: OnIos | None
     translations: dict[str, Translation] | None
-    personalize: bool
+    personalize: bool | None
     vars: dict[str, str | float] | None
-    on_missing: Literal["empty", "bounce"]
+    on_missing: Literal["empty", "bounce"] | None
 
 
 class Sent(TypedDict):

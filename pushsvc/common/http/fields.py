@@ -1,6 +1,7 @@
 """Fields that accept JSON values without coercion or trimming, with few and stable fault codes.
 
-Lengths are in Unicode code points. `null` is refused unless `allow_null` is given.
+Lengths are in Unicode code points. Null in an optional field of an object is the same as no field,
+unless `allow_null` gives it a meaning.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -19,6 +20,7 @@ from typing_extensions import override
 from pushsvc.common.errors import MAX_FAULTS, MAX_UNKNOWN
 from pushsvc.common.http.strict_json import is_storable
 from pushsvc.common.ids import parse_uuid
+from pushsvc.common.languages import NOT_A_LANGUAGE, canonical_language
 from pushsvc.common.links import LinkKind, is_link
 from pushsvc.common.texts import meant_name, no_such_field, shows_nothing
 from pushsvc.common.timestamps import format_timestamp, parse_timestamp
@@ -108,6 +110,18 @@ class HttpUrl(Text):
         if not is_link(url, self.kind):
             refuse("not_a_url", self.kind.value)
         return url
+
+
+@extend_schema_field({"type": "string", "minLength": 2, "maxLength": 100})
+class Language(Text):
+    """BCP 47, or the name of a locale such as `pt_BR`. It is stored in its canonical form."""
+
+    @override
+    def to_internal_value(self, data: object) -> str:
+        language = canonical_language(super().to_internal_value(data))
+        if language is None:
+            refuse("not_a_language", NOT_A_LANGUAGE)
+        return language
 
 
 class WholeNumber(serializers.IntegerField):
@@ -201,6 +215,15 @@ class ListOf(serializers.ListField):
         return list(_children(self.child, enumerate(data)).values())
 
 
+def without_nulls(
+    data: dict[str, Any], child: serializers.Field[Any, Any, Any, Any]
+) -> dict[str, Any]:
+    """The names with a value. A null counts only if it means something to `child`."""
+    if child.allow_null:
+        return data
+    return {name: each for name, each in data.items() if each is not None}
+
+
 class MapOf(serializers.DictField):
     """An object with at most `most` names, whose values are all of `child`."""
 
@@ -210,9 +233,10 @@ class MapOf(serializers.DictField):
     def to_internal_value(self, data: object) -> dict[str, Any]:
         if not isinstance(data, dict):
             refuse("not_an_object", "Must be an object.")
-        if len(data) > self.most:
+        given = without_nulls(data, self.child)
+        if len(given) > self.most:
             refuse("too_many", f"Must have at most {self.most} names.")
-        return _children(self.child, data.items())
+        return _children(self.child, given.items())
 
 
 @extend_schema_field(
@@ -258,6 +282,8 @@ class StrictSerializer(serializers.Serializer[Any]):
     if its name is a misspelling."""
 
     refuse_unknown = True
+    # For the API's document: names of fields that it shows as optional, but that may not be null.
+    never_null: frozenset[str] = frozenset()
 
     @classmethod
     def checked(cls, data: object) -> dict[str, Any]:
@@ -289,7 +315,7 @@ class StrictSerializer(serializers.Serializer[Any]):
         known: dict[str, Any] = {}
         faults: dict[str, Any] = {}
         for name, field in self._inputs:
-            if name in data or field.required:
+            if field.required or self.gives(data, name):
                 try:
                     known[field.source] = field.run_validation(data.get(name, empty))
                 except serializers.ValidationError as error:
@@ -300,6 +326,10 @@ class StrictSerializer(serializers.Serializer[Any]):
         if faults:
             raise serializers.ValidationError(faults)
         return known
+
+    def gives(self, data: Mapping[str, Any], name: str) -> bool:
+        """Whether `data` has a value for this field, or a null that means something."""
+        return data.get(name) is not None or (name in data and self.fields[name].allow_null)
 
     @cached_property
     def _inputs(self) -> list[tuple[str, Any]]:

@@ -43,7 +43,8 @@ class FaultSchema(serializers.Serializer[errors.Fault]):
 
 
 class StrictSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call] # no stubs
-    """Adds `additionalProperties: false` to inputs that refuse unknown fields."""
+    """Adds `additionalProperties: false` to inputs that refuse unknown fields, and `nullable` to
+    optional fields."""
 
     target_class = StrictSerializer
     match_subclasses = True
@@ -53,7 +54,31 @@ class StrictSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
         schema: dict[str, Any] = auto_schema._map_serializer(  # noqa: SLF001
             self.target, direction, bypass_extensions=True
         )
+        properties = schema["properties"]
+        for name, field in self.target.fields.items():
+            shape = _without_blank(properties[name])
+            is_nullable = not field.required and name not in self.target.never_null
+            properties[name] = _nullable(shape) if is_nullable else shape
         return schema | ({"additionalProperties": False} if self.target.refuse_unknown else {})
+
+
+def _without_blank(shape: dict[str, Any]) -> dict[str, Any]:
+    """Leaves out that "" is also allowed, of which generators make a type of its own."""
+    match shape:
+        case {"oneOf": [dict(filled), {"type": "string", "maxLength": 0}], **others}:
+            return {**filled, **others}
+    return shape
+
+
+def _nullable(shape: dict[str, Any]) -> dict[str, Any]:
+    """The shape, or null. Another shape of the same name may not be null."""
+    if "oneOf" in shape:
+        first, *others = shape["oneOf"]
+        return {**shape, "oneOf": [{**first, "nullable": True}, *others]}
+    if "$ref" not in shape and "title" not in shape:
+        return {**shape, "nullable": True}
+    told = {name: shape[name] for name in ("description",) if name in shape}
+    return {"allOf": [shape], "nullable": True, **told}
 
 
 _PROBLEM = inline_serializer(

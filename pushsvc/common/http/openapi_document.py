@@ -5,6 +5,7 @@ They do not change what is allowed, only where a shape is, its name and its desc
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from itertools import count
 from typing import Any, Final
@@ -94,13 +95,32 @@ def _properties(result: Document) -> Iterator[Shape]:
 
 def place_nulls(result: Document, **_: Any) -> Document:
     """Moves `nullable` into the referenced shape, because in OpenAPI 3.0 a reference cannot add
-    it."""
+    it. It stays at references to an enumeration, which generators refuse with null, and to a shape
+    of answers or of required fields; generators also understand it there."""
     schemas = result["components"]["schemas"]
-    for shape in list(_properties(result)):
-        if shape.get("nullable") and "allOf" in shape:
-            (reference,) = shape["allOf"]
-            schemas[reference["$ref"].rpartition("/")[2]]["nullable"] = shape.pop("nullable")
+    nullable = [each for each in _properties(result) if each.get("nullable") and "allOf" in each]
+    uses = Counter(_references(result))
+    own = Counter(name for each in nullable for name in _references(each))
+    for shape in nullable:
+        (name,) = _references(shape)
+        if uses[name] == own[name] and "enum" not in schemas[name]:
+            schemas[name]["nullable"] = shape.pop("nullable")
+        else:
+            shape["type"] = schemas[name]["type"]
     return result
+
+
+def _references(node: Any) -> Iterator[str]:
+    """The names of the components that are referred to."""
+    match node:
+        case {"$ref": str(reference)}:
+            yield reference.rpartition("/")[2]
+        case dict():
+            for each in node.values():
+                yield from _references(each)
+        case list():
+            for each in node:
+                yield from _references(each)
 
 
 def require_bodies(result: Document, **_: Any) -> Document:

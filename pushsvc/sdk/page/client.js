@@ -282,12 +282,32 @@ class PushClient extends EventTarget {
    */
   async #register({ attributes, add_tags, remove_tags, login }, device) {
     const about = { ...device, attributes, add_tags, remove_tags };
-    if (this.#sendLocale) Object.assign(about, locale());
     try {
-      return { answer: await this.#call("/subscribe", { ...about, ...login }) };
+      return { answer: await this.#registerHere({ ...about, ...login }) };
     } catch (refusal) {
       if (!login || refusal.willRetry) throw refusal;
-      return { refusal, answer: await this.#call("/subscribe", about) };
+      return { refusal, answer: await this.#registerHere(about) };
+    }
+  }
+
+  /**
+   * A browser may know time zones and languages that the service does not know. They must not cost
+   * the subscription.
+   *
+   * @param {object} about
+   */
+  async #registerHere(about) {
+    /** @type {Record<string, string>} */
+    const here = this.#sendLocale ? locale() : {};
+    try {
+      return await this.#call("/subscribe", { ...about, ...here });
+    } catch (refusal) {
+      const refused = (refusal.problem?.errors ?? []).filter(
+        (/** @type {any} */ { attr }) => attr in here,
+      );
+      if (!refused.length) throw refusal;
+      for (const { attr } of refused) delete here[attr];
+      return this.#call("/subscribe", { ...about, ...here });
     }
   }
 

@@ -79,7 +79,7 @@ def test_an_edit_leaves_it_alone(sender, alice, everything):
         ({"ios.soung": "ding"}, "ios"),
         ({"ios.sound": "a", "ios.sound.name.x": "b"}, "ios"),
         ({"web.": "x"}, "web"),
-        ({"translations.de_DE.title": "x"}, "translations"),
+        ({"translations.german.title": "x"}, "translations"),
         ({"translations.de.actions.none": "x"}, "translations"),
         ({"actions.x": "y"}, "actions"),
         ({"actions.0.id": "a b", "actions.0.title": "A"}, "actions"),
@@ -143,9 +143,17 @@ def test_what_was_typed_is_shown_again(sender, alice):
     assert '<input type="hidden" name="ios.sound.name" value="ding">' in page
 
 
-@pytest.mark.parametrize("tag", ["german language", '"><script>', "de_DE", "a.b"])
+@pytest.mark.parametrize("tag", ["german language", '"><script>', "german", "a.b"])
 def test_only_a_language_is_added(sender, alice, tag):
-    assert 'name="translations.' not in page_of(sender, alice, add_language=tag)
+    page = page_of(sender, alice, add_language=tag)
+    assert 'name="translations.' not in page
+    assert "Must be a language such as de or pt-BR." in page
+
+
+def test_a_language_is_added_in_its_canonical_form(sender, alice):
+    page = page_of(sender, alice, add_language="pt_br")
+    assert 'name="translations.pt-BR.title"' in page
+    assert "Must be a language" not in page
 
 
 def test_the_review_shows_buttons_languages_and_platforms(sender, alice):

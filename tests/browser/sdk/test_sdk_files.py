@@ -66,6 +66,7 @@ def test_the_script_holds_each_of_its_modules_and_links_to_none():
     defined = re.findall(r"^(?:const|class) (\w+)", served, re.MULTILINE)
     assert [name for name in names if defined.count(name) != 1] == []
     assert re.findall(r"^(?:import|export)\b.*", served, re.MULTILINE) == []
+    assert "@param" not in served  # visitors need no types
 
 
 def test_the_module_is_the_script_and_its_exports():

@@ -185,6 +185,24 @@ def test_the_time_zone_and_the_language_are_sent_only_if_the_site_wants_that(chr
         assert (stored.timezone, stored.language) == ("Europe/Vienna", "de-AT")
 
 
+def test_a_time_zone_that_the_service_does_not_know_costs_nothing_else(chromium, site, alice):
+    """A browser may be newer than the service's tzdata."""
+    newer = "Intl.DateTimeFormat.prototype.resolvedOptions = () => ({timeZone: 'Europe/Atlantis'})"
+    with chromium.new_context(locale="de-AT") as context:
+        context.set_default_timeout(60_000)
+        context.grant_permissions(["notifications"], origin=site.origin)
+        context.add_init_script(newer)
+        page = visit(context, site)
+        sent = requests_of(page, "/subscribe")
+
+        about = f"{{channel: '{site.channel_id}', serviceWorker: '/push-sw.js', sendLocale: true}}"
+        assert attempt(page, f"pushsvc.init({about}).subscribe()")[1] is None
+
+    assert [each.get("timezone") for each in sent] == ["Europe/Atlantis", None]
+    stored = Subscription.objects.get()
+    assert (stored.timezone, stored.language) == ("", "de-AT")
+
+
 def test_refused_attributes_are_not_sent_again(allowed, site):
     page = visit(allowed, site)
     subscribe(page)
