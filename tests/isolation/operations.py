@@ -75,7 +75,7 @@ key description default position choices opted_out
 providers_config fcm_service_account apns_key apns_key_id apns_team_id apns_topic apns_environment
 content personalize vars on_missing
 tags add_tags remove_tags prefix after external_ids subscription_ids remove
-actions id action web android ios translations
+actions id action web_url android_url ios_url web android ios translations
 """
 PLAIN = frozenset(_PLAIN.split())
 _RULE = {"attribute": "plan", "operator": "eq", "value": "pro"}
