@@ -30,9 +30,8 @@ _CLOSE_SECONDS: Final = 2.0  # more than a client needs to close
 
 
 class Caller:
-    """Only the event loop may use it while calls are made; the task's thread then schedules
-    `extend` and what `counting` returns in the loop. Before and after, the task's thread may use
-    it."""
+    """Only the event loop may use it while calls are made, and to call what `counting` returns.
+    Before and after, the task's thread may use it."""
 
     def __init__(
         self, client: Client, work: PassRead, lease: Lease, standing: web_rate.Standing
@@ -114,7 +113,8 @@ class Caller:
 
     def may_go_on(self) -> bool:
         """Whether further calls may start: time is left, the worker is not stopping, the last calls
-        were not all outages, less than half of them throttled, and the credentials not refused."""
+        were not all outages, less than half of them throttled, and the credentials not refused.
+        Renewals give no more time, because a pass ends before its first lease does."""
         now = time.monotonic()
         return (
             self._has_time(now)
@@ -133,10 +133,6 @@ class Caller:
         """Whether the recipient's deadline is not over. Batches of a pass may have different
         deadlines."""
         return time.monotonic() < recipient.message.expires_at
-
-    def extend(self, leased_until: float) -> None:
-        """To be called after a renewal. `leased_until` is on the monotonic clock."""
-        self._leased_until = leased_until
 
     def counting(self) -> Callable[[], None]:
         """Returns a function that adds the calls to the metrics. Call it when they have ended. Each

@@ -280,11 +280,10 @@ class _Pass:
     def _call(self, recipients: Sequence[Recipient]) -> bool:
         """Calls the recipients and writes outcomes as they arrive. Returns True if all were
         called."""
-        engine = connections.engine()
         most_unwritten = self._at_once(settings.UNWRITTEN_OUTCOMES)
         most = min(settings.FLUSH_OUTCOMES, most_unwritten)  # a larger flush could never fill
         calls = Calls(
-            engine,
+            connections.engine(),
             self._caller.call,
             recipients,
             may_go_on=self._caller.may_go_on,
@@ -302,7 +301,6 @@ class _Pass:
                 flush_seconds = time.monotonic() - began
                 if self._recorder.must_stop:
                     calls.stop()
-                engine.loop.call_soon_threadsafe(self._caller.extend, self._held.until)
                 calls.written(len(answers))
         finally:
             calls.stop()

@@ -5,6 +5,9 @@ import sys
 import threading
 from itertools import count
 
+import pytest
+
+from notifications_app.delivery import engine as engines
 from notifications_app.delivery.engine import Calls, Engine
 from notifications_app.delivery.types import Accepted
 
@@ -105,14 +108,37 @@ def test_no_call_starts_while_one_in_flight_makes_the_others_wait():
     assert calls.is_whole
 
 
-def made(engine, call, recipients, *, may_start=lambda _: True, must_wait=lambda: False):
+@pytest.mark.parametrize("limit", ["most_in_flight", "most_unwritten"])
+def test_the_next_call_starts_as_soon_as_there_is_room(limit, monkeypatch):
+    monkeypatch.setattr(engines, "_LOOK_AGAIN_SECONDS", 3600.0)
+    engine, collected = Engine(), []
+
+    async def call(_recipient):
+        return Accepted()
+
+    calls = made(engine, call, range(5), **{limit: 1})
+    while len(collected) < 5:
+        outcomes = calls.collect(most=1, seconds=20)
+        assert outcomes
+        collected += outcomes
+        if limit == "most_unwritten":
+            calls.written(len(outcomes))
+    engine.stop()
+
+    assert [recipient for recipient, _ in collected] == [0, 1, 2, 3, 4]
+
+
+def made(engine, call, recipients, **options):
     return Calls(
         engine,
         call,
         recipients,
         may_go_on=lambda: True,
-        may_start=may_start,
-        must_wait=must_wait,
-        most_in_flight=RECIPIENTS,
-        most_unwritten=RECIPIENTS,
+        **{
+            "may_start": lambda _: True,
+            "must_wait": lambda: False,
+            "most_in_flight": RECIPIENTS,
+            "most_unwritten": RECIPIENTS,
+        }
+        | options,
     )

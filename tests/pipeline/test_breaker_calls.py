@@ -212,17 +212,18 @@ def test_ffailing_retries_of_some_recipients_do_not_open_the_breaker(sandbox, ch
     assert support.send(channel).delivered_count == 53
 
 
-def test_a_batch_whose_calls_all_fail_stops_before_the_next_flush(sandbox, channel, settings):
-    settings.CALLS_IN_FLIGHT = 20
-    settings.FLUSH_SECONDS = 30
-    settings.FLUSH_OUTCOMES = 1000
-    devices = factories.subscribe_browsers(sandbox, channel, 100)
-    for device, _ in devices:
-        device.behave("reset")
+@pytest.mark.parametrize("answered", [0, 1])
+def test_a_batch_stops_after_twenty_calls_in_a_row_that_fail(answered, sandbox, channel, settings):
+    """Before the next flush. After an answer, they are counted anew."""
+    settings.CALLS_IN_FLIGHT = 1
+    settings.FLUSH_SECONDS = 60
+    devices = factories.subscribe_browsers(sandbox, channel, 50)
+    in_order = sorted(devices, key=lambda each: each[1].id)
+    for place, (device, _) in enumerate(in_order, 1):
+        device.behave("accept" if answered and place == breakers.LEAST_CALLS else "reset")
 
-    factories.make_notification(channel)
-    support.plan()
-    dispatch.deliver_batches([support.claim()])
+    notification = support.send(channel)
 
     called = sum(len(device.receipts) for device, _ in devices)
-    assert 20 <= called < 60
+    assert called == breakers.LEAST_CALLS * (1 + answered)
+    assert support.counts(notification) == ("processing", 50, answered, 0)

@@ -123,6 +123,15 @@ def test_a_half_open_breaker_lets_one_worker_of_each_channel_probe():
     )  # until their probes have ended
 
 
+def test_answers_while_a_breaker_is_open_end_no_pass():
+    """They belong to calls that were in flight. A failed call ends its pass."""
+    outages(ALICE, 20)
+
+    assert breakers.record("fcm", ALICE, answered=5, outages=0) == 0
+    assert outages(ALICE, 1) > 0
+    assert breakers.held() == at_fcm(ALICE)
+
+
 def test_an_answered_probe_closes_the_breaker():
     outages(ALICE, 20)
     support.end_breaker_waits()

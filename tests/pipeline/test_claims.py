@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 
 from notifications_app.models import Batch
 from notifications_app.pipeline import batches, wakeup
-from notifications_app.pipeline.breakers import UNKNOWN_HOSTS
+from notifications_app.pipeline.breakers import UNKNOWN_HOSTS, of_channel
 from pushsvc.common.store import sql
 from tests import factories
 from tests.pipeline import support
@@ -114,13 +114,15 @@ def test_the_batch_that_has_been_due_longest_is_claimed_first(channel):
     ]
 
 
-def test_batches_of_skipped_push_services_are_not_claimed(channel):
+@pytest.mark.parametrize("is_of_channel", [False, True])
+def test_batches_of_skipped_breakers_are_not_claimed(is_of_channel, channel):
     planned(channel, "fcm", "mozilla", "fcm")
+    skip = [of_channel("fcm", channel.id) if is_of_channel else "fcm"]
 
-    lease = support.claim(skip=["fcm"])
+    lease = support.claim(skip=skip)
 
     assert lease.push_service == "mozilla"
-    assert support.claim(skip=["fcm"]) is None
+    assert support.claim(skip=skip) is None
     assert support.claim().push_service == "fcm"
 
 

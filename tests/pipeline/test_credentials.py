@@ -96,6 +96,10 @@ def test_a_refusal_counts_no_attempt_and_keeps_the_recipient_waiting(
 
 
 def test_parked_batches_wait_while_the_platform_is_paused(channel, credential, notification):
+    """However usable the credentials of another platform are."""
+    ProviderCredential.objects.create(
+        channel=channel, platform="ios", secret_encrypted=encrypt("{}")
+    )
     parked(channel, notification)
 
     assert batches.unpark() == 0

@@ -33,6 +33,23 @@ def test_no_call_begins_after_a_deadline_that_passes_while_the_batch_is_served(s
     assert support.codes(notification) == ["expired"] * 3
 
 
+def test_recipients_that_may_crash_workers_or_fail_again_come_last(channel):
+    factories.add_subscriptions(channel, 3)
+    notification = factories.make_notification(channel)
+    support.plan()
+    alone, tried, new = (
+        support.deliveries(notification).filter(subscription_id=each)
+        for each in support.planned_ids(notification)
+    )
+    alone.update(solo_attempts=1)
+    tried.update(attempts=2)
+    lease = support.claim()
+
+    read = [each.delivery.subscription_id for each in reading.read([lease]).recipients]
+
+    assert read == [each.get().subscription_id for each in (new, tried, alone)]
+
+
 def test_a_read_that_fails_by_itself_is_not_repeated_until_the_lease_ends(
     sandbox, channel, monkeypatch
 ):
@@ -100,9 +117,25 @@ def test_a_worker_without_open_leases_writes_nothing_more(channel):
         _without_leases(channel).write_and_renew(lambda leases: outcomes.record(leases, []))
 
 
-def _without_leases(channel):
+def test_a_lease_counts_from_before_its_renewal_was_written(channel, settings):
+    held, begun = _held(channel), []
+
+    def write(leases):
+        begun.append(time.monotonic())
+        return outcomes.record(leases, [])
+
+    held.write_and_renew(write)
+
+    assert held.until <= begun[0] + settings.LEASE_SECONDS
+
+
+def _held(channel):
     factories.add_subscriptions(channel, 1)
     support.plan(factories.make_notification(channel))
-    held = HeldLeases([support.claim()])
+    return HeldLeases([support.claim()])
+
+
+def _without_leases(channel):
+    held = _held(channel)
     held.split({held.open[0].batch_id})
     return held

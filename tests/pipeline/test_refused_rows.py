@@ -10,9 +10,12 @@ from django.utils import timezone
 from channels_app.models import Channel
 from notifications_app.models import Batch
 from notifications_app.pipeline import batches, dispatch, outcomes
+from notifications_app.pipeline.lease import HeldLeases
 from notifications_app.pipeline.outcomes import RowsRefused
+from notifications_app.pipeline.transitions import Transition
 from notifications_app.reporting.attention import concerns
 from notifications_app.reporting.concern import Kind
+from notifications_app.states import DeliveryStatus
 from pushsvc.common.store import sql
 from tests import factories
 from tests.pipeline import support
@@ -150,6 +153,22 @@ def test_batches_that_end_with_the_flush_of_a_refused_row_are_not_taken_for_lost
     support.make_due(broken)
     support.deliver(broken)
     assert support.counts(broken) == ("sent", 1, 1, 0)
+
+
+def test_a_flush_of_which_nothing_is_written_renews_no_lease(sandbox, channel, refuse):
+    _, ((_, subscription),) = planned(sandbox, channel, 1)
+    lease = support.claim()
+    held = HeldLeases([lease])
+    before = held.until
+    accepted = Transition(*support.due_rows(lease), DeliveryStatus.DELIVERED, attempts=1)
+    refuse(subscription)
+
+    held.write_and_renew(lambda leases: outcomes.record(leases, [accepted]))
+
+    assert held.until == before
+    refuse.end()
+    held.write_and_renew(lambda leases: outcomes.record(leases, [accepted]))
+    assert held.until > before
 
 
 @pytest.mark.parametrize("status", ["ready", "parked"])

@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+from notifications_app.delivery.types import Accepted, Rejected
+from notifications_app.pipeline.evidence import refused_by_many
 from pushsvc.common import worker
 from pushsvc.common.store.redis_client import redis_client
 from tests import factories
@@ -27,6 +29,13 @@ def test_many_endpoints_that_refuse_our_vapid_key_cause_a_warning_and_pause_noth
     assert len(support.logged(caplog, EVENT)) == warnings
     again = support.send(channel)
     assert support.counts(again)[1] == 14
+
+
+@pytest.mark.parametrize(("refused", "of", "warnings"), [(10, 50, 1), (10, 51, 0), (9, 9, 0)])
+def test_at_least_ten_refusals_that_are_a_fifth_of_all_outcomes_are_many(refused, of, warnings):
+    outcomes = [Rejected("vapid_refused")] * refused + [Accepted()] * (of - refused)
+
+    assert list(refused_by_many(outcomes)) == [(EVENT, refused)] * warnings
 
 
 def test_a_silent_node_does_not_count_and_is_forgotten_after_a_while():
