@@ -1,5 +1,7 @@
 """Devices that a backend links to people by the ids of their subscriptions."""
 
+from datetime import timedelta
+
 import pytest
 from auditlog.models import LogEntry
 from django.db.models.functions import Now
@@ -69,6 +71,17 @@ def test_all_or_none_are_linked(alice):
     assert people_of([one, two]) == ["user-2", "user-1"]
 
 
+def test_a_person_has_at_most_a_hundred_devices(alice):
+    one, hundredth, next_one = add_subscriptions(alice.channel, 3)
+    linked(alice, (one.id, "user-1"))
+    Person.objects.update(active_devices=MOST_DEVICES - 1)
+
+    linked(alice, (hundredth.id, "user-1"))
+
+    assert code(link(alice, (next_one.id, "user-1")), 409) == "too_many_devices"
+    assert people_of([one, hundredth, next_one]) == ["user-1", "user-1", None]
+
+
 def test_expired_devices_are_linked_and_not_counted(alice):
     (row,) = add_subscriptions(alice.channel, 1, expired_at=Now(), expired_code="unsubscribed")
 
@@ -80,14 +93,21 @@ def test_expired_devices_are_linked_and_not_counted(alice):
 
 def test_a_device_ends_if_its_person_opted_out(alice):
     one, two = add_subscriptions(alice.channel, 2)
+    (ended,) = add_subscriptions(
+        alice.channel, 1, expired_at=Now() - timedelta(days=1), expired_code="unsubscribed"
+    )
+    ended.refresh_from_db()
     linked(alice, (one.id, "user-1"))
     linked(alice, (one.id, None))
     Person.objects.update(opted_out_at=Now())
 
-    linked(alice, (two.id, "user-1"))
+    linked(alice, (two.id, "user-1"), (ended.id, "user-1"))
 
     two.refresh_from_db()
-    assert (two.expired_code, people_of([two])) == ("opted_out", ["user-1"])
+    assert (two.expired_code, people_of([two, ended])) == ("opted_out", ["user-1"] * 2)
+    before = (ended.expired_at, ended.expired_code)
+    ended.refresh_from_db()
+    assert (ended.expired_at, ended.expired_code) == before
     assert_people_exact(alice.channel)
 
 

@@ -12,6 +12,7 @@ from pushsvc.common.store import sql
 from subscriptions_app.models import Login, Person, Subscription
 from subscriptions_app.people.linking import devices_link
 from subscriptions_app.people.persons import LEFT_DAYS, TRUSTED_LEFT_DAYS, people_purge
+from subscriptions_app.person import PersonChange, person_change
 from subscriptions_app.services import (
     GoneSubscription,
     subscription_unsubscribe,
@@ -91,6 +92,30 @@ def test_a_sign_in_meanwhile_finds_that_its_person_was_deleted(channel):
     person = Person.objects.get()
     assert person.pk != old.pk
     assert (person.external_id, person.active_devices) == ("user-1", 1)
+    assert_people_exact(channel)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_sign_in_meanwhile_finds_that_its_person_opted_out(channel):
+    """It begins again, and the device ends."""
+    keys = browser_keys()
+    row = register(channel, address=HERE, **keys)
+    person = Person.objects.create(channel=channel, external_id="user-1")
+
+    def opt_out():
+        with transaction.atomic():
+            change = PersonChange(opted_out=True)
+            person_change(channel=channel, external_id="user-1", change=change)
+            until(waiting_sessions)
+
+    def sign_in():
+        until(lambda: not sql.rows(_FREE, {"id": person.pk}))
+        register(channel, address=HERE, login=Login("user-1"), **keys)
+
+    in_threads(opt_out, sign_in)
+
+    row.refresh_from_db()
+    assert (row.person_id, row.expired_code) == (person.pk, "opted_out")
     assert_people_exact(channel)
 
 

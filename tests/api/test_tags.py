@@ -118,13 +118,16 @@ def test_tags_stay_when_the_device_moves_and_when_it_returns(alice, device):
     assert tags_of(id_) == ["team-7"]
 
 
-def test_a_device_with_two_subscriptions_keeps_the_tags_of_the_first(alice, device):
+@pytest.mark.parametrize(("tags", "kept"), [([], ["team-7"]), (["team-8"], ["team-8"])])
+def test_a_device_with_two_subscriptions_keeps_the_tags_of_one(alice, device, tags, kept):
+    """Those of its present one, or else of the one before; none of other devices."""
     first = subscribed(alice, device, tags=["team-7"])
+    subscribed(alice, factories.browser(ENDPOINT + "3"), tags=["stranger"])
     other = factories.browser(ENDPOINT + "2")
-    second = subscribed(alice, other)
+    second = subscribed(alice, other, tags=tags)
     proof = {"previous_endpoint": ENDPOINT, "previous_auth": device["keys"]["auth"]}
     assert subscribed(alice, other, **proof) == second != first
-    assert tags_of(second) == ["team-7"]
+    assert tags_of(second) == kept
 
 
 def test_another_device_at_the_address_has_no_tags_of_the_first(alice, device):

@@ -13,7 +13,7 @@ import pytest
 from channels_app.selectors import channel_totals
 from pushsvc.common import base64url
 from subscriptions_app.models import Subscription
-from tests.api.devices import ANDROID_TOKEN, FID, HERE, IOS_TOKEN, THERE
+from tests.api.devices import ANDROID_TOKEN, FID, HERE, IOS_TOKEN, THERE, expire
 from tests.api.support import owner_of
 from tests.factories import browser, browser_keys, make_channel, phone
 
@@ -226,6 +226,19 @@ def test_a_new_subscription_takes_over_the_attributes_of_the_proven_old_one(api,
     assert row(id_).attributes == GOLD
     assert row(hers[1]).expired_code == "replaced"
     assert subscribers(alice) == 1
+
+
+def test_a_subscription_that_had_ended_is_not_ended_again(api, hers):
+    new = browser(THERE)
+    id_ = api.subscribed(201, new)
+    expire(row(hers[1]))
+    ended = row(hers[1])
+
+    proof = {"previous_endpoint": HERE, "previous_subscription_id": hers[1]}
+    assert api.subscribed(200, new | proof) == id_
+
+    after = row(hers[1])
+    assert (after.expired_at, after.expired_code) == (ended.expired_at, "endpoint_gone")
 
 
 # --- phones ---

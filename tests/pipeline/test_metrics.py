@@ -1,16 +1,18 @@
 """What real processes report of requests and of a send."""
 
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.db.models.functions import Now
 
 from notifications_app.delivery.types import Accepted
-from notifications_app.models import Batch
+from notifications_app.models import Batch, Notification
 from notifications_app.pipeline import outcomes
 from pushsvc.common import metrics
 from tests import factories
 from tests.calls import standing_still
-from tests.pipeline import phones, support
+from tests.pipeline import halting, phones, support
 from tests.pipeline.processes import kill, running_web
 from tests.pipeline.test_transitions import judged
 from tests.scrape import scrape
@@ -105,6 +107,22 @@ def test_a_flush_that_is_repeated_is_counted_once(channel):
     name = metrics.FIRST_HAND_OVER.name
     buckets = [f"{name}\t{part}" for part in metrics.FIRST_HAND_OVER.parts]
     assert sum(counted.get(bucket, 0) for bucket in buckets) == 1
+
+
+def test_a_pause_is_no_part_of_the_time_to_the_first_delivery(channel):
+    notification = halting.planned(channel, 1)
+    long_ago = Now() - timedelta(hours=10)
+    Notification.objects.update(scheduled_at=long_ago, created_at=long_ago)
+    halting.pause(notification)
+    halting.began(notification, timedelta(hours=9, minutes=50))
+    halting.resume(notification)
+    lease = support.claim()
+    metrics.take()
+
+    outcomes.record([lease], [judged(Accepted(), *support.due_rows(lease))])
+
+    seconds = metrics.take()[f"{metrics.FIRST_HAND_OVER.name}\tsum"] / metrics.MILLIONTHS
+    assert timedelta(seconds=seconds) < timedelta(hours=1)
 
 
 def test_a_web_process_reports_its_requests(channel, tmp_path):

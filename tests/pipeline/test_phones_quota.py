@@ -118,6 +118,17 @@ def test_batches_over_the_quota_are_skipped_while_others_are_claimed(
     assert phones.received(served) == [1]
 
 
+def test_a_channel_is_claimed_again_when_its_wait_for_the_quota_is_over(google, channel, settings):
+    devices = factories.subscribe_androids(google, channel, 1)
+    use_up(settings)
+    notification = phones.send(channel, "android")
+    assert phones.received(devices) == [0]
+
+    settings.FCM_CALLS_PER_MINUTE = 600_000
+    redis_client().flushdb()
+    support.until(lambda: phones.send_again(notification, "android") or phones.received(devices)[0])
+
+
 def test_iphones_and_browsers_have_no_quota(sandbox, google, apns, channel, settings):
     phones.store_apple(apns, channel)
     browsers = factories.subscribe_browsers(sandbox, channel, 2)

@@ -9,6 +9,7 @@ from py_vapid import Vapid02
 
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Rejected
 from notifications_app.delivery.webpush.transport import VapidKey
+from pushsvc.common import egress
 from tests.delivery.support import (
     CREDENTIALS,
     KEY_ID,
@@ -154,11 +155,44 @@ def names(monkeypatch):
     return addresses
 
 
+@pytest.fixture
+def dialled(monkeypatch):
+    """The addresses that are dialled; no connection is ever made."""
+    addresses = []
+
+    async def swallow(_, __, address):
+        addresses.append(address)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio.SelectorEventLoop, "sock_connect", swallow)
+    return addresses
+
+
 @pytest.mark.parametrize("host", ["fcm.googleapis.com", "push.example.org"])
-def test_a_public_name_that_resolves_to_a_private_address_is_refused(names, host):
+def test_a_public_name_that_resolves_to_a_private_address_is_not_dialled(names, dialled, host):
     names[host] = "127.0.0.1"
-    outcome = asyncio.run(send(Browser().target(f"https://{host}/push/1")))
+    outcome = asyncio.run(send(Browser().target(f"https://{host}/push/1"), call_timeout=5.0))
+    assert dialled == []
     assert outcome == Rejected("endpoint_not_allowed", "The host's address is not public.")
+
+
+@pytest.mark.parametrize(
+    ("host", "connect_seconds", "unknown_host_seconds"),
+    [("fcm.googleapis.com", 0.5, 3600.0), ("push.example.org", 3600.0, 2.0)],
+)
+def test_a_host_that_accepts_no_connection_does_not_take_the_time_of_a_whole_call(
+    names, dialled, host, connect_seconds, unknown_host_seconds, monkeypatch
+):
+    """Connecting has its own limit, and the calls of unknown hosts have a shorter one."""
+    monkeypatch.setattr(egress, "CONNECT_TIMEOUT", connect_seconds)
+    names[host] = "192.88.98.1"
+    target = Browser().target(f"https://{host}/push/1")
+    sending = send(target, call_timeout=3600.0, unknown_host_timeout=unknown_host_seconds)
+
+    outcome = asyncio.run(asyncio.wait_for(sending, 30))
+
+    assert outcome == Deferred("timeout", outage=True)
+    assert dialled == [("192.88.98.1", 443)]
 
 
 @pytest.mark.parametrize("host", ["fcm.googleapis.com", "push.example.org"])
