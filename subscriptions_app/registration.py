@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from channels_app.models import Channel
+from channels_app.models import Channel, Identity
 from channels_app.selectors import current_vapid_key, is_enabled
 from pushsvc.common.endpoints import TOKEN_SERVICES, EndpointNotAllowed, check_endpoint
 from pushsvc.common.platforms import Platform
@@ -28,11 +28,18 @@ from subscriptions_app.errors import (
     EndpointRefused,
     IdentityRefused,
     PlatformNotEnabled,
+    TooManyDevices,
     VapidKeyUnknown,
 )
 from subscriptions_app.models import OPTED_OUT, Login, Person, Subscription
 from subscriptions_app.newcomers import newcomer_store
-from subscriptions_app.people.counting import Changes, PersonsChanged, Standing, changes_count
+from subscriptions_app.people.counting import (
+    Changes,
+    PersonsChanged,
+    Standing,
+    changes_count,
+    crowd_thin,
+)
 from subscriptions_app.people.persons import persons_named
 from subscriptions_app.people.proof import check_login, login_refusal
 from subscriptions_app.room import RoomScarce, take_room
@@ -156,17 +163,22 @@ def _at_once(visit: _Visit) -> Registered | None:
 
 
 def _with_locks(visit: _Visit) -> Registered:
-    is_alone = False
+    is_alone = is_crowded = False
     while True:
         try:
-            return _register(visit, alone=is_alone)
+            return _register(visit, alone=is_alone, crowded=is_crowded)
         except RoomScarce:
             is_alone = True
+        except TooManyDevices:
+            if is_crowded or visit.channel.identity != Identity.TRUST:
+                raise
+            is_crowded = True
         except PersonsChanged:
             continue
 
 
-def _register(visit: _Visit, *, alone: bool) -> Registered:
+def _register(visit: _Visit, *, alone: bool, crowded: bool) -> Registered:
+    """`alone`: the room is held alone. `crowded`: one of the person's devices gives its place."""
     channel, platform = visit.channel, visit.platform
     with sql.brief_transaction():
         digests = sorted({visit.digest, visit.previous})
@@ -183,7 +195,7 @@ def _register(visit: _Visit, *, alone: bool) -> Registered:
             "vapid_key_id": key_id,
             "person": _person_of(visit, claim),
         }
-        return _store(visit, claim, facts, is_refused=is_refused, alone=alone)
+        return _store(visit, claim, facts, is_refused=is_refused, alone=alone, crowded=crowded)
 
 
 def _is_refused(own: Subscription | None, key_id: UUID | None, now: datetime) -> bool:
@@ -219,13 +231,21 @@ def _person_of(visit: _Visit, claim: Claim) -> Person | None:
 
 
 def _store(
-    visit: _Visit, claim: Claim, facts: Mapping[str, Any], *, is_refused: bool, alone: bool
+    visit: _Visit,
+    claim: Claim,
+    facts: Mapping[str, Any],
+    *,
+    is_refused: bool,
+    alone: bool,
+    crowded: bool,
 ) -> Registered:
     known, person = claim.known, facts["person"]
     before = Standing.of(known) if known else None
     taken = choices_made_with_proof(claim.choices, claim.proven_choices) if person else {}
     changes = Changes()
     _end_others(claim, facts["registered_at"], changes)
+    if person is not None and crowded:
+        crowd_thin(person.pk, 1, changes)
     if known is None and changes.stored == 0:
         take_room(visit.channel, changes, alone=alone)
     values = _values_of(claim, facts, taken)

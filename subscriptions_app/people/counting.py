@@ -5,6 +5,7 @@ transaction. So persons are locked after subscriptions and before the channel's 
 """
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -86,6 +87,22 @@ def changes_count(channel_id: UUID, changes: Changes) -> None:
         linked_devices=changes.persons.total(),
         **{f"{name}_subscribers": change for name, change in changes.platforms.items()},
     )
+
+
+def crowd_thin(
+    person_id: UUID, number: int, changes: Changes, *, kept: Collection[UUID] = ()
+) -> None:
+    """Makes room for further devices of a person in a channel where anyone can name any person.
+
+    Deletes at most `number` active devices of the person, the oldest to which no message was ever
+    delivered, and notes this in `changes`. `kept`: devices that the caller links. Skips locked
+    devices, because the caller may hold others with greater ids.
+    """
+    unproven = Subscription.objects.active().filter(person=person_id, is_proven=False)
+    oldest = unproven.exclude(pk__in=kept).order_by("id").locked_or_skipped()
+    for row in oldest[:number]:
+        changes.note(Standing.of(row), None)
+        row.delete()
 
 
 def _persons_count(persons: Counter[UUID]) -> list[_Person]:

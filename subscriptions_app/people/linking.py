@@ -6,11 +6,18 @@ from typing import Final
 from uuid import UUID
 
 from channels_app import audit
-from channels_app.models import Channel
+from channels_app.models import Channel, Identity
 from pushsvc.common.store import sql
 from subscriptions_app.consent import choices_made_with_proof, choices_take_over
+from subscriptions_app.errors import TooManyDevices
 from subscriptions_app.models import OPTED_OUT, Person, Subscription
-from subscriptions_app.people.counting import Changes, PersonsChanged, Standing, changes_count
+from subscriptions_app.people.counting import (
+    Changes,
+    PersonsChanged,
+    Standing,
+    changes_count,
+    crowd_thin,
+)
 from subscriptions_app.people.persons import persons_named
 
 MOST_LINKS: Final = 1_000  # in one request
@@ -32,14 +39,19 @@ def devices_link(*, channel: Channel, links: Mapping[UUID, str | None]) -> Linke
     Links all or none. A subscription that is linked to a person who opted out ends. Safe to repeat.
     Raises TooManyDevices.
     """
+    is_crowded = False
     while True:
         try:
-            return _link(channel, links)
+            return _link(channel, links, crowded=is_crowded)
+        except TooManyDevices:
+            if is_crowded or channel.identity != Identity.TRUST:
+                raise
+            is_crowded = True
         except PersonsChanged:
             continue
 
 
-def _link(channel: Channel, links: Mapping[UUID, str | None]) -> Linked:
+def _link(channel: Channel, links: Mapping[UUID, str | None], *, crowded: bool) -> Linked:
     with sql.brief_transaction():
         rows = list(Subscription.objects.filter(channel=channel, id__in=links).locked_by_id())
         wanted = {links[row.id] for row in rows}
@@ -60,6 +72,9 @@ def _link(channel: Channel, links: Mapping[UUID, str | None]) -> Linked:
                 row.expired_at, row.expired_code = now, OPTED_OUT
             changes.note(before, Standing.of(row))
         Subscription.objects.bulk_update(moved, _CHANGED)
+        if crowded:
+            for person_id, gained in list(changes.persons.items()):
+                crowd_thin(person_id, max(gained, 0), changes, kept=links.keys())
         changes_count(channel.pk, changes)
         for person_id, choices in taken:
             choices_take_over(person_id, choices)

@@ -6,6 +6,7 @@ import pytest
 from auditlog.models import LogEntry
 from django.db.models.functions import Now
 
+from channels_app.models import Channel
 from subscriptions_app.models import MOST_DEVICES, Person, Subscription
 from tests.api.support import NOWHERE, code, faults, owner_of
 from tests.factories import add_subscriptions, make_channel
@@ -80,6 +81,19 @@ def test_a_person_has_at_most_a_hundred_devices(alice):
 
     assert code(link(alice, (next_one.id, "user-1")), 409) == "too_many_devices"
     assert people_of([one, hundredth, next_one]) == ["user-1", "user-1", None]
+
+
+def test_a_backend_links_a_device_to_a_person_whom_fakes_fill_where_devices_are_trusted(alice):
+    Channel.objects.update(identity="trust")
+    alice.channel.refresh_from_db()
+    *fakes, one, two = add_subscriptions(alice.channel, MOST_DEVICES + 2)
+    linked(alice, *[(row.id, "user-1") for row in fakes])
+
+    linked(alice, (one.id, "user-1"), (two.id, "user-1"), (fakes[0].id, "user-1"))
+
+    assert people_of([fakes[0], one, two]) == ["user-1"] * 3
+    assert not Subscription.objects.filter(pk__in=[fakes[1].pk, fakes[2].pk]).exists()
+    assert_people_exact(alice.channel)
 
 
 def test_expired_devices_are_linked_and_not_counted(alice):

@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from channels_app.selectors import channel_totals
 from notifications_app import retention
 from pushsvc.common.store import sql
-from subscriptions_app.models import Login, Person, Subscription
+from subscriptions_app.models import MOST_DEVICES, Login, Person, Subscription
 from subscriptions_app.people.linking import devices_link
 from subscriptions_app.people.persons import LEFT_DAYS, TRUSTED_LEFT_DAYS, people_purge
 from subscriptions_app.person import PersonChange, person_change
@@ -70,6 +70,27 @@ def test_counts_stay_exact_while_everything_happens_at_once(channel):
     for start in range(3):
         in_threads(*[lambda number=number: act(number) for number in range(start, start + 12)])
         assert_people_exact(channel)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_devices_of_a_person_whom_fakes_fill_sign_in_at_once(channel):
+    own = [browser_keys() for _ in range(8)]
+    for number in range(MOST_DEVICES):
+        register(channel, address=f"{HERE}-fake-{number}", login=Login("user-1"))
+
+    in_threads(
+        *[
+            lambda number=number, keys=keys: register(
+                channel, address=f"{HERE}{number}", login=Login("user-1"), **keys
+            )
+            for number, keys in enumerate(own)
+        ]
+    )
+
+    active = Subscription.objects.active().filter(person__external_id="user-1")
+    assert active.filter(auth__in=[keys["auth"] for keys in own]).count() == len(own)
+    assert active.count() == MOST_DEVICES
+    assert_people_exact(channel)
 
 
 @pytest.mark.django_db(transaction=True)

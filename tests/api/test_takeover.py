@@ -10,12 +10,14 @@ from uuid import uuid4
 
 import pytest
 
+from channels_app.models import Channel
 from channels_app.selectors import channel_totals
 from pushsvc.common import base64url
-from subscriptions_app.models import Subscription
+from subscriptions_app.models import MOST_DEVICES, Person, Subscription
 from tests.api.devices import ANDROID_TOKEN, FID, HERE, IOS_TOKEN, THERE, expire
 from tests.api.support import owner_of
-from tests.factories import browser, browser_keys, make_channel, phone
+from tests.factories import browser, browser_keys, make_category, make_channel, phone
+from tests.pipeline.support import assert_people_exact
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,6 +44,13 @@ class Service:
         answer = self.subscribe(body)
         assert answer[0] == status, answer
         return answer[1]["subscriptionId"]
+
+    def preferences(self, body):
+        """Whether the device wants offers, afterwards."""
+        headers = {"X-Channel-ID": str(self._owner.channel.id)}
+        status, answer = self._call("/preferences", body, headers)
+        assert status == 200, answer
+        return answer["categories"][0]["chosen"]
 
     def gold(self):
         """The size of the audience of the segment of gold customers."""
@@ -176,6 +185,27 @@ def test_the_id_of_one_subscription_proves_nothing_about_another(api, hers):
     api.subscribed(201, browser(ELSEWHERE, previous_endpoint=HERE, previous_subscription_id=other))
     assert row(hers[1]).address == HERE
     assert row(other).address == THERE
+
+
+def test_choices_and_fakes_of_who_knows_an_endpoint_and_an_id_do_not_reach_the_person(api, alice):
+    """Choices before the first sign-in, and a hundred devices where anyone may name anyone."""
+    Channel.objects.update(identity="trust")
+    make_category(alice.channel, "offers", default=False)
+    body = browser(HERE)
+    api.subscribed(201, body)
+    for number in range(MOST_DEVICES):
+        api.subscribed(201, browser(f"{THERE}{number}", external_id="user-42"))
+    assert api.preferences({"endpoint": HERE, "choices": {"offers": True}}) is True
+
+    api.subscribed(200, body | {"external_id": "user-42"})
+
+    person = Person.objects.get()
+    assert (person.active_devices, person.choices) == (MOST_DEVICES, {})
+    assert Subscription.objects.get(address=HERE).person == person
+    assert not Subscription.objects.filter(address=f"{THERE}0").exists()
+    assert_people_exact(alice.channel)
+    Subscription.objects.update(is_proven=True)
+    assert api.subscribe(browser(ELSEWHERE, external_id="user-42"))[0] == 409
 
 
 # --- the browser itself ---
