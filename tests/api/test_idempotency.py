@@ -8,7 +8,7 @@ from channels_app.models import Channel
 from notifications_app.idempotency import answer_once, idempotency_purge
 from notifications_app.models import IdempotencyRecord, Notification
 from tests.api.support import NOWHERE, code, faults, owner_of
-from tests.pipeline.support import in_threads
+from tests.pipeline.support import in_threads, waits_for_nobody
 
 pytestmark = pytest.mark.django_db
 
@@ -107,6 +107,20 @@ def test_old_answers_are_deleted_in_steps(alice):
 
     assert [idempotency_purge(2), idempotency_purge(2), idempotency_purge(2)] == [2, 1, 0]
     assert IdempotencyRecord.objects.get().key == "new"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_old_answer_that_a_request_replaces_just_now_keeps_no_others(alice):
+    for key in "ab":
+        keyed(alice, {"body": "x"}, key)
+    grow_older(25)
+
+    deleted = waits_for_nobody(
+        IdempotencyRecord.objects.filter(key="a"), lambda: idempotency_purge(10)
+    )
+
+    assert deleted == 1
+    assert IdempotencyRecord.objects.get().key == "a"
 
 
 @pytest.mark.parametrize("key", ["k", "k" * 255, 'with blanks, "quotes" and ~', "0"])

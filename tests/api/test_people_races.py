@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from channels_app.selectors import channel_totals
 from notifications_app import retention
 from pushsvc.common.store import sql
+from subscriptions_app.addresses import address_digest, address_lock
 from subscriptions_app.models import MOST_DEVICES, Login, Person, Subscription
 from subscriptions_app.people.linking import devices_link
 from subscriptions_app.people.persons import LEFT_DAYS, TRUSTED_LEFT_DAYS, people_purge
@@ -18,9 +19,17 @@ from subscriptions_app.services import (
     subscription_unsubscribe,
     subscriptions_expire_or_prove,
 )
-from tests.api.devices import HERE
+from tests.api.devices import HERE, THERE
 from tests.factories import add_subscriptions, browser_keys, make_channel, register
-from tests.pipeline.support import assert_people_exact, in_threads, until, waiting_sessions
+from tests.pipeline.support import (
+    assert_people_exact,
+    in_threads,
+    stored_backwards,
+    unlocked,
+    until,
+    waiting_sessions,
+    waits_for,
+)
 
 
 @pytest.fixture
@@ -137,6 +146,54 @@ def test_a_sign_in_meanwhile_finds_that_its_person_opted_out(channel):
 
     row.refresh_from_db()
     assert (row.person_id, row.expired_code) == (person.pk, "opted_out")
+    assert_people_exact(channel)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("direction", [1, -1])
+def test_two_devices_that_swap_addresses_lock_them_in_one_order(channel, direction):
+    first, second = pair = addresses_with_digests_in_order()
+    old, new = pair[::direction]
+    keys = browser_keys()
+    register(channel, address=old, **keys)
+
+    def move():
+        register(channel, address=new, previous_endpoint=old, **keys)
+
+    with waits_for(lambda: lock_address(channel, first), move):
+        assert lock_address(channel, second)
+
+
+def addresses_with_digests_in_order():
+    """Two, of which a set contains the second first."""
+    for number in range(1000):
+        addresses = sorted((f"{HERE}{number}", f"{THERE}{number}"), key=address_digest)
+        first, second = map(address_digest, addresses)
+        if list({first, second}) == list({second, first}) == [second, first]:
+            return addresses
+    raise AssertionError("each set of two has them in order")
+
+
+def lock_address(channel, address):
+    """As a registration of the address does. Whether no other session has the lock."""
+    return sql.try_lock(address_lock(channel.pk, "web", address_digest(address)))
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("direction", [1, -1])
+def test_a_device_that_changes_its_person_locks_both_in_one_order(channel, direction):
+    for name in ("user-1", "user-2"):
+        Person.objects.create(channel=channel, external_id=name, left_at=Now())
+    first, second = Person.objects.order_by("pk")
+    before, after = [first, second][::direction]
+    (row,) = add_subscriptions(channel, 1, person=before)
+    stored_backwards(Person.objects.all())
+
+    def link():
+        devices_link(channel=channel, links={row.id: after.external_id})
+
+    with waits_for(Person.objects.filter(pk=first.pk), link):
+        assert unlocked(Person.objects.filter(pk=second.pk)) == [second.pk]
     assert_people_exact(channel)
 
 

@@ -7,7 +7,7 @@ from subscriptions_app.services import subscription_unsubscribe
 from tests.api.devices import ANDROID_TOKEN
 from tests.api.support import NOWHERE, code, faults
 from tests.factories import browser, make_category, phone
-from tests.pipeline.support import in_threads
+from tests.pipeline.support import in_threads, waits_for
 
 ENDPOINT = "https://fcm.googleapis.com/fcm/send/abc"
 TOKEN = "a1" * 32
@@ -181,6 +181,23 @@ def test_a_device_of_a_person_has_the_persons_choices(shop):
 
     person.refresh_from_db()
     assert person.choices == {"offers": True, "news": False}
+    assert stored() == {}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_choice_during_a_sign_in_is_the_persons(shop):
+    device = browser(ENDPOINT)
+    person = linked(shop, device)
+    Subscription.objects.update(person=None)
+
+    def sign_in():
+        Subscription.objects.update(person=person)
+
+    with waits_for(sign_in, lambda: asked(shop, {"news": False}, **device)):
+        pass
+
+    person.refresh_from_db()
+    assert person.choices == {"news": False}
     assert stored() == {}
 
 

@@ -272,6 +272,25 @@ def test_simultaneous_requests_share_a_name_look_up():
     assert headers["Host"].startswith("push.example.org:")
 
 
+def test_a_request_whose_time_is_over_does_not_end_the_look_up_of_others():
+    async def sent():
+        may_answer = asyncio.Event()
+
+        async def look_up(_, port):
+            await may_answer.wait()
+            return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", port))]
+
+        async with PushService(answer()) as service, http_client(look_up=look_up) as client:
+            url = f"http://push.example.org:{service.port}/"
+            patient = asyncio.ensure_future(post(client, url))
+            with pytest.raises(TimeoutError):
+                await post(client, url, seconds=0.1)
+            may_answer.set()
+            return (await patient).status
+
+    assert asyncio.run(sent()) == 201
+
+
 def test_a_name_that_was_not_found_is_looked_up_again_for_the_next_request():
     async def sent():
         asked = []

@@ -1,13 +1,17 @@
 """Composing: a test message to one subscriber."""
 
+import pytest
+from auditlog.models import LogEntry
 from django.db.models.functions import Now
 from django.urls import reverse
 
 from notifications_app.models import Notification
+from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
 from tests.admin.notifications.composing import COMPOSE, TEST, written
 from tests.admin.support import subscriber
 from tests.factories import add_crowd, make_device
+from tests.pipeline.support import waits_for
 
 
 def test_a_test_message_is_stored_for_one_subscriber_and_sent_now(sender, alice):
@@ -24,6 +28,22 @@ def test_a_test_message_is_stored_for_one_subscriber_and_sent_now(sender, alice)
     assert row.is_test
     assert row.scheduled_at == row.created_at
     assert (row.body, row.target_platforms) == (form["body"], ["web"])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_test_message_is_not_stored_without_its_audit_entry(sender, alice):
+    add_crowd(alice.channel, 1)
+    device = subscriber(alice.channel)
+    form = written(alice, test_device=str(device.pk))
+
+    def hold_audit_log():
+        sql.execute("LOCK TABLE auditlog_logentry IN SHARE MODE", {})
+
+    with waits_for(hold_audit_log, lambda: sender.post(TEST, form)):
+        assert not Notification.objects.exists()
+
+    stored = Notification.objects.get()
+    assert LogEntry.objects.filter(object_pk=stored.pk).count() == 1
 
 
 def test_a_subscriber_is_found_by_the_hash_of_its_token(sender, alice):
