@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -78,6 +79,18 @@ def check_may_link(*, by: User, user: User) -> None:
         raise Invalid([Fault("", "not_a_choice", _OWN_PASSWORD)])
     if not (by.is_superuser or _belongs_to_owner(by, user)):
         detail = f"{user} also belongs to another account: a superuser must create the link."
+        raise Invalid([Fault("", "not_a_choice", detail)])
+
+
+def check_may_see_link(*, by: User, user: User) -> None:
+    """As `check_may_link`, for a link that `by` gets to see, and not only the user by mail.
+
+    Raises Invalid for an owner if the user signs in by the provider: the person may be a stranger
+    to the owner, who could then sign in as the same user.
+    """
+    check_may_link(by=by, user=user)
+    if not by.is_superuser and user.provider_links.exists():
+        detail = f"{user} signs in by {settings.OIDC_LABEL}. Mail the link, or ask a superuser."
         raise Invalid([Fault("", "not_a_choice", detail)])
 
 

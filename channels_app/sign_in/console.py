@@ -109,13 +109,28 @@ def sign_in_provided(
     found = authenticate(request, username=name, provided=user, otp_token=code)
     if found is None:
         return False
-    link(user=found, identity=identity)
+    _link(found, identity)
     request.session.set_expiry(None)  # it may have been a visitor's
     login(request, found)
     request.session[_PROVIDER_VOUCHES] = True
     note = f"Signed in by {settings.OIDC_LABEL}."
     audit.record(found, audit.Action.ACCESS, note=note, actor=user)
     return True
+
+
+@transaction.atomic
+def _link(user: User, identity: ProviderIdentity) -> None:
+    """Links user and identity. The first time, removes the password of a member who gave no code of
+    two-step sign-in now, because whoever created the user may know the password. Raises
+    NobodyFound."""
+    is_own = user.is_superuser or hasattr(user, "otp_device")
+    if not link(user=user, identity=identity) or is_own:
+        return
+    if user.has_usable_password():
+        user.set_unusable_password()
+        user.save(update_fields=["password"])
+        note = "The password was removed at the first sign-in by the provider."
+        audit.record(user, audit.Action.UPDATE, note=note, actor=user)
 
 
 class ConsoleSignInForm(SignInForm):

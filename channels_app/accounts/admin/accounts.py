@@ -23,7 +23,7 @@ from channels_app.accounts.members import (
     member_remove,
     member_role_set,
 )
-from channels_app.accounts.users import check_may_link
+from channels_app.accounts.users import check_may_link, check_may_see_link
 from channels_app.console.access import accounts_of, is_superuser, may
 from channels_app.console.pages import (
     ActsPage,
@@ -183,7 +183,7 @@ class MembersPage(ActsPage):
     def _with_link(self, membership: Membership) -> HttpResponseBase:
         """Shows a link for the member, in this answer only. Raises Invalid."""
         user = membership.user
-        check_may_link(by=self.request.user, user=user)  # type: ignore[arg-type] # staff
+        check_may_see_link(by=self.request.user, user=user)  # type: ignore[arg-type] # staff
         path = set_password_path(user=user, account_id=self.account.pk)
         link = f"{own_origin(self.request)}{path}"
         context = self.get_context_data(link=link, linked=user)

@@ -7,11 +7,13 @@ from django.urls import reverse
 
 from channels_app.accounts.members import member_add
 from channels_app.models import ProviderLink, Role
+from channels_app.sign_in.passwords import set_password_path
+from tests.admin.accounts.test_members import act, choose_password
 from tests.admin.sign_in.mail_orders import VIEWER
 from tests.admin.sign_in.providers import CODE, START, begin, come_back
 from tests.admin.sign_in.test_otp import code_of, turned_on
 from tests.admin.sign_in.test_provider import who
-from tests.admin.support import signed_in
+from tests.admin.support import PASSWORD, signed_in
 
 CHOICE = f"{START}choice/"
 
@@ -119,3 +121,114 @@ def test_a_choice_of_nobody_is_told(forger, viewer, planted):
 
     assert choose(client, viewer).status_code == 403
     assert client.get(CHOICE).status_code == 403
+
+
+# --- a user whom an owner made for a stranger -----------------------------------------------------
+
+
+@pytest.fixture
+def stranger(bob, viewer):
+    """A user whom Bob's owner made with the address of somebody who has no user yet."""
+    User.objects.filter(pk=viewer.pk).update(email="other@example.com")
+    owner = bob.members["owner"]
+    made, _ = member_add(
+        account=bob.account, username="planted", role=Role.VIEWER, by=owner, email=VIEWER
+    )
+    made.user.set_password(PASSWORD)  # by the link that the owner got to see
+    made.user.save()
+    return made.user
+
+
+def invited(alice):
+    """The same person, whom Alice's owner invites later."""
+    made, _ = member_add(
+        account=alice.account,
+        username="invited",
+        role=Role.VIEWER,
+        by=alice.members["owner"],
+        email=VIEWER,
+    )
+    return made.user
+
+
+def test_a_user_made_for_a_stranger_keeps_nobody_out_of_a_later_account(forger, stranger, alice):
+    first = Client()
+    come_back(first, begin(forger, first))
+    assert who(first) == "planted"
+    own = invited(alice)
+
+    client = at_the_choice(forger)
+    page = " ".join(client.get(CHOICE).content.decode().split())
+    assert "planted (Bob)" in page
+    assert "invited (Alice)" in page
+    choose(client, own)
+
+    assert who(client) == "invited"
+    assert ProviderLink.objects.get().user == own
+    again = Client()
+    come_back(again, begin(forger, again))
+    assert who(again) == "invited"
+
+
+def test_who_stays_with_the_user_is_asked_once(forger, stranger, alice):
+    first = Client()
+    come_back(first, begin(forger, first))
+    invited(alice)
+    choose(at_the_choice(forger), stranger)
+
+    again = Client()
+    come_back(again, begin(forger, again))
+    assert who(again) == "planted"
+
+
+def test_a_password_that_another_may_know_ends_at_the_first_sign_in(forger, stranger, bob):
+    theirs = signed_in(stranger)
+    assert who(theirs) == "planted"
+    link = set_password_path(user=stranger)
+    client = Client()
+    come_back(client, begin(forger, client))
+    assert who(client) == "planted"
+
+    stranger.refresh_from_db()
+    assert not stranger.has_usable_password()
+    assert who(theirs) is None
+    assert choose_password(link) is None
+    owner = signed_in(bob.members["owner"])
+    member = stranger.memberships.get()
+    refused = act(owner, bob, "link", membership=member.pk)
+    assert refused.context.get("link") is None
+    assert "Mail the link, or ask a superuser" in refused.content.decode()
+
+
+def test_who_gives_the_code_keeps_the_password(forger, viewer):
+    turned_on(viewer)
+    client = Client()
+    come_back(client, begin(forger, client))
+    client.post(CODE, {"code": code_of(viewer)})
+
+    assert who(client) == "alice-viewer"
+    viewer.refresh_from_db()
+    assert viewer.has_usable_password()
+
+
+def test_a_superuser_keeps_the_password(forger, viewer, root):
+    User.objects.filter(pk=viewer.pk).update(email="other@example.com")
+    User.objects.filter(pk=root.pk).update(email=VIEWER)
+    client = Client()
+    come_back(client, begin(forger, client))
+
+    assert who(client) == "root"
+    root.refresh_from_db()
+    assert root.has_usable_password()
+
+
+def test_a_later_sign_in_keeps_a_new_password(forger, viewer):
+    come_back(client := Client(), begin(forger, client))
+    viewer.refresh_from_db()
+    viewer.set_password(PASSWORD)
+    viewer.save()
+    come_back(again := Client(), begin(forger, again))
+
+    assert who(again) == "alice-viewer"
+    viewer.refresh_from_db()
+    assert viewer.has_usable_password()
