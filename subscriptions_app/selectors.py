@@ -17,7 +17,7 @@ from pushsvc.common.ids import parse_uuid
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.store import sql
 from subscriptions_app.errors import NotificationNotFound
-from subscriptions_app.models import Segment, Subscription
+from subscriptions_app.models import Segment, Subscription, SubscriptionQuerySet
 from subscriptions_app.segments.compiler import (
     Condition,
 )
@@ -30,7 +30,8 @@ INDEX_ROWS: Final = 20_000  # of all channels, that may be read through the inde
 
 class DeliveryTarget(NamedTuple):
     """A device that a message is sent to. A later expiry compares `registered_at`: if the device
-    has registered again since, the row does not expire.
+    has registered again since, the row does not expire. `is_proven`: an accepted message changes
+    nothing in the row.
 
     The last fields are those of ASKABLE. They are empty unless they are known and were requested.
     """
@@ -86,7 +87,7 @@ def _targets_statement(asked: Set[str]) -> str:
     return _TARGETS.format(asked="".join(f", {each}" for each in columns))
 
 
-def unchanged_since(moment: datetime) -> QuerySet[Subscription]:
+def unchanged_since(moment: datetime) -> SubscriptionQuerySet:
     """Active subscriptions that have not registered after the moment."""
     return Subscription.objects.filter(expired_at__isnull=True, registered_at__lte=moment)
 
@@ -281,7 +282,7 @@ def _one(segments: QuerySet[Segment]) -> Segment:
 # run it.
 _TARGETS: Final = """
 SELECT id, expired_at IS NULL, address, p256dh, auth, vapid_key_id, registered_at,
-  is_proven{asked}
+  is_proven AND not_found_at IS NULL{asked}
 FROM subscriptions_app_subscription AS subscription
 WHERE id = ANY(%(ids)s::uuid[])
 """

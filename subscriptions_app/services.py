@@ -25,7 +25,7 @@ from pushsvc.common.store import sql
 from subscriptions_app import selectors
 from subscriptions_app.addresses import address_digest, device_address
 from subscriptions_app.errors import SegmentNameTaken, TooManySegments
-from subscriptions_app.models import MAX_SEGMENT_NAME, Segment, Subscription
+from subscriptions_app.models import MAX_SEGMENT_NAME, NOT_FOUND_APART, Segment, Subscription
 from subscriptions_app.people.counting import Changes, Standing, changes_count
 from subscriptions_app.segments.rules import rule_faults
 
@@ -36,11 +36,13 @@ EXPIRED_BY_STAFF = "expired_by_staff"
 
 @dataclass(frozen=True, slots=True)
 class GoneSubscription:
-    """A subscription to expire, unless its device has registered after `as_of`."""
+    """A subscription to expire, unless its device has registered after `as_of`. `sends`: only after
+    this many sends said so, each at least NOT_FOUND_APART after the one before."""
 
     id: UUID
     as_of: datetime
     code: str
+    sends: int = 1
 
 
 def subscription_unsubscribe(*, channel: Channel, platform: Platform, address: str) -> None:
@@ -68,6 +70,8 @@ def subscriptions_expire_or_prove(
         "ids": [*(each.id for each in gone), *proven],
         "as_of": [*(each.as_of for each in gone), *(None for _ in proven)],
         "codes": [*(each.code for each in gone), *("" for _ in proven)],
+        "sends": [*(each.sends for each in gone), *(0 for _ in proven)],
+        "apart": NOT_FOUND_APART,
     }
     with transaction.atomic():
         changed = sql.rows(_EXPIRE_OR_PROVE, parameters)
@@ -179,26 +183,38 @@ def _count_expired(channel_id: UUID, expired: Iterable[tuple[str, UUID | None]])
     changes_count(channel_id, changes)
 
 
-# A row with null for `as_of` becomes proven. One statement does both, so that rows are locked in
-# one order. Raw, because it joins arrays. A row is found by its id alone, and its channel is
+# A row with null for `as_of` becomes proven. A row with more than one for `sends` is counted, and
+# expires with the last of them. One statement does all, so that rows are locked in one order. Raw,
+# because it joins arrays. A row is found by its id alone, and its channel is
 # compared afterwards. Otherwise PostgreSQL might read the whole channel for every id if its
 # statistics are old.
 _EXPIRE_OR_PROVE = """
 WITH named AS (
-    SELECT * FROM unnest(%(ids)s::uuid[], %(as_of)s::timestamptz[], %(codes)s::text[])
-        AS given (id, as_of, code)
+    SELECT * FROM unnest(%(ids)s::uuid[], %(as_of)s::timestamptz[], %(codes)s::text[],
+        %(sends)s::smallint[]) AS given (id, as_of, code, sends)
     ORDER BY id
 ), locked AS (
-    SELECT found.id, found.channel_id, named.as_of IS NOT NULL AS is_gone, named.code
+    SELECT found.id, found.channel_id, named.code, named.as_of IS NULL AS is_proof,
+        named.sends > 1 AS is_counted, found.seen + 1 AS seen,
+        named.as_of IS NOT NULL AND found.seen + 1 >= named.sends AS is_gone
     FROM named CROSS JOIN LATERAL (
-        SELECT id, channel_id FROM subscriptions_app_subscription
-        WHERE id = named.id AND CASE WHEN named.as_of IS NULL THEN NOT is_proven
-            ELSE expired_at IS NULL AND registered_at <= named.as_of END
+        SELECT id, channel_id,
+            CASE WHEN not_found_at >= registered_at THEN not_found_sends ELSE 0 END AS seen
+        FROM subscriptions_app_subscription
+        WHERE id = named.id AND CASE
+            WHEN named.as_of IS NULL THEN NOT is_proven OR not_found_at IS NOT NULL
+            ELSE expired_at IS NULL AND registered_at <= named.as_of AND (named.sends = 1
+                OR not_found_at IS NULL OR not_found_at < registered_at
+                OR not_found_at < statement_timestamp() - %(apart)s) END
         FOR NO KEY UPDATE
     ) AS found
 )
 UPDATE subscriptions_app_subscription AS subscription
-SET is_proven = is_proven OR NOT locked.is_gone,
+SET is_proven = is_proven OR locked.is_proof,
+    not_found_at = CASE WHEN locked.is_proof THEN NULL
+        WHEN locked.is_counted THEN statement_timestamp() ELSE not_found_at END,
+    not_found_sends = CASE WHEN locked.is_proof THEN NULL
+        WHEN locked.is_counted THEN locked.seen ELSE not_found_sends END,
     expired_at = CASE WHEN locked.is_gone THEN statement_timestamp() ELSE expired_at END,
     expired_code = CASE WHEN locked.is_gone THEN locked.code ELSE expired_code END
 FROM locked WHERE subscription.id = locked.id AND locked.channel_id = %(channel)s

@@ -66,9 +66,9 @@ class Transport:
     the bytes that they take for each. `declarative_services`: those whose messages have a `site`.
     `unusable_data_names` returns the names in the content's `data` that the platform reserves.
     `codes`: every code of an outcome, with its meaning. `suspect_codes`: the codes of a Gone that
-    is `suspect`. `refusal_events`: the codes that blame the channel's keys if many recipients get
-    them, with the event to log. `no_device`: an address that no device has, to check credentials
-    with.
+    is `suspect`; `repeated_codes`: those of them that several sends must find. `refusal_events`:
+    the codes that blame the channel's keys if many recipients get them, with the event to log.
+    `no_device`: an address that no device has, to check credentials with.
     """
 
     payload: Callable[[Message, str], bytes]
@@ -78,6 +78,7 @@ class Transport:
     unusable_data_names: Callable[[Content], list[str]] = _no_names
     codes: Mapping[str, str]
     suspect_codes: frozenset[str]
+    repeated_codes: frozenset[str] = frozenset()
     refusal_events: Mapping[str, str]
     no_device: str = ""
 
@@ -91,6 +92,7 @@ TRANSPORTS: Final[Mapping[Platform, Transport]] = {
         declarative_services=webpush_payload.DECLARATIVE_SERVICES,
         codes=webpush_answers.CODES,
         suspect_codes=webpush_answers.SUSPECT_CODES,
+        repeated_codes=webpush_answers.REPEATED_CODES,
         refusal_events=webpush_answers.REFUSAL_EVENTS,
     ),
     Platform.ANDROID: Transport(

@@ -54,13 +54,15 @@ class Gone:
     """The address is dead since `as_of` (aware), or since now.
 
     `suspect`: a wrong configuration could cause the same answer, so many suspects at once expire no
-    subscription.
+    subscription. `attempts`: until this many attempts were made, the recipient is tried again,
+    because the cause may be brief.
     """
 
     code: str
     detail: str = ""
     as_of: datetime | None = None
     suspect: bool = False
+    attempts: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,10 @@ decide: if a push service took a message with the same VAPID key, the key is rig
 
 Other answers name a fault of ours without doubt (`refusal_events`), such as a wrong clock. They
 count like suspects, because each push service has its own words for the same fault.
+
+A host's name that does not exist (`repeated_codes`) may be the fault of a resolver that the
+operator notices late. So it must be found at several sends over days. In a small send, it counts if
+another recipient is no suspect.
 """
 
 from collections.abc import Sequence
@@ -16,7 +20,7 @@ from datetime import datetime
 from typing import Any
 
 import structlog
-from django.db.models import Exists, F, OuterRef, Subquery, Sum
+from django.db.models import Exists, F, OuterRef, Q, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from notifications_app.delivery.registry import TRANSPORTS
@@ -31,10 +35,14 @@ from subscriptions_app.services import GoneSubscription, subscriptions_expire_or
 logger = structlog.stdlib.get_logger(__name__)
 
 MASS_FAILURE_SHARE = 5  # if a fifth of the called recipients are suspects, no subscription expires
+# How many sends, at least a day apart, must find a suspect with a code of `repeated_codes`.
+REPEATED_SENDS = 4
 _STEP = 500
-_SUSPECT_CODES = sorted(set().union(*(each.suspect_codes for each in TRANSPORTS.values())))
+_REPEATED_CODES = frozenset().union(*(each.repeated_codes for each in TRANSPORTS.values()))
+_ALL_SUSPECT_CODES = frozenset().union(*(each.suspect_codes for each in TRANSPORTS.values()))
+_SUSPECT_CODES = sorted(_ALL_SUSPECT_CODES - _REPEATED_CODES)
 _FAULT_CODES = sorted(
-    set().union(*(each.refusal_events for each in TRANSPORTS.values())) - set(_SUSPECT_CODES)
+    set().union(*(each.refusal_events for each in TRANSPORTS.values())) - _ALL_SUSPECT_CODES
 )
 
 
@@ -56,7 +64,7 @@ def decide_next() -> bool:
             held = _held(plan, plan.started_at)
         else:
             is_small = called < MASS_FAILURE_SHARE and not plan.faults
-            held = _with_proven_keys(plan, _held(plan, plan.started_at)) if is_small else []
+            held = _of_small_send(plan, _held(plan, plan.started_at)) if is_small else []
             if len(held) < plan.suspects:
                 logger.warning(
                     "expiry.withheld",
@@ -103,26 +111,35 @@ def _parts(notification: Any, platform: Any) -> PlanQuerySet[Plan]:
 
 def _held(plan: Plan, started_at: datetime) -> list[GoneSubscription]:
     """Held expiries of subscriptions that are still active and have not registered since the start,
-    at most _STEP. Each step expires what it found, so the next step finds others."""
+    at most _STEP. Each step expires or counts what it found, so the next step finds others."""
     batches = Batch.objects.filter(
         notification_id=plan.notification_id, platform=plan.platform, suspect_count__gt=0
     )
+    unchanged = unchanged_since(started_at).filter(pk=OuterRef("subscription_id"))
     suspects = Delivery.objects.filter(
-        Exists(unchanged_since(started_at).filter(pk=OuterRef("subscription_id"))),
+        Q(Exists(unchanged), code__in=_SUSPECT_CODES)
+        | Q(Exists(unchanged.countable()), code__in=_REPEATED_CODES),
         notification_id=plan.notification_id,
         batch_id__in=batches.values("pk"),
         status=DeliveryStatus.BOUNCED,
-        code__in=_SUSPECT_CODES,
     )
     found = suspects.order_by("subscription_id").values_list("subscription_id", "code")
-    return [GoneSubscription(id_, started_at, code) for id_, code in found[:_STEP]]
+    return [
+        GoneSubscription(
+            id_, started_at, code, sends=REPEATED_SENDS if code in _REPEATED_CODES else 1
+        )
+        for id_, code in found[:_STEP]
+    ]
 
 
-def _with_proven_keys(plan: Plan, held: Sequence[GoneSubscription]) -> list[GoneSubscription]:
+def _of_small_send(plan: Any, held: Sequence[GoneSubscription]) -> list[GoneSubscription]:
     """Those that never took a message, while another subscription at the same push service took one
-    with the same VAPID key."""
-    proven = keys_proven_by_others(plan.channel_id, [each.id for each in held])
-    return [each for each in held if each.id in proven]
+    with the same VAPID key. Names, if other recipients of the send are no suspects."""
+    certain = [each.id for each in held if each.sends == 1]
+    chosen = set(keys_proven_by_others(plan.channel_id, certain)) if certain else set()
+    if plan.suspects < plan.recipients - plan.uncalled:
+        chosen |= {each.id for each in held if each.sends > 1}
+    return [each for each in held if each.id in chosen]
 
 
 # In SQL, because the ORM locks rows only in an explicit transaction: two more round trips in every

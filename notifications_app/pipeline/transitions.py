@@ -129,7 +129,9 @@ def transition_of(
         case Rejected(code=code, detail=detail):
             return bounce(delivery, code, attempts=1, detail=detail, outcome=outcome)
         case Gone():
-            return _expire(delivery, outcome, registered_at)
+            return _confirm(delivery, outcome, now, limits) or _expire(
+                delivery, outcome, registered_at
+            )
         case Deferred():
             is_attempt = not (is_limited and is_throttled(outcome))
             last = limits.deadline if is_limited else _last_moment(delivery, now, limits)
@@ -147,6 +149,15 @@ def out_of_time(
     if is_limited:
         return now >= limits.deadline
     return delivery.attempts >= limits.attempts or now >= _last_moment(delivery, now, limits)
+
+
+def _confirm(delivery: DueDelivery, gone: Gone, now: datetime, limits: Limits) -> Transition | None:
+    """The transition of a recipient that is tried again; None if it is not."""
+    if delivery.attempts + 1 >= gone.attempts:
+        return None
+    deferred, last = Deferred(gone.code, gone.detail), _last_moment(delivery, now, limits)
+    again = _defer(delivery, deferred, now, limits, last=last, attempts=1)
+    return again if again.status == DeliveryStatus.WAITING else None
 
 
 def _expire(delivery: DueDelivery, gone: Gone, registered_at: datetime) -> Transition:

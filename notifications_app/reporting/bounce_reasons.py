@@ -68,6 +68,10 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "internal_error": ("Fault of the service", _SEE_LOG),
     "invalid_argument": ("Field refused by Google", "The log of recipients names the field."),
     "malformed_token": ("Not a device token", "Check that the app sends its device token in hex."),
+    "name_not_found": (
+        "Push service no longer exists",
+        "Nothing needs to be done: the subscription expires if several sends find this.",
+    ),
     "not_personalizable": (
         "No value for a placeholder",
         "Give the placeholder a default. The log of recipients names it.",

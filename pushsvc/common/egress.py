@@ -62,6 +62,10 @@ class AddressRefused(OSError):
         super().__init__(errno.EACCES, "the address is not public")
 
 
+class NameNotFound(socket.gaierror):
+    """The host's name does not exist (NXDOMAIN)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Response:
     """A server's answer. `headers` ignores the case of names. `body` has at most MAX_RESPONSE_BODY
@@ -177,7 +181,7 @@ class SeparateResolver:
         self._threads = self._new_threads()
 
     async def look_up(self, host: str, port: int) -> Sequence[AddrInfoType]:
-        """Raises socket.gaierror or TimeoutError."""
+        """Raises NameNotFound, another socket.gaierror, or TimeoutError."""
         ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
         threads = self._threads
         try:
@@ -185,6 +189,12 @@ class SeparateResolver:
                 return await asyncio.get_running_loop().run_in_executor(threads, ask)
         except TimeoutError:
             self._put_aside(threads)
+            raise
+        except socket.gaierror as error:
+            # glibc: NXDOMAIN alone is EAI_NONAME. SERVFAIL, REFUSED and silence are EAI_AGAIN; a
+            # name without addresses is EAI_NODATA.
+            if error.errno == socket.EAI_NONAME:
+                raise NameNotFound(*error.args) from error
             raise
 
     def close(self) -> None:

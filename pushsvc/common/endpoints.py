@@ -41,6 +41,10 @@ _LOCAL_DOMAINS: Final = (
     "localhost", "localdomain", "local", "internal", "home.arpa", "lan", "home", "intranet",
     "private", "corp",
 )  # fmt: skip
+# Names outside of the public DNS: RFC 6761, 7686 and 9476. RFC 6761 also reserves example.com, .net
+# and .org, which resolve. Chromium without a subscription returns an endpoint under .invalid
+# (`https://permanently-removed.invalid/`).
+_RESERVED_DOMAINS: Final = ("invalid", "test", "example", "onion", "alt")
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _LABEL: Final = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 _HOST_CHARACTERS: Final = re.compile(r"[a-z0-9._-]+")
@@ -49,6 +53,10 @@ _HOST_CHARACTERS: Final = re.compile(r"[a-z0-9._-]+")
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 # Scheme, user, host and port.
 _BEFORE_PATH: Final = re.compile(r"[^/?#]*//[^/?#]*")
+# RFC 3986 section 2.1, and the characters of section 2.3 that need no encoding.
+_ESCAPE: Final = re.compile(r"%[0-9a-fA-F]{2}")
+_NO_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
+_UNRESERVED: Final = re.compile(r"[A-Za-z0-9._~-]")
 _FORBIDDEN_CHARACTERS: Final = re.compile(r"[\x00-\x20\x7f-\xa0\\\s]")
 
 
@@ -60,11 +68,23 @@ class EndpointNotAllowed(ValueError):
         self.reason = reason
 
 
+class EndpointNeverResolves(EndpointNotAllowed):
+    """The host's name is reserved. `is_certain`: it is under .invalid, so no network has it (RFC
+    6761 section 6.4). An operator may have trusted other names until now."""
+
+    def __init__(self, *, is_certain: bool) -> None:
+        super().__init__(
+            "The endpoint's host is a reserved name that never resolves, so no push service is"
+            " there. Subscribe the browser again, and send the endpoint that it gets."
+        )
+        self.is_certain = is_certain
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """`origin`: in the form of RFC 6454 (host in lower case, without the default port). `service`:
     one of a bounded set of names. `vendor`: `apple` or `wns` if the host follows their rules, else
-    empty. `url`: the URL to call: the origin, then path and query as given. `is_trusted`: private
+    empty. `url`: the URL to store and to call, in its canonical form. `is_trusted`: private
     addresses and http are allowed."""
 
     origin: str
@@ -105,9 +125,41 @@ def check_endpoint(
     found = _BEFORE_PATH.match(url)
     begin = found[0] if found else url
     judged = _judged(begin, trusted_origins, allowed_hosts)
-    rest = _checked_rest(url[len(begin) :])
-    dialled = judged.origin + (rest if rest.startswith("/") else f"/{rest}")
-    return Endpoint(judged.origin, judged.service, judged.vendor, dialled, judged.is_trusted)
+    canonical = judged.origin + _canonical_rest(url[len(begin) :])
+    return Endpoint(judged.origin, judged.service, judged.vendor, canonical, judged.is_trusted)
+
+
+def canonical_endpoint(url: str) -> str:
+    """The `url` of `check_endpoint`, whether or not the endpoint is allowed. Two URLs with the same
+    canonical form name one endpoint (RFC 3986 section 6.2.2). A text that is not a URL is returned
+    as it is."""
+    try:
+        _check_characters(url)
+        found = _BEFORE_PATH.match(url)
+        begin = found[0] if found else url
+        return _origin_of(begin) + _canonical_rest(url[len(begin) :])
+    except EndpointNotAllowed:
+        return url
+
+
+@lru_cache(maxsize=1024)
+def _origin_of(begin: str) -> str:
+    return _parse(begin).origin
+
+
+def _canonical_rest(rest: str) -> str:
+    """Path and query, with only the necessary characters escaped. Digits are in lower case, as WNS
+    writes them, so that endpoints of browsers stay as they are. With a malformed escape, all stay
+    as they are, because it could become another escape."""
+    rest = _checked_rest(rest)
+    if "%" in rest and not _NO_ESCAPE.search(rest):
+        rest = _ESCAPE.sub(_escaped, rest)
+    return rest if rest.startswith("/") else f"/{rest}"
+
+
+def _escaped(escape: re.Match[str]) -> str:
+    character = chr(int(escape[0][1:], 16))
+    return character if _UNRESERVED.fullmatch(character) else escape[0].lower()
 
 
 @lru_cache(maxsize=1024)
@@ -244,7 +296,10 @@ def _check_public_name(host: str) -> None:
     labels = host.rstrip(".").split(".")
     if ":" in host or _NUMBER.fullmatch(labels[-1]):
         raise EndpointNotAllowed("The endpoint's host must be a name, not an IP address.")
-    if len(labels) == 1 or any(is_under(host.rstrip("."), domain) for domain in _LOCAL_DOMAINS):
+    name = ".".join(labels)
+    if len(labels) == 1 or any(is_under(name, domain) for domain in _LOCAL_DOMAINS):
         raise EndpointNotAllowed("The endpoint's host must not be a name of the local network.")
+    if any(is_under(name, domain) for domain in _RESERVED_DOMAINS):
+        raise EndpointNeverResolves(is_certain=is_under(name, "invalid"))
     if len(host) > 253 or not all(_LABEL.fullmatch(label) for label in host.split(".")):
         raise EndpointNotAllowed("The endpoint's host is not a host name.")

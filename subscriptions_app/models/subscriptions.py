@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
+from django.db.models import F, Q
 from django.db.models.functions import Now
 from typing_extensions import override
 
@@ -22,6 +23,8 @@ from subscriptions_app.models.people import Person
 MAX_ATTRIBUTES: Final = 10
 MAX_LANGUAGE: Final = 35
 MAX_TIMEZONE: Final = 64
+# At most one send in this time counts as one that did not find the host's name.
+NOT_FOUND_APART: Final = timedelta(days=1)
 
 
 _REVISIT: Final = """
@@ -56,6 +59,14 @@ class Login(NamedTuple):
 class SubscriptionQuerySet(models.QuerySet["Subscription"]):
     def active(self) -> Self:
         return self.filter(expired_at__isnull=True)
+
+    def countable(self) -> Self:
+        """Those for which one more send that did not find the host's name counts."""
+        return self.filter(
+            Q(not_found_at__isnull=True)
+            | Q(not_found_at__lt=F("registered_at"))
+            | Q(not_found_at__lt=Now() - NOT_FOUND_APART)
+        )
 
     def expired_for(self, days: int) -> Self:
         return self.filter(expired_at__lt=Now() - timedelta(days=days))
@@ -124,6 +135,9 @@ class Subscription(models.Model):
 
     If a device registers an address without proof that it is the same device, the existing row is
     set aside: it expires, and becomes active again when its own device returns.
+
+    `not_found_at` and `not_found_sends` are void if the device has registered since. An accepted
+    message clears them.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -179,6 +193,14 @@ class Subscription(models.Model):
         db_default=False,
         editable=False,
         help_text="A push service has taken a message for it.",
+    )
+    not_found_at = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="The last send that counted as one that did not find the host's name.",
+    )
+    not_found_sends = models.SmallIntegerField(
+        null=True, editable=False, help_text="How many such sends there were since the last visit."
     )
 
     objects = SubscriptionQuerySet.as_manager()

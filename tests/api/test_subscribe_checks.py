@@ -225,6 +225,39 @@ def test_an_endpoint_that_is_no_public_push_service_is_refused(alice, endpoint):
     assert not Subscription.objects.exists()
 
 
+SENTINEL = "https://permanently-removed.invalid/fcm/send/here"
+
+
+@pytest.mark.parametrize(
+    "dead",
+    [
+        SENTINEL,
+        "https://push.test/x",
+        "https://push.example/x",
+        "https://push.onion/x",
+        "https://push.localhost/x",
+        "https://push.local/x",
+        "https://push/x",
+    ],
+)
+def test_an_endpoint_that_never_resolves_replaces_no_live_one(alice, dead):
+    live = subscribed(alice, browser(HERE, attributes={"plan": "pro"}))
+    before = Subscription.objects.values().get()
+    proof = {"previous_auth": live.auth, "previous_subscription_id": str(live.id)}
+
+    for body in (browser(dead), browser(dead, previous_endpoint=HERE, **proof)):
+        response = alice.subscribe(body)
+        assert faults(response) == [("endpoint", "endpoint_not_allowed")]
+
+    assert Subscription.objects.values().get() == before
+
+
+def test_a_browser_recovers_from_an_endpoint_that_never_resolves(alice):
+    """The SDK names the last endpoint that it saw."""
+    row = subscribed(alice, browser(HERE, previous_endpoint=SENTINEL), status=201)
+    assert row.address == HERE
+
+
 def test_a_trusted_origin_is_accepted(alice, settings):
     settings.WEBPUSH_TRUSTED_ORIGINS = frozenset({"http://127.0.0.1:8030"})
     row = subscribed(alice, browser("http://127.0.0.1:8030/push/1"))

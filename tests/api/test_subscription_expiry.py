@@ -1,6 +1,7 @@
 """Expiry of subscriptions that push services call gone, and their deletion."""
 
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
 import pytest
@@ -57,6 +58,25 @@ def test_gone_subscriptions_expire_and_are_no_longer_counted(channel):
     assert (first.expired_at is not None, first.expired_code) == (True, "endpoint_gone")
     assert second.expired_at is None
     assert subscribers(channel) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_sends_of_one_day_count_once_even_if_they_are_decided_at_the_same_time(channel):
+    row = register(channel)
+    unfound = GoneSubscription(row.id, row.registered_at, "name_not_found", sends=2)
+
+    for _ in range(2):
+        in_threads(*[partial(expire, channel, unfound)] * 2)
+        row.refresh_from_db()
+        assert (row.not_found_sends, row.expired_at) == (1, None)
+    Subscription.objects.update(
+        registered_at=Now() - timedelta(days=2), not_found_at=Now() - timedelta(days=1, seconds=1)
+    )
+    assert sorted(in_threads(*[partial(expire, channel, unfound)] * 2)) == [0, 1]
+
+    row.refresh_from_db()
+    assert row.expired_code == "name_not_found"
+    assert subscribers(channel) == 0
 
 
 def test_an_expiry_may_be_repeated_and_name_a_subscription_twice(channel):

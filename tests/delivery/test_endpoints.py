@@ -6,7 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pushsvc.common.endpoints import (
+    EndpointNeverResolves,
     EndpointNotAllowed,
+    canonical_endpoint,
     check_endpoint,
     normalise_origin,
     push_service,
@@ -64,16 +66,35 @@ def test_a_path_does_not_decide_the_push_service():
     assert check("https://push.example.org/.push.apple.com/").service == "other"
 
 
-def test_an_endpoint_is_called_as_given_and_its_origin_is_normalised():
-    endpoint = check("HTTPS://WNS2-par02p.Notify.Windows.COM:443/w/?token=BQ%2bY%3d//..;a=B")
-    assert endpoint.origin == "https://wns2-par02p.notify.windows.com"
-    assert endpoint.url == f"{endpoint.origin}/w/?token=BQ%2bY%3d//..;a=B"
-    assert endpoint.service == "wns"
-    assert not endpoint.is_trusted
+@pytest.mark.parametrize(
+    ("given", "canonical"),
+    [
+        ("HTTPS://WNS2-par02p.Notify.Windows.COM:443", "https://wns2-par02p.notify.windows.com"),
+        ("https://push.example.org:", "https://push.example.org"),
+        ("https://push.bücher.org", "https://push.xn--bcher-kva.org"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("path", "canonical_path"),
+    [
+        ("/w/?token=BQ%2bY%3d//..;a=B", "/w/?token=BQ%2bY%3d//..;a=B"),
+        ("/%41%7a%30%2D%2e%5f%7E", "/Az0-._~"),
+        ("/A%2F%3a%25%37e", "/A%2f%3a%257e"),
+        ("/%41%zz", "/%41%zz"),
+        ("/%%37e%4", "/%%37e%4"),
+        ("", "/"),
+        ("?a=b", "/?a=b"),
+    ],
+)
+def test_an_endpoint_has_one_canonical_form(given, canonical, path, canonical_path):
+    endpoint = check(given + path)
+    assert (endpoint.origin, endpoint.url) == (canonical, canonical + canonical_path)
+    assert canonical_endpoint(given + path) == canonical_endpoint(endpoint.url) == endpoint.url
 
 
-def test_a_host_beyond_ascii_is_called_in_its_ascii_form():
-    assert check("https://push.bücher.example/x").origin == "https://push.xn--bcher-kva.example"
+@pytest.mark.parametrize("text", ["", "nonsense", "ftp://x/%41", "https://x#%41", "https://x:y/"])
+def test_a_text_that_is_no_url_has_no_other_form(text):
+    assert canonical_endpoint(text) == text
 
 
 def test_an_endpoint_without_a_path_gets_one():
@@ -154,8 +175,31 @@ def test_a_name_of_the_local_network_is_not_allowed(host):
         check(f"https://{host}/x")
 
 
-@pytest.mark.parametrize("host", ["localpush.example.org", "my-local.example", "lan.example.org"])
-def test_a_public_name_that_only_looks_local_is_allowed(host):
+@pytest.mark.parametrize(
+    ("host", "is_certain"),
+    [
+        ("permanently-removed.invalid", True),
+        ("PERMANENTLY-REMOVED.INVALID.", True),
+        ("push.test", False),
+        ("push.example", False),
+        ("push.duckduckgogg42xjoc72x3sjasowoarfbgcmvfimaftt6twagswzczad.onion", False),
+        ("push.alt", False),
+    ],
+)
+def test_a_reserved_name_is_not_allowed(host, is_certain):
+    with pytest.raises(EndpointNeverResolves, match="never resolves") as refusal:
+        check(f"https://{host}/x")
+    assert refusal.value.is_certain == is_certain
+
+
+def test_an_operator_may_trust_a_name_of_the_own_network():
+    assert check("http://push.test:8030/x", trusted=["http://push.test:8030"]).is_trusted
+
+
+@pytest.mark.parametrize(
+    "host", ["localpush.example.org", "my-local.org", "lan.example.org", "invalid.org", "xtest.org"]
+)
+def test_a_public_name_that_only_looks_local_or_reserved_is_allowed(host):
     assert check(f"https://{host}/x").origin == f"https://{host}"
 
 
@@ -165,7 +209,7 @@ def test_a_public_name_that_only_looks_local_is_allowed(host):
         ("example.org", True),
         ("push.example.org", True),
         ("badexample.org", False),
-        ("example.org.evil.example", False),
+        ("example.org.evil.net", False),
     ],
 )
 def test_allowed_hosts_match_whole_labels(host, is_allowed):
@@ -239,7 +283,7 @@ URL_PIECES = st.lists(
     st.sampled_from(
         ["https://", "http://", "/", "\\", "@", ":", "443", "#", "?", ".", "[", "]", "::1", "%2f",
          "127.0.0.1", "push.example.org", "fcm.googleapis.com", "localhost", "①", "ß", "\u3002",
-         "\uff0f", "\u00ad", "xn--", "0x7f", " ", "\t"]
+         "\uff0f", "\u00ad", "xn--", "0x7f", " ", "\t", "%", "%2", "5", "%37", "e", "%41"]
     ) | st.text(max_size=3),
     max_size=8,
 ).map("".join)  # fmt: skip
@@ -251,6 +295,7 @@ def test_any_text_is_refused_or_called_at_the_host_that_was_checked(text):
     with suppress(EndpointNotAllowed):
         endpoint = check(text)
         assert service_of(text, frozenset()) == endpoint.service
+        assert canonical_endpoint(text) == endpoint.url == check(endpoint.url).url
         origin, path = split(endpoint.url)
         dialled = urlsplit(endpoint.url)
         assert origin == endpoint.origin == f"https://{dialled.hostname}"

@@ -79,7 +79,7 @@ def test_hosts_that_do_not_resolve_delay_no_delivery_at_the_service_they_resembl
     fakes = support.send(channel)
     for _ in range(2):
         try_again(fakes)
-    assert support.codes(fakes) == ["name_not_resolved"] * MADE_UP
+    assert support.codes(fakes) == ["name_not_found"] * MADE_UP
     assert breakers.held() == []
 
     devices = factories.subscribe_browsers(sandbox, other_channel, 30)
@@ -148,7 +148,7 @@ class Attacker:
 
     def calls(self):
         """Calls that the push service saw, and calls whose host did not resolve."""
-        lost = Delivery.objects.filter(code="name_not_resolved").aggregate(all=Sum("attempts"))
+        lost = Delivery.objects.filter(code="name_not_found").aggregate(all=Sum("attempts"))
         return sum(len(device.receipts) for device in self.devices) + (lost["all"] or 0)
 
 

@@ -1,7 +1,11 @@
 """Answers that our own mistake may have caused: a few expire their devices, many expire nobody."""
 
+import socket
+from datetime import timedelta
+
 import pytest
 from django.db import transaction
+from django.db.models import F
 from django.db.models.functions import Now
 
 from channels_app.selectors import current_vapid_key
@@ -251,3 +255,145 @@ def test_more_suspects_than_a_step_holds_are_all_decided(sandbox, channel, monke
 
     assert Subscription.objects.filter(expired_code="vapid_key_mismatch").count() == 5
     assert support.open_plans() == 0
+
+
+# --- names of hosts that do not exist -------------------------------------------------------------
+
+DEAD = "https://push.gone.org/x"
+
+
+@pytest.fixture
+def resolver(monkeypatch):
+    """The system's resolver, without a network. It answers `fault` for every name."""
+    answers = {"fault": socket.EAI_NONAME, "asked": 0}
+    look_up = socket.getaddrinfo
+
+    def only_loopback(host, *arguments, **options):
+        if host in ("127.0.0.1", "localhost", None):
+            return look_up(host, *arguments, **options)
+        answers["asked"] += 1
+        raise socket.gaierror(answers["fault"], "no address")
+
+    monkeypatch.setattr(socket, "getaddrinfo", only_loopback)
+    return answers
+
+
+def send_to_the_end(channel):
+    """Sends, and makes every attempt that the notification has left."""
+    notification = support.send(channel)
+    while support.counts(notification)[0] == "processing":
+        support.make_due(notification)
+        support.deliver()
+    support.tick()
+    assert support.open_plans() == 0
+    return notification
+
+
+def a_day_passes():
+    day = timedelta(days=1)
+    Subscription.objects.update(
+        registered_at=F("registered_at") - day, not_found_at=F("not_found_at") - day
+    )
+
+
+def with_a_crowd(sandbox, channel, address=DEAD, crowd=5):
+    """The subscription at the address, beside others that get their messages."""
+    factories.subscribe_browsers(sandbox, channel, crowd)
+    return factories.register(channel, address=address)
+
+
+@pytest.mark.usefixtures("resolver")
+def test_a_name_that_several_sends_over_days_do_not_find_expires_its_subscription(sandbox, channel):
+    subscription = with_a_crowd(sandbox, channel)
+
+    for _ in range(3):
+        notification = send_to_the_end(channel)
+        assert support.delivery(notification, subscription).attempts == 3
+        assert support.counts(notification) == ("sent", 6, 5, 1)
+        send_to_the_end(channel)  # on the same day, so it does not count
+        assert support.is_active(subscription)
+        a_day_passes()
+    send_to_the_end(channel)
+
+    assert not support.is_active(subscription)
+    assert subscription.expired_code == "name_not_found"
+
+
+@pytest.mark.parametrize("fault", [socket.EAI_AGAIN, socket.EAI_NODATA])
+def test_a_name_of_which_nothing_is_known_is_not_counted(sandbox, channel, resolver, fault):
+    subscription = with_a_crowd(sandbox, channel)
+    resolver["fault"] = fault
+
+    notification = send_to_the_end(channel)
+
+    delivery = support.delivery(notification, subscription)
+    assert (delivery.attempts, delivery.code) == (12, "expired")
+    assert support.is_active(subscription)
+    assert subscription.not_found_sends is None
+
+
+@pytest.mark.usefixtures("resolver")
+def test_names_are_not_counted_if_a_fifth_of_the_recipients_have_none(sandbox, channel, caplog):
+    subscription = with_a_crowd(sandbox, channel, crowd=4)
+
+    for _ in range(5):
+        send_to_the_end(channel)
+        a_day_passes()
+
+    assert support.is_active(subscription)
+    assert subscription.not_found_sends is None
+    assert len(support.logged(caplog, "expiry.withheld")) == 5
+
+
+@pytest.mark.usefixtures("resolver")
+@pytest.mark.parametrize(("crowd", "counted"), [(0, None), (1, 1)])
+def test_in_a_small_send_a_name_counts_if_another_recipient_got_its_message(
+    sandbox, channel, crowd, counted
+):
+    subscription = with_a_crowd(sandbox, channel, crowd=crowd)
+
+    send_to_the_end(channel)
+
+    subscription.refresh_from_db()
+    assert subscription.not_found_sends == counted
+
+
+@pytest.mark.usefixtures("resolver")
+def test_a_visit_of_the_browser_begins_the_count_anew(sandbox, channel):
+    subscription = with_a_crowd(sandbox, channel)
+    for _ in range(3):
+        send_to_the_end(channel)
+        a_day_passes()
+
+    keys = {"p256dh": subscription.p256dh, "auth": subscription.auth}
+    factories.register(channel, address=DEAD, **keys)
+    send_to_the_end(channel)
+
+    assert support.is_active(subscription)
+    assert subscription.not_found_sends == 1
+
+
+def test_an_accepted_message_begins_the_count_anew(sandbox, channel):
+    ((_, subscription),) = factories.subscribe_browsers(sandbox, channel)
+    counted = {"not_found_at": Now(), "not_found_sends": 3, "is_proven": True}
+    Subscription.objects.update(**counted)
+
+    send_to_the_end(channel)
+
+    subscription.refresh_from_db()
+    assert (subscription.not_found_at, subscription.not_found_sends) == (None, None)
+    assert subscription.is_proven
+
+
+def test_a_name_that_no_network_has_expires_at_once_and_is_not_looked_up(channel, resolver):
+    """Stored by a version that accepted it. Without a crowd, so that suspects would stay."""
+    address = "https://permanently-removed.invalid/fcm/send/x"
+    subscription = factories.add_subscription(channel, address=address, push_service="other")
+
+    notification = support.send(channel)
+
+    assert support.codes(notification) == ["name_not_found"]
+    assert support.counts(notification) == ("sent", 1, 0, 1)
+    assert not support.is_active(subscription)
+    assert subscription.expired_code == "name_not_found"
+    assert resolver["asked"] == 0

@@ -65,6 +65,26 @@ def test_a_suspect_gone_is_held():
     assert transition.is_suspect
 
 
+@pytest.mark.parametrize(
+    ("attempts", "limits", "is_final"),
+    [
+        (0, {}, False),
+        (1, {}, False),
+        (2, {}, True),
+        (0, {"attempts": 1}, True),
+        (0, {"deadline": NOW + timedelta(seconds=2)}, True),
+    ],
+)
+def test_a_gone_that_needs_several_attempts_is_tried_again_while_there_is_time(
+    attempts, limits, is_final
+):
+    transition = judged(Gone("x", "why", suspect=True, attempts=3), recipient(attempts), **limits)
+
+    expected = DeliveryStatus.BOUNCED if is_final else DeliveryStatus.WAITING
+    assert (transition.status, transition.code, transition.detail) == (expected, "x", "why")
+    assert (transition.due_at is None, transition.is_suspect) == (is_final, is_final)
+
+
 @pytest.mark.parametrize("attempts", range(11))
 def test_the_wait_grows_with_each_attempt_and_is_bounded(attempts):
     expected = min(5 * 2**attempts, 300)

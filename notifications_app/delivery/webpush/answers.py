@@ -83,6 +83,12 @@ FALLBACK: Final[Fallback] = {
     5: Row(AnswerClass.OUTAGE, "service_error"),
 }
 
+# The host's name does not exist. A resolver may be wrong about this for a while, for one name or
+# for all. So several attempts must find it, and several sends before the subscription expires
+# (pipeline/expiry.py).
+NAME_NOT_FOUND: Final = "name_not_found"
+NAME_ATTEMPTS: Final = 3
+
 # The codes of outcomes on the web, with their meaning. docs/webpush.md lists them.
 CODES: Final[Mapping[str, str]] = {
     "bad_keys": "The browser's keys are invalid, so nothing can be encrypted for it.",
@@ -91,6 +97,7 @@ CODES: Final[Mapping[str, str]] = {
     "dropped": "The push service took the message and discarded it at once (WNS).",
     "endpoint_gone": "The push service no longer knows the subscription (404, 410).",
     "endpoint_not_allowed": "The endpoint, or the address behind its name, is not allowed.",
+    NAME_NOT_FOUND: "The push service's host name does not exist.",
     "name_not_resolved": "The push service's host name could not be resolved.",
     "payload_too_large": "The message is too large for any push service (by our count).",
     "redirected": "The push service answered with a redirect, which is never followed.",
@@ -108,8 +115,9 @@ CODES: Final[Mapping[str, str]] = {
     "vapid_refused": "The subscription was made with another VAPID key (401, 403).",
 }
 
-# Codes of a Gone that is `suspect`.
-SUSPECT_CODES: Final = suspect_codes(TABLE)
+# Codes of a Gone that is `suspect`, and those of them that several sends must find.
+SUSPECT_CODES: Final = suspect_codes(TABLE) | {NAME_NOT_FOUND}
+REPEATED_CODES: Final = frozenset({NAME_NOT_FOUND})
 # Codes that blame the channel's keys if many recipients get them, with the event to log. A single
 # one proves nothing, because anyone may subscribe an endpoint that gives such an answer.
 REFUSAL_EVENTS: Final = {

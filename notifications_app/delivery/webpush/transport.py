@@ -20,11 +20,17 @@ from notifications_app.delivery.client import Client as BaseClient
 from notifications_app.delivery.types import (
     BrowserTarget,
     Deferred,
+    Gone,
     Message,
     Outcome,
     Rejected,
 )
-from notifications_app.delivery.webpush.answers import CODES, classify
+from notifications_app.delivery.webpush.answers import (
+    CODES,
+    NAME_ATTEMPTS,
+    NAME_NOT_FOUND,
+    classify,
+)
 from notifications_app.delivery.webpush.payload import MAX_PAYLOAD, payload
 from notifications_app.delivery.webpush.vapid import (
     VapidKey,
@@ -33,8 +39,19 @@ from notifications_app.delivery.webpush.vapid import (
     authorization,
 )
 from pushsvc.common import base64url
-from pushsvc.common.egress import AddressRefused, SeparateResolver, tls_context
-from pushsvc.common.endpoints import OTHER, Endpoint, EndpointNotAllowed, check_endpoint
+from pushsvc.common.egress import (
+    AddressRefused,
+    NameNotFound,
+    SeparateResolver,
+    tls_context,
+)
+from pushsvc.common.endpoints import (
+    OTHER,
+    Endpoint,
+    EndpointNeverResolves,
+    EndpointNotAllowed,
+    check_endpoint,
+)
 from pushsvc.common.http_client import HttpClient
 
 __all__ = [
@@ -202,6 +219,10 @@ class Client(BaseClient[BrowserTarget, VapidKeys]):
     @override
     def _own_outcome(self, error: Exception) -> Outcome | None:
         match error:
+            case NameNotFound():
+                return Gone(NAME_NOT_FOUND, suspect=True, attempts=NAME_ATTEMPTS)
+            case EndpointNeverResolves():
+                return Gone(NAME_NOT_FOUND, "a reserved name", suspect=not error.is_certain)
             case EndpointNotAllowed():
                 return Rejected("endpoint_not_allowed", error.reason, was_asked=False)
             case AddressRefused():

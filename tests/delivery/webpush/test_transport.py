@@ -195,11 +195,37 @@ def test_a_host_that_accepts_no_connection_does_not_take_the_time_of_a_whole_cal
     assert dialled == [("192.88.98.1", 443)]
 
 
-@pytest.mark.parametrize("host", ["fcm.googleapis.com", "push.example.org"])
 @pytest.mark.usefixtures("names")
-def test_a_name_that_does_not_resolve_is_an_outage(host):
-    outcome = asyncio.run(send(Browser().target(f"https://{host}/push/1")))
+def test_the_name_of_an_unknown_host_that_does_not_exist_is_a_suspect():
+    outcome = asyncio.run(send(Browser().target("https://push.example.org/push/1")))
+    assert outcome == Gone("name_not_found", suspect=True, attempts=3)
+
+
+@pytest.mark.usefixtures("names")
+def test_the_name_of_a_known_or_trusted_service_that_does_not_exist_is_an_outage():
+    trusted = "https://push.lan"
+    for origin in ("https://fcm.googleapis.com", trusted):
+        outcome = asyncio.run(send(Browser().target(f"{origin}/push/1"), trusted=[trusted]))
+        assert outcome == Deferred("name_not_resolved", outage=True)
+
+
+@pytest.mark.parametrize("fault", [socket.EAI_AGAIN, socket.EAI_FAIL, socket.EAI_NODATA])
+def test_a_name_for_which_no_server_answers_or_that_has_no_address_is_an_outage(names, fault):
+    def fails():
+        raise socket.gaierror(fault, "no answer")
+
+    names["push.example.org"] = fails
+    outcome = asyncio.run(send(Browser().target("https://push.example.org/push/1")))
     assert outcome == Deferred("name_not_resolved", outage=True)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_suspect"), [("permanently-removed.invalid", False), ("push.test", True)]
+)
+def test_a_reserved_name_is_gone_without_a_look_up(names, host, is_suspect):
+    names[host] = "8.8.8.8"
+    outcome = asyncio.run(send(Browser().target(f"https://{host}/push/1")))
+    assert outcome == Gone("name_not_found", "a reserved name", suspect=is_suspect)
 
 
 def test_unknown_hosts_with_unresolved_names_do_not_delay_a_known_push_service(names):
