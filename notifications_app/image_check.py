@@ -62,7 +62,7 @@ def image_check(url: str, make_client: MakeClient | None = None) -> ImageCheck:
     if not url.startswith("https://"):
         return ImageCheck(_NOT_HTTPS)
     try:
-        checked = check_endpoint(_encoded(url), trusted_origins=frozenset(), allowed_hosts=()).url
+        checked = _checked(_encoded(url))
     except (EndpointNotAllowed, ValueError):
         return ImageCheck(_UNCHECKABLE)
     resolver = SeparateResolver(threads=1, timeout=SECONDS)
@@ -79,6 +79,13 @@ def _encoded(url: str) -> str:
     parts = urlsplit(url)
     path, query = quote(parts.path, _UNESCAPED), quote(parts.query, _UNESCAPED)
     return parts._replace(path=path, query=query, fragment="").geturl()
+
+
+def _checked(url: str) -> str:
+    """The URL with its origin in the form for calls. Raises EndpointNotAllowed."""
+    origin = check_endpoint(url, trusted_origins=frozenset(), allowed_hosts=()).origin
+    parts = urlsplit(url)
+    return origin + (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
 async def _asked(url: str, resolver: SeparateResolver, make_client: MakeClient) -> Response:

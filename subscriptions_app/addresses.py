@@ -8,6 +8,7 @@ from uuid import UUID
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
 
 from pushsvc.common import base64url
+from pushsvc.common.endpoints import canonical_endpoint
 from pushsvc.common.platforms import Platform, is_fid
 
 # A registration token is the app's FID, a colon and more, so it is longer than a FID. The ids of
@@ -22,8 +23,14 @@ _TO_URL_ALPHABET: Final = str.maketrans("+/", "-_")
 
 
 def device_address(platform: Platform, text: str) -> str:
-    """The address as it is stored. APNs tokens are stored in lower case."""
-    return text.lower() if platform == Platform.IOS else text
+    """The address as it is stored: endpoints in their canonical form, APNs tokens in lower case."""
+    match platform:
+        case Platform.WEB:
+            return canonical_endpoint(text)
+        case Platform.IOS:
+            return text.lower()
+        case _:
+            return text
 
 
 def is_fcm_address(text: str) -> bool:

@@ -17,7 +17,12 @@ from django.conf import settings
 
 from channels_app.models import Channel, Identity
 from channels_app.selectors import current_vapid_key, is_enabled
-from pushsvc.common.endpoints import TOKEN_SERVICES, EndpointNotAllowed, check_endpoint
+from pushsvc.common.endpoints import (
+    TOKEN_SERVICES,
+    Endpoint,
+    EndpointNotAllowed,
+    check_endpoint,
+)
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from subscriptions_app import selectors
@@ -104,7 +109,11 @@ def subscription_register(
         **_address_facts(platform, address),
         **{name: value for name, value in said.items() if value is not None},
     }
-    previous = address_digest(device_address(platform, previous_endpoint or address))
+    previous = (
+        address_digest(device_address(platform, previous_endpoint))
+        if previous_endpoint
+        else facts["address_sha256"]
+    )
     proof = Proof((auth, previous_auth), previous_subscription_id)
     key_id = _named_vapid_key_id(channel, platform, vapid_public_key)
     visit = _Visit(channel, platform, facts, previous, proof, key_id, login, tags)
@@ -324,23 +333,25 @@ def _write(subscription: Subscription, values: Mapping[str, Any]) -> Subscriptio
 
 
 def _address_facts(platform: Platform, text: str) -> dict[str, Any]:
-    address = device_address(platform, text)
+    if platform == Platform.WEB:
+        endpoint = _allowed_endpoint(text)
+        address, service = endpoint.url, endpoint.service
+    else:
+        address, service = device_address(platform, text), TOKEN_SERVICES[platform]
     return {
         "address": address,
         "address_sha256": address_digest(address),
-        "push_service": _push_service(platform, address),
+        "push_service": service,
     }
 
 
-def _push_service(platform: Platform, address: str) -> str:
-    if platform != Platform.WEB:
-        return TOKEN_SERVICES[platform]
+def _allowed_endpoint(text: str) -> Endpoint:
     try:
         return check_endpoint(
-            address,
+            text,
             trusted_origins=settings.WEBPUSH_TRUSTED_ORIGINS,
             allowed_hosts=settings.WEBPUSH_ALLOWED_HOSTS,
-        ).service
+        )
     except EndpointNotAllowed as error:
         raise EndpointRefused(error.reason) from error
 

@@ -37,7 +37,8 @@ def test_a_subscriber_is_found_by_id_address_and_hash(alice, device):
     client = signed_in(alice.members["viewer"])
     digest = hashlib.sha256(device.address.encode()).hexdigest()
 
-    for text in (str(device.pk), device.address, digest, digest.upper()):
+    other_form = device.address.replace("https://push.example/", "https://PUSH.example:443/")
+    for text in (str(device.pk), device.address, other_form, digest, digest.upper()):
         assert found(client, alice, text) == {str(device.pk)}
     assert found(client, alice, "nothing of the kind") == set()
 
