@@ -219,18 +219,6 @@ def test_no_call_is_made_after_the_deadline(sandbox, channel):
     assert support.codes(notification) == ["expired"]
 
 
-def test_the_tick_ends_waiting_batches_at_the_deadline(sandbox, channel):
-    ((device, _),) = factories.subscribe_browsers(sandbox, channel)
-    device.behave("throttled", retry_after=600)
-    notification = support.send(channel)
-    support.end_time(notification)
-
-    support.tick()
-
-    assert support.counts(notification) == ("sent", 1, 0, 1)
-    assert support.codes(notification) == ["expired"]
-
-
 def test_an_unsubscribed_or_deleted_recipient_bounces_without_a_call(sandbox, channel):
     (left, subscription), (deleted, row), (stays, _) = factories.subscribe_browsers(
         sandbox, channel, 3

@@ -167,6 +167,18 @@ def test_the_tick_ends_a_notification_whose_end_was_missed(tampered_channel, san
     assert notification.finished_at is not None
 
 
+def test_the_tick_ends_waiting_batches_at_the_deadline(sandbox, channel):
+    ((device, _),) = factories.subscribe_browsers(sandbox, channel)
+    device.behave("throttled", retry_after=600)
+    notification = support.send(channel)
+    support.end_time(notification)
+
+    support.tick()
+
+    assert support.counts(notification) == ("sent", 1, 0, 1)
+    assert support.codes(notification) == ["expired"]
+
+
 def test_sums_that_differ_are_corrected_from_the_batches_and_logged(
     tampered_channel, sandbox, caplog
 ):
