@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from notifications_app.persons import person_forget
 from notifications_app.pipeline import planning, turns
 from pushsvc.common.errors import NotFound
-from subscriptions_app.consent import choices_merge, refusing
+from pushsvc.common.platforms import Platform
+from subscriptions_app.consent import device_preferences, refusing
 from subscriptions_app.models import Person, Subscription
 from subscriptions_app.people.linking import devices_link
 from subscriptions_app.person import PersonChange, person_change
@@ -162,6 +163,7 @@ def test_a_device_that_is_linked_while_the_person_is_erased_goes_too(channel):
 PEOPLE = ("anna", "ben", "cleo")
 STEPS = st.one_of(
     st.tuples(st.just("choose"), st.integers(0, 3), st.none() | st.booleans()),
+    st.tuples(st.just("guess"), st.integers(0, 3), st.none() | st.booleans()),
     st.tuples(st.just("link"), st.integers(0, 3), st.none() | st.sampled_from(PEOPLE)),
     st.tuples(st.just("opt"), st.sampled_from(PEOPLE), st.booleans()),
     st.tuples(st.just("say"), st.sampled_from(PEOPLE), st.none() | st.booleans()),
@@ -175,26 +177,34 @@ class Model:
 
     def __init__(self):
         self.owner = [None] * 4
-        self.own = [None] * 4  # the choice of a device without a person
+        self.own = [None] * 4  # the choice of a device
+        self.proven = [None] * 4  # the last one that it made with proof
         self.active = [True] * 4
         self.choice = {}
         self.is_out = {}
 
     def choose(self, device, choice):
         if self.owner[device] is None:
-            self.own[device] = choice
+            self.own[device] = self.proven[device] = choice
         else:
             self.choice[self.owner[device]] = choice
+            self.own[device] = None
+
+    def guess(self, device, choice):
+        self.own[device] = choice
 
     def link(self, device, person):
         if self.owner[device] == person:
             return
-        taken, self.own[device] = self.own[device], None
-        self.owner[device] = person
+        was, taken = self.owner[device], self.proven[device]
+        is_proven = self.own[device] == taken
+        self.owner[device], self.proven[device] = person, None
+        if is_proven or was is not None or person is None:
+            self.own[device] = None
         if person is None:
             return
         self.is_out.setdefault(person, False)
-        if self.choice.get(person) is None:
+        if self.choice.get(person) is None and is_proven:
             self.choice[person] = taken
         self.active[device] = self.active[device] and not self.is_out[person]
 
@@ -207,6 +217,8 @@ class Model:
     def say(self, person, choice):
         if person in self.is_out:
             self.choice[person] = choice
+            for device in self.devices_of(person):
+                self.own[device] = None
 
     def visit(self, device, _):
         self.active[device] = not self.is_out.get(self.owner[device], False)
@@ -216,16 +228,15 @@ class Model:
             return
         self.choice.pop(person, None)
         for device in self.devices_of(person):
-            self.owner[device] = self.own[device] = None
+            self.owner[device] = self.own[device] = self.proven[device] = None
             self.active[device] = True  # the test registers it anew
 
     def devices_of(self, person):
         return [device for device, owner in enumerate(self.owner) if owner == person]
 
     def wants(self, device, default):
-        owner = self.owner[device]
-        choice = self.own[device] if owner is None else self.choice.get(owner)
-        return default if choice is None else choice
+        said = (self.choice.get(self.owner[device]), self.own[device], default)
+        return next(choice for choice in said if choice is not None)
 
 
 class Service:
@@ -245,8 +256,16 @@ class Service:
         return [found[id_] for id_ in self.ids]
 
     def choose(self, device, choice):
-        row = Subscription.objects.select_related("person").get(pk=self.ids[device])
-        choices_merge(row.person or row, {"offers": choice})
+        self.guess(device, choice, auth=self.keys[device]["auth"])
+
+    def guess(self, device, choice, auth=""):
+        device_preferences(
+            channel=self.channel,
+            platform=Platform.WEB,
+            address=self.address(device),
+            auth=auth,
+            changes={"offers": choice},
+        )
 
     def link(self, device, person):
         devices_link(channel=self.channel, links={self.ids[device]: person})
@@ -258,9 +277,12 @@ class Service:
         self._change(person, PersonChange(choices={"offers": choice}))
 
     def visit(self, device, _):
-        address = f"https://fcm.googleapis.com/{self.channel.id}/{device}"
+        address = self.address(device)
         row = factories.register(self.channel, address=address, **self.keys[device])
         self.ids[device] = row.id
+
+    def address(self, device):
+        return f"https://fcm.googleapis.com/{self.channel.id}/{device}"
 
     def erase(self, person, _):
         own = [row.person and row.person.external_id == person for row in self.rows()]
@@ -285,6 +307,8 @@ class Service:
 )
 @example(False, [("choose", 0, True), ("link", 0, "anna"), ("link", 1, "anna")])
 @example(False, [("choose", 0, True), ("link", 0, "anna"), ("link", 0, None)])
+@example(False, [("guess", 0, True), ("link", 0, "anna"), ("link", 1, "anna")])
+@example(False, [("link", 0, "anna"), ("guess", 0, True), ("link", 0, "ben")])
 @example(
     True, [("link", 0, "anna"), ("say", "anna", True), ("choose", 1, False), ("link", 1, "anna")]
 )
