@@ -161,6 +161,12 @@ class WebContent(PlatformContent):
     dir = _optional(Choice, choices=DIRECTIONS, help_text="Direction of the texts.")
 
 
+# A pattern, because Urgency has values of the same names, which generators for Go define twice.
+@extend_schema_field({"type": "string", "pattern": f"^({'|'.join(NOTIFICATION_PRIORITIES)})$"})
+class NotificationPriority(Choice):
+    """How prominently Android 7 shows the notification."""
+
+
 class AndroidContent(PlatformContent):
     """For Android, as FCM passes it on."""
 
@@ -174,7 +180,7 @@ class AndroidContent(PlatformContent):
     count = _optional(WholeNumber, min=0, max=_MAX_COUNT, help_text="Shown on the app's icon.")
     visibility = _optional(Choice, choices=VISIBILITIES, help_text="On the lock screen.")
     notification_priority = _optional(
-        Choice,
+        NotificationPriority,
         choices=NOTIFICATION_PRIORITIES,
         help_text="How prominently Android 7 shows it. From Android 8 on, its channel decides.",
     )

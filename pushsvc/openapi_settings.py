@@ -28,7 +28,6 @@ SPECTACULAR_SETTINGS = {
     ],
     "ENUM_NAME_OVERRIDES": {
         "Platform": "pushsvc.common.platforms.PLATFORM_VALUES",
-        "NotificationPriority": "notifications_app.content_schema.NOTIFICATION_PRIORITIES",
         "NotificationStatus": "notifications_app.states.NotificationStatus.values",
         "AudienceKind": ["channel", "segment", "rule", "targets", "subscription"],
         "TargetState": ["reached", "unknown", "left_out", "waiting"],

@@ -801,7 +801,7 @@ export interface components {
             /** @description On the lock screen. */
             visibility?: (string & components["schemas"]["Visibility"]) | null;
             /** @description How prominently Android 7 shows it. From Android 8 on, its channel decides. */
-            notification_priority?: (string & components["schemas"]["NotificationPriority"]) | null;
+            notification_priority?: string | null;
             /** @description Read out by accessibility services. */
             ticker?: string | null;
             /** @description Can reach the app after a restart, before the phone is unlocked. */
@@ -1592,11 +1592,6 @@ export interface components {
              */
             segment_id: string | null;
         };
-        /**
-         * @description How prominently Android 7 shows the notification.
-         * @enum {string}
-         */
-        NotificationPriority: "min" | "low" | "default" | "high" | "max";
         /** @description Sums over a channel's notifications. */
         NotificationStatsOutput: {
             /** @description Notifications that are sent. */

@@ -27,7 +27,6 @@ _ENUMS: Final = {
     "IdentityAlgorithm": "How an identity key signs.",
     "DeviceEvent": "What a device reports. See docs/events.md.",
     "InterruptionLevel": "How much an iPhone lets the notification disturb.",
-    "NotificationPriority": "How prominently Android 7 shows the notification.",
     "NotificationStatus": "As docs/states.md explains.",
     "OnMissing": "What becomes of a recipient without a value. See docs/content.md.",
     "Platform": "What a device receives push by.",
