@@ -1,6 +1,7 @@
 """The inputs of devices, and the answers to them."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final, NoReturn, Self
 
@@ -222,7 +223,11 @@ class SubscribeInput(DeviceInput):
 
 def _without_unsaid(data: dict[str, Any]) -> dict[str, Any]:
     """Removes a time zone and a language with which a browser says that it does not know them."""
-    return {name: each for name, each in data.items() if each not in _UNSAID.get(name, ())}
+    return {name: each for name, each in data.items() if not _is_unsaid(name, each)}
+
+
+def _is_unsaid(name: str, value: object) -> bool:
+    return name in _UNSAID and isinstance(value, str) and bool(_UNSAID[name].fullmatch(value))
 
 
 def _tag_change(known: dict[str, Any]) -> TagChange | None:
@@ -248,10 +253,11 @@ def _refuse_field(name: str, code: str, detail: str) -> NoReturn:
     raise serializers.ValidationError({name: [serializers.ErrorDetail(detail, code=code)]})
 
 
-# `Etc/Unknown` (CLDR) is what browsers report if they cannot read the zone; `und` is of BCP 47.
-_UNSAID: Final[Mapping[str, Sequence[object]]] = {
-    "timezone": ("", "Etc/Unknown"),
-    "language": ("", "und"),
+# `Etc/Unknown` (CLDR) is what browsers report if they cannot read the zone; `und` is of BCP 47. A
+# locale of Java that has only a region is `und-US` (Locale.toLanguageTag).
+_UNSAID: Final[Mapping[str, re.Pattern[str]]] = {
+    "timezone": re.compile("(etc/unknown)?", re.IGNORECASE),
+    "language": re.compile("(und([_-][a-z0-9]+)*)?", re.IGNORECASE | re.ASCII),
 }
 _TAG_FIELDS: Final = ("tags", "add_tags", "remove_tags")
 

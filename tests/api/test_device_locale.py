@@ -84,12 +84,20 @@ def test_what_cannot_be_understood_is_refused_and_erases_nothing(alice, given, f
     assert (row.timezone, row.language) == ("Europe/Berlin", "de")
 
 
-@pytest.mark.parametrize("given", [None, "", "Etc/Unknown", "und"])
-def test_what_a_browser_does_not_know_erases_nothing(alice, given):
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        {"timezone": None, "language": None},
+        {"timezone": "", "language": ""},
+        {"timezone": "Etc/Unknown", "language": "und"},
+        {"timezone": "etc/unknown", "language": "UND"},
+        {"language": "und-US"},
+        {"language": "und_Latn"},
+    ],
+)
+def test_what_a_browser_does_not_know_erases_nothing(alice, unknown):
     body = browser(HERE, timezone="Europe/Berlin", language="de")
     subscribed(alice, body)
-    unknown = {"timezone": given} if given != "und" else {}
-    unknown |= {"language": given} if given != "Etc/Unknown" else {}
 
     row = subscribed(alice, body | unknown, status=200)
 
