@@ -53,6 +53,10 @@ def test_a_time_zone_is_stored_in_the_spelling_of_tzdata(alice, timezone, stored
         ("zh_TW_#Hant", "zh-Hant-TW"),
         ("pt_BR.UTF-8", "pt-BR"),
         ("iw_IL", "he-IL"),
+        ("deu", "de"),
+        ("fre_CA", "fr-CA"),
+        ("cmn-Hans-CN", "zh-Hans-CN"),
+        ("gsw-CH", "gsw-CH"),  # no code of two letters
         ("en-a-bbb-x-us", "en-a-bbb-x-us"),
     ],
 )
