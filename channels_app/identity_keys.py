@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 
 from channels_app import audit
 from channels_app.models import Channel, IdentityKey
+from channels_app.provider_credentials import clean_pem
 from channels_app.selectors import identity_keys, recent_forget
 from pushsvc.common import base64url
 from pushsvc.common.errors import Conflict, Fault, Invalid, NotFound
@@ -79,7 +80,7 @@ def _checked_pem(text: str) -> str:
         detail = "This is a private key. Keep it to yourself, and send its public key."
         raise Invalid([Fault("public_key", "malformed", detail)])
     try:
-        key = load_pem_public_key(text.encode())
+        key = load_pem_public_key(clean_pem(text).encode())
     except (ValueError, UnsupportedAlgorithm) as error:
         raise Invalid([Fault("public_key", "malformed", _NOT_A_KEY)]) from error
     if not isinstance(key, EllipticCurvePublicKey) or not isinstance(key.curve, SECP256R1):

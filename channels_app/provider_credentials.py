@@ -198,7 +198,7 @@ class _Values:
         return value
 
     def private_key(self, name: str, fault_of: Callable[[str], _KeyFault | None]) -> str:
-        text = _clean_pem(self.text(name))
+        text = clean_pem(self.text(name))
         if len(text) > _MOST_PEM:
             return self.fault(name, "too_long", f"Must be at most {_MOST_PEM} characters long.")
         if isinstance(self.values.get(name), str) and (fault := fault_of(text)):
@@ -246,7 +246,7 @@ def _unwrapped(text: str) -> str:
     return text[1:-1].strip(_BLANKS)
 
 
-def _clean_pem(text: str) -> str:
+def clean_pem(text: str) -> str:
     """The key as its issuer wrote it. A text of another form stays as it is, for the loader."""
     found = _PEM.fullmatch(text)
     body = _BREAK.sub("", found[2]) if found else ""

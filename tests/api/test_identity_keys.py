@@ -60,6 +60,16 @@ def test_of_a_key_pair_only_the_public_key_is_stored(alice):
     assert IdentityKey.objects.get().secret_encrypted == ""
 
 
+@pytest.mark.parametrize("line_break", ["\\n", "\r\n", ""], ids=["literal", "Windows", "none"])
+def test_a_public_key_is_accepted_as_it_is_pasted(alice, line_break):
+    _, public = key_pair()
+    pasted = f'\ufeff"{public.replace(chr(10), line_break)}"'
+
+    made = alice.call("POST", path(alice), {"algorithm": "ES256", "public_key": pasted})
+
+    assert (made.status_code, made.json()["public_key"]) == (201, public)
+
+
 @pytest.mark.parametrize(
     ("body", "fault"),
     [
