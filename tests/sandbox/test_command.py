@@ -191,7 +191,7 @@ def _hanging_browser(settings):
     assert request("PUT", f"{resource}/behaviour", b'{"mode": "hang"}').status == 204
     parts = urlsplit(browser["endpoint"])
     connection = socket.create_connection((parts.hostname, parts.port), timeout=60)
-    head = f"POST {parts.path} HTTP/1.1\r\nHost: x\r\nTTL: 1\r\nContent-Length: 0\r\n\r\n"
+    head = f"POST {parts.path} HTTP/1.1\r\nHost: localhost\r\nTTL: 1\r\nContent-Length: 0\r\n\r\n"
     connection.sendall(head.encode())
     until(lambda: messages(f"{resource}/messages"), PATIENCE)
     return connection

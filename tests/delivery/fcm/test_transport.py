@@ -145,7 +145,8 @@ def test_what_fcm_has_against_tokens_is_no_fault_of_an_installation_id(
         "@type": "type.googleapis.com/google.firebase.fcm.v1.FcmError",
         "errorCode": "INVALID_ARGUMENT",
     }
-    fid_device.behave("error", status=400, body={"error": {"message": text, "details": [code]}})
+    error = {"status": "INVALID_ARGUMENT", "message": text, "details": [code]}
+    fid_device.behave("error", status=400, body={"error": error})
 
     assert send(sandbox, credentials, fid_device.fid) == [
         Rejected("invalid_argument", f"400 {text}")

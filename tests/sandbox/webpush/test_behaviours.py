@@ -146,7 +146,7 @@ def test_a_message_is_not_accepted_if_its_sender_left_before_the_answer(sandbox,
     host, port = sandbox.origin.removeprefix("http://").split(":")
     body = encoded(device)
     lines = [f"{name}: {value}" for name, value in sender.headers(device).items()]
-    head = f"POST /push/{device.id} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+    head = f"POST /push/{device.id} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
     with socket.create_connection((host, int(port))) as connection:
         connection.sendall((head + "\r\n".join(lines) + "\r\n\r\n").encode() + body)
     assert sender.send(sandbox.subscribe()).status == 201
