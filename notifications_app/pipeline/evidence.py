@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from notifications_app.delivery.registry import TRANSPORTS, is_at
 from notifications_app.delivery.types import (
+    MAX_RETRY_AFTER,
     Accepted,
     Deferred,
     Gone,
@@ -127,7 +128,8 @@ def throttling_of(
         if are_retries_counted or called.is_first_attempt or not is_throttled(outcome)
     ]
     recent = counted[-MOST_RECENT:]
-    waits = [each.retry_after or 0.0 for each in recent if is_throttled(each)]
+    # Bounded, because an error here would lose calls that are still in flight.
+    waits = [min(each.retry_after or 0.0, MAX_RETRY_AFTER) for each in recent if is_throttled(each)]
     return Throttling(
         accepted=sum(isinstance(outcome, Accepted) for _, outcome in asked),
         calls=len(counted),
