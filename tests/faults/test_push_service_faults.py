@@ -48,8 +48,11 @@ IOS = [
 # Permanent faults: each bounces only its recipient.
 FINAL = {
     "web": [("redirect", {"location": "https://push.example/"}), ("error", {"status": 418})],
-    "android": [("error", {"status": 418}), ("invalid_argument", {})],
-    "ios": [("error", {"status": 307}), ("error", {"status": 418})],
+    "android": [("third_party_auth", {}), ("invalid_argument", {})],
+    "ios": [
+        ("error", {"status": 413}),
+        ("error", {"status": 400, "body": {"reason": "BadMessageId"}}),
+    ],
 }
 
 
