@@ -18,7 +18,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: .venv/run.stamp ## start everything on this machine, until Ctrl-C
-	@exec $(BIN)/python -m pushsvc.local.run
+	@exec $(BIN)/python -m local.run
 
 test: say-what .venv/dev.stamp ## run the tests, on a PostgreSQL and a Redis of their own (ARGS="-k word"); COVERAGE=on prints what they miss
 ifeq ($(COVERAGE),on)

@@ -3,13 +3,15 @@
 
 import os
 import sys
-
-from pushsvc.local.embedded import prepare_environment
+from importlib.util import find_spec
 
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
-    prepare_environment(sys.argv)
+    if find_spec("local"):  # not part of the production image
+        from local.embedded import prepare_environment
+
+        prepare_environment(sys.argv)
 
     # After the environment is complete: settings are read from it once.
     from django.core.management import execute_from_command_line

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cryptography.fernet import Fernet
 
-from pushsvc.local import embedded
+from local import embedded
 
 _SECRETS = {
     "SECRET_KEY": "only-for-the-bench-" + "0123456789" * 4,

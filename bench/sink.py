@@ -20,7 +20,7 @@ from typing import Final
 
 from bench import own_sink
 from bench.ports import own_port
-from pushsvc.sandbox.certificate import server_chain
+from sandbox.certificate import server_chain
 
 HOST: Final = "127.0.0.1"
 _LINE: Final = "m\n"

@@ -20,9 +20,9 @@ import psycopg
 import redis
 
 from bench.ports import own_port
-from pushsvc.local import embedded
-from pushsvc.local.embedded import Home
-from pushsvc.local.supervisor.http import Origin
+from local import embedded
+from local.embedded import Home
+from local.supervisor.http import Origin
 
 _LAST_LINE = "Ctrl-C stops everything."
 _SETTLE_SECONDS = 3.0
@@ -116,7 +116,7 @@ def running_system() -> Iterator[System]:
     with tempfile.TemporaryDirectory(prefix="pushsvc-bench-") as folder:
         port = own_port()
         environment = {**os.environ, "PUSHSVC_HOME": folder, "PORT": str(port)}
-        command = [sys.executable, "-m", "pushsvc.local.run"]
+        command = [sys.executable, "-m", "local.run"]
         with subprocess.Popen(
             command, env=environment, stdout=subprocess.PIPE, text=True
         ) as supervisor:

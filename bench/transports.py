@@ -22,7 +22,7 @@ from bench.results import Options, Result, ResultRow
 from bench.service import apns_key
 from bench.sink import HOST, Sink, find_nginx, running_sink
 from bench.work import BODY, TITLE, TOKEN, Work, make_work
-from notifications_app.content import Content
+from notifications_app.content.values import Content
 from notifications_app.delivery.apns.transport import AppKey
 from notifications_app.delivery.engine import PatientLoop
 from notifications_app.delivery.fcm.transport import ServiceAccount

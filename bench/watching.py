@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from bench.meter import proportional_memory
 from bench.system import System
-from pushsvc.local.supervisor.http import UnreachableError
+from local.supervisor.http import UnreachableError
 
 _EACH_SECONDS: Final = 1.0
 _MEMORY_EACH_SECONDS: Final = 5.0

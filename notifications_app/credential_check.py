@@ -9,7 +9,7 @@ import structlog
 
 from channels_app.pauses import credential_check_claim, credential_check_record
 from channels_app.selectors import credentials_unchecked
-from notifications_app.content import Content
+from notifications_app.content.values import Content
 from notifications_app.delivery.registry import TRANSPORTS, Credentials
 from notifications_app.delivery.types import (
     Accepted,

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
+from notifications_app.content.personal import values_of
+from notifications_app.content.placeholders import Values
 from notifications_app.models import Notification
-from notifications_app.personal import values_of
-from notifications_app.placeholders import Values
 from notifications_app.selectors import still_named
 from subscriptions_app.models import Subscription
 

@@ -19,11 +19,11 @@ from django.db.models.functions import Coalesce, Now
 
 from channels_app.counters import clicks_part
 from notifications_app import selectors
+from notifications_app.content.personal import PersonalContent
+from notifications_app.content.tracking import TOKEN_DAYS, TOKEN_LENGTH, read_token
 from notifications_app.delivery.messages import Messages
 from notifications_app.device_values import spoken_by, stored_values
 from notifications_app.models import Delivery, Notification
-from notifications_app.personal import PersonalContent
-from notifications_app.tracking import TOKEN_DAYS, TOKEN_LENGTH, read_token
 from pushsvc.common.errors import NotFound
 from pushsvc.common.links import absolute, may_be_opened
 from pushsvc.common.platforms import Platform

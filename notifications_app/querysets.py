@@ -241,9 +241,20 @@ class DeliveryQuerySet(StateQuerySet[Row]):
         return self.filter(Exists(batch)).update(solo_attempts=F("solo_attempts") + 1)
 
 
+IDEMPOTENCY_KEPT = timedelta(hours=24)
+
+
 class IdempotencyRecordQuerySet(QuerySet[Row]):
-    def old(self, age: timedelta) -> Self:
-        return self.filter(created_at__lte=Now() - age)
+    def expired(self) -> Self:
+        return self.filter(created_at__lte=Now() - IDEMPOTENCY_KEPT)
+
+    def purge(self, limit: int) -> int:
+        """Deletes at most `limit` expired responses; returns how many."""
+        # A record that is locked is being replaced, because its key is in use again.
+        old = self.expired().select_for_update(skip_locked=True)
+        ids = old.order_by("created_at").values("pk")[:limit]
+        deleted, _ = self.filter(pk__in=ids).delete()
+        return deleted
 
 
 def _with_attempt(leases: Iterable[tuple[int, int]]) -> Q:

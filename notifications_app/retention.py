@@ -10,7 +10,7 @@ from channels_app.counters import channel_hours_merge
 from channels_app.models import Channel
 from channels_app.selectors import nearly_full_channels
 from channels_app.sign_in.sessions import sessions_purge
-from notifications_app.idempotency import idempotency_purge
+from notifications_app.models import IdempotencyRecord
 from pushsvc.common.ids import uuid7_at
 from pushsvc.common.store import sql
 from subscriptions_app.people.persons import people_purge
@@ -33,7 +33,7 @@ def purge() -> None:
         "subscriptions": _in_steps(lambda: expired_purge(_STEP)),
         "people": _in_steps(lambda: people_purge(_STEP)),
         "deleted_tags": _in_steps(lambda: deleted_tags_purge(_STEP)),
-        "idempotency_records": _in_steps(lambda: idempotency_purge(_STEP)),
+        "idempotency_records": _in_steps(lambda: IdempotencyRecord.objects.purge(_STEP)),
         "channel_hours": _in_steps(lambda: channel_hours_merge(_STEP)),
         "sessions": _in_steps(lambda: sessions_purge(_STEP)),
     }

@@ -11,10 +11,10 @@ from django.core.wsgi import get_wsgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
 
 from channels_app.checks import require_working_settings
-from pushsvc.answering import BufferedApplication
-from pushsvc.bulkhead import THREADS
 from pushsvc.common.store import metric_reports
-from pushsvc.sockets import require_files
+from pushsvc.web.application import BufferedApplication
+from pushsvc.web.bulkhead import THREADS
+from pushsvc.web.sockets import require_files
 
 application = BufferedApplication(
     get_wsgi_application(), ThreadPoolExecutor(THREADS, thread_name_prefix="web")

@@ -34,11 +34,11 @@ SPECTACULAR_SETTINGS = {
         "CredentialKind": ["vapid_key", "fcm_service_account", "apns_key"],
         "IdentityAlgorithm": ["HS256", "ES256"],
         "DeviceEvent": "notifications_app.events.EventKind.values",
-        "InterruptionLevel": "notifications_app.content_schema.INTERRUPTION_LEVELS",
-        "OnMissing": "notifications_app.content.ON_MISSING",
-        "TextDirection": "notifications_app.content_schema.DIRECTIONS",
+        "InterruptionLevel": "notifications_app.sends.content_schema.INTERRUPTION_LEVELS",
+        "OnMissing": "notifications_app.content.values.ON_MISSING",
+        "TextDirection": "notifications_app.sends.content_schema.DIRECTIONS",
         "Urgency": "notifications_app.models.Urgency.values",
-        "Visibility": "notifications_app.content_schema.VISIBILITIES",
+        "Visibility": "notifications_app.sends.content_schema.VISIBILITIES",
     },
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,  # would repeat each value
     "COMPONENT_SPLIT_PATCH": False,  # all fields of EditInput are optional

@@ -8,14 +8,14 @@ from channels_app.api.urls import urlpatterns as channel_urls
 from channels_app.sign_in.admin.own import OwnPasswordPage
 from notifications_app.api.urls import urlpatterns as notification_urls
 from pushsvc.common.http.routes import endpoint
-from pushsvc.demo import DemoCountsView, DemoSendView, DemoView, DemoWorkerView
 from pushsvc.device_page import DeviceJoinView, DevicePageView, DeviceWorkerView
-from pushsvc.doctor.page import doctor_page
-from pushsvc.guides import ExamplesView, GuideView
-from pushsvc.health import HealthView, ReadyView
-from pushsvc.metrics import MetricsView
-from pushsvc.pages import SCALAR, ErrorsView, HomeView, OpenApiView, ReferenceView, ScalarView
+from pushsvc.ops.doctor.page import doctor_page
+from pushsvc.ops.health import HealthView, ReadyView
+from pushsvc.ops.metrics import MetricsView
 from pushsvc.sdk.views import SdkView
+from pushsvc.site.demo import DemoCountsView, DemoSendView, DemoView, DemoWorkerView
+from pushsvc.site.guides import ExamplesView, GuideView
+from pushsvc.site.pages import SCALAR, ErrorsView, HomeView, OpenApiView, ReferenceView, ScalarView
 from subscriptions_app.api.urls import urlpatterns as subscription_urls
 
 urlpatterns = [

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, settings
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from notifications_app.pipeline import connections
-from pushsvc.sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
+from sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
 from tests.tables import empty_tables
 from tests.template import copy_migrated_database
 

@@ -19,14 +19,14 @@ from django.utils import timezone
 from channels_app.models import Account, Channel, ChannelCounter, Scope
 from channels_app.selectors import current_vapid_key
 from channels_app.services import api_key_issue, channel_create
-from notifications_app.content import NO_SUBSCRIPTION, TargetId
+from notifications_app.content.values import NO_SUBSCRIPTION, TargetId
 from notifications_app.models import Draft, Notification, Target, Template
-from notifications_app.templates import template_create
+from notifications_app.sends.templates import template_create
 from pushsvc.common import base64url
 from pushsvc.common.endpoints import TOKEN_SERVICES
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
-from pushsvc.sandbox.apns.devices import DEFAULT_TOPIC
+from sandbox.apns.devices import DEFAULT_TOPIC
 from subscriptions_app.categories import category_create
 from subscriptions_app.models import Category, Person, Segment, Subscription, Tag, TestDevice
 from subscriptions_app.people.counting import Changes, Standing, changes_count

@@ -14,8 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pushsvc.local.embedded.home import Home
-from pushsvc.local.embedded.processes import ProcessRecord, kill_groups, wait_ended
+from local.embedded.home import Home
+from local.embedded.processes import ProcessRecord, kill_groups, wait_ended
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 

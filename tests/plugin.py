@@ -22,7 +22,7 @@ import pytest
 from cryptography.fernet import Fernet
 from xdist.scheduler import LoadScopeScheduling
 
-from pushsvc.local import embedded
+from local import embedded
 from tests import forked, leftovers, missing
 from tests.nursery import GARBAGE
 

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from pushsvc.local import embedded
+from local import embedded
 from tests import leftovers
 from tests.forked import CHECKOUT
 from tests.plugin import ENVIRONMENT

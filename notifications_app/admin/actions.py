@@ -10,7 +10,7 @@ from typing_extensions import override
 from channels_app.models import Role
 from notifications_app.admin.page import OneNotification, must_type_name
 from notifications_app.errors import NotCancellable, NotRunning
-from notifications_app.services import (
+from notifications_app.sends.services import (
     notification_cancel,
     notification_pause,
     notification_resume,

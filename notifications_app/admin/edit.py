@@ -11,14 +11,14 @@ from typing_extensions import override
 
 from channels_app.console.pages import own_or_404
 from channels_app.models import Role
-from notifications_app.admin.compose_audience import audiences_of
-from notifications_app.admin.compose_faults import FIELDS, field_of
-from notifications_app.admin.compose_form import ComposeForm, read_changes
+from notifications_app.admin.compose.audience import audiences_of
+from notifications_app.admin.compose.errors import FIELDS, field_of
+from notifications_app.admin.compose.form import ComposeForm, read_changes
+from notifications_app.admin.compose.writing import content_and_audience_context
 from notifications_app.admin.page import OneNotification
-from notifications_app.admin.writing import content_and_audience_context
-from notifications_app.editing import edit_version, notification_edit
 from notifications_app.errors import NotEditable, StillSending, TooManyPending
 from notifications_app.models import Notification
+from notifications_app.sends.editing import edit_version, notification_edit
 from pushsvc.common.errors import Fault, Invalid, Outdated, TooManyRequests
 from pushsvc.common.http.drf import faults_of
 

@@ -5,8 +5,8 @@ from typing import Final
 
 from django.http import HttpRequest, JsonResponse
 
-from notifications_app.admin.sender import SenderPage
-from notifications_app.image_check import image_check
+from notifications_app.admin.compose.sender import SenderPage
+from notifications_app.sends.image_check import image_check
 from pushsvc.common.errors import TooManyRequests
 from pushsvc.common.http.fields import MAX_URL_LENGTH
 from pushsvc.common.http.ratelimit import Limit, enforce

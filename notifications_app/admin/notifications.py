@@ -18,9 +18,17 @@ from notifications_app.admin import dashboard
 from notifications_app.admin.actions import CancelAction, PauseAction, ResumeAction, StopAction
 from notifications_app.admin.best_hours import BestHoursPage
 from notifications_app.admin.compare import ComparePage
-from notifications_app.admin.compose import ComposeCheck, ComposePage, ComposeTest
+from notifications_app.admin.compose.drafts import DuplicateAction
+from notifications_app.admin.compose.page import ComposeCheck, ComposePage, ComposeTest
+from notifications_app.admin.compose.templates import (
+    NewTemplatePage,
+    RemoveAction,
+    TemplateCheck,
+    TemplatePage,
+    TemplatesPage,
+    UseAction,
+)
 from notifications_app.admin.credentials import CredentialCheckPage
-from notifications_app.admin.drafts import DuplicateAction
 from notifications_app.admin.edit import EditPage
 from notifications_app.admin.export import ListDownload
 from notifications_app.admin.filters import (
@@ -43,15 +51,7 @@ from notifications_app.admin.page import (
 from notifications_app.admin.scheduled import CalendarPage, audiences_of
 from notifications_app.admin.segments import RemovePage
 from notifications_app.admin.subscribers import ExportPage, HistoryPage
-from notifications_app.admin.templates import (
-    NewTemplatePage,
-    RemoveAction,
-    TemplateCheck,
-    TemplatePage,
-    TemplatesPage,
-    UseAction,
-)
-from notifications_app.content import AudienceKind
+from notifications_app.content.values import AudienceKind
 from notifications_app.models import Notification
 from notifications_app.states import NotificationStatus
 from pushsvc.common.console.admin import BoundedPaginator, badge

@@ -12,9 +12,9 @@ from typing_extensions import override
 
 from channels_app.console.pages import ChannelPage, own_or_404
 from channels_app.models import Channel, Role
-from notifications_app.admin.compose_extras import flat
-from notifications_app.admin.compose_form import ComposeForm
-from notifications_app.admin.compose_sections import platforms_of
+from notifications_app.admin.compose.extras import flat
+from notifications_app.admin.compose.form import ComposeForm
+from notifications_app.admin.compose.sections import platforms_of
 from notifications_app.admin.pauses import Pause, pauses_of
 from notifications_app.admin.results import clicks_chart, funnel_context
 from notifications_app.admin.scheduled import audiences_of
@@ -25,8 +25,8 @@ from notifications_app.reporting.details import clicks_of_buttons
 from notifications_app.reporting.event_hours import events_of
 from notifications_app.reporting.limited import outlooks
 from notifications_app.reporting.progress import Progress, Reason, progress_of
+from notifications_app.sends.templates import template_find
 from notifications_app.states import BatchStatus, NotificationStatus
-from notifications_app.templates import template_find
 from pushsvc.common.console.figures import duration, share
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.store import sql

@@ -16,7 +16,7 @@ from channels_app.console.access import channels_of, may_anywhere
 from channels_app.console.lists import list_url
 from channels_app.console.pages import ConsolePage
 from channels_app.models import Role
-from notifications_app.content import AudienceKind
+from notifications_app.content.values import AudienceKind
 from notifications_app.models import Notification
 from notifications_app.states import NotificationStatus
 from pushsvc.common.console.figures import NOTHING

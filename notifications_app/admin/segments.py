@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from channels_app.console.pages import ChannelPage, own_or_404
 from channels_app.models import Channel, Role
-from notifications_app.services import segment_delete
+from notifications_app.sends.services import segment_delete
 from pushsvc.common.errors import PushsvcError
 from subscriptions_app.models import Segment
 

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from typing_extensions import override
 
 from notifications_app.api.serializers import EventsInput
+from notifications_app.content.tracking import TOKEN_LENGTH
 from notifications_app.events import (
     Event,
     EventKind,
@@ -20,7 +21,6 @@ from notifications_app.events import (
     holds_valid_token,
     read_events,
 )
-from notifications_app.tracking import TOKEN_LENGTH
 from pushsvc.common.errors import BodyTooLarge
 from pushsvc.common.http.client_address import counted_address
 from pushsvc.common.http.drf import ApiView, django_request

@@ -13,7 +13,7 @@ from notifications_app.api import examples
 from notifications_app.api.serializers import PausedOutput, StoppedOutput
 from notifications_app.errors import NotRunning
 from notifications_app.models import Notification
-from notifications_app.services import (
+from notifications_app.sends.services import (
     notification_pause,
     notification_resume,
     notification_stop,

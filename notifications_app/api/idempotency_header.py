@@ -6,7 +6,7 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
 from notifications_app.errors import IDEMPOTENCY_HEADER
-from notifications_app.idempotency import checked_key
+from notifications_app.sends.idempotency import checked_key
 
 IDEMPOTENCY_PARAMETER: Final = OpenApiParameter(
     IDEMPOTENCY_HEADER,

@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework import serializers
 from typing_extensions import override
 
-from notifications_app.personal_schema import Vars
+from notifications_app.sends.personal_schema import Vars
 from pushsvc.common.http.fields import Flag, StrictSerializer, Timestamp
 from pushsvc.common.platforms import PLATFORM_VALUES
 from subscriptions_app.category_fields import Choices

@@ -8,7 +8,7 @@ from drf_spectacular.plumbing import ResolvedComponent
 from rest_framework import serializers
 from typing_extensions import override
 
-from notifications_app.audience_schema import RuleField
+from notifications_app.sends.audience import RuleField
 from pushsvc.common.http.fields import StrictSerializer, Text, Timestamp
 from pushsvc.common.ids import TAG_PATTERN
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment

@@ -15,7 +15,7 @@ from channels_app.models import Scope
 from channels_app.selectors import ChannelNotFound
 from notifications_app.api.segment_serializers import SegmentInput, SegmentOutput, SizeOutput
 from notifications_app.errors import SegmentInUse
-from notifications_app.services import segment_delete
+from notifications_app.sends.services import segment_delete
 from pushsvc.common.errors import Fault, Invalid, MissingScope
 from pushsvc.common.http.openapi import follow_ups, problem_responses
 from pushsvc.common.http.paging import PAGE_DESCRIPTION, PAGE_PARAMETERS, read_page

@@ -5,9 +5,9 @@ from typing import Any
 from rest_framework.fields import empty
 from typing_extensions import override
 
-from notifications_app.content import AUDIENCE_FIELDS
-from notifications_app.content_schema import MAX_BODY
-from notifications_app.send_schema import SendBody, SendFields
+from notifications_app.content.values import AUDIENCE_FIELDS
+from notifications_app.sends.content_schema import MAX_BODY
+from notifications_app.sends.schema import SendBody, SendFields
 from pushsvc.common.http.fields import ShownText
 
 

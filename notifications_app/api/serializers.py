@@ -6,14 +6,14 @@ from rest_framework import serializers
 from typing_extensions import override
 
 from channels_app.audit import is_key_name
-from notifications_app.audience_schema import RuleField
-from notifications_app.content import ON_MISSING, AudienceKind
-from notifications_app.dry_run import DryRun, PlatformDryRun, missed_words
+from notifications_app.content.values import ON_MISSING, AudienceKind
 from notifications_app.events import MAX_EVENTS, EventKind
 from notifications_app.models import Notification, Urgency
-from notifications_app.personal_schema import Vars
 from notifications_app.reporting.details import Details
 from notifications_app.reporting.targets import TargetResult, TargetState
+from notifications_app.sends.audience import RuleField
+from notifications_app.sends.dry_run import DryRun, PlatformDryRun, missed_words
+from notifications_app.sends.personal_schema import Vars
 from notifications_app.states import NotificationStatus
 from pushsvc.common.http.fields import Choice, ListOf, StrictSerializer, Text, Timestamp
 from pushsvc.common.platforms import PLATFORM_VALUES

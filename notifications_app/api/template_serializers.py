@@ -7,7 +7,7 @@ from rest_framework import serializers
 from typing_extensions import override
 
 from notifications_app.models import MAX_TEMPLATE_NAME, Template
-from notifications_app.send_schema import TemplateContent
+from notifications_app.sends.schema import TemplateContent
 from pushsvc.common.http.fields import StrictSerializer, Text, Timestamp
 
 

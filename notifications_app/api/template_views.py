@@ -18,9 +18,9 @@ from notifications_app.errors import (
     IdempotencyKeyReused,
     TemplateNameTaken,
 )
-from notifications_app.idempotency import once
 from notifications_app.models import Template
-from notifications_app.templates import (
+from notifications_app.sends.idempotency import once
+from notifications_app.sends.templates import (
     template_create,
     template_delete,
     template_get,

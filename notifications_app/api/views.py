@@ -33,8 +33,6 @@ from notifications_app.api.serializers import (
     dry_run_output,
     notification_details,
 )
-from notifications_app.dry_run import DryRun
-from notifications_app.editing import notification_edit
 from notifications_app.errors import (
     CategoryRequired,
     IdempotencyKeyInFlight,
@@ -50,8 +48,10 @@ from notifications_app.errors import (
     TooManyPending,
 )
 from notifications_app.reporting.details import details_of
-from notifications_app.sending import send
-from notifications_app.services import Acceptance, notification_cancel
+from notifications_app.sends.dry_run import DryRun
+from notifications_app.sends.editing import notification_edit
+from notifications_app.sends.sending import send
+from notifications_app.sends.services import Acceptance, notification_cancel
 from notifications_app.states import NotificationStatus
 from pushsvc.common.errors import MissingScope
 from pushsvc.common.http.openapi import follow_ups, problem_responses

@@ -7,7 +7,7 @@ from json.encoder import encode_basestring
 from typing import Any, Final
 from uuid import UUID
 
-from notifications_app.content import Content
+from notifications_app.content.values import Content
 from notifications_app.delivery.client import CACHED_MESSAGES, compact_json
 from notifications_app.delivery.types import Message
 

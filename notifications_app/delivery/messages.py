@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
-from notifications_app.content import BOUNCE, Content
+from notifications_app.content.personal import PersonalContent, values_asked
+from notifications_app.content.placeholders import Values
+from notifications_app.content.values import BOUNCE, Content
 from notifications_app.delivery.types import Message, Site
-from notifications_app.personal import PersonalContent, values_asked
-from notifications_app.placeholders import Values
 from pushsvc.common.languages import lookup_key, lookup_order
 from pushsvc.common.platforms import Platform
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, assert_never
 
-from notifications_app.content import Content
+from notifications_app.content.values import Content
 from notifications_app.delivery.apns import answers as apns_answers
 from notifications_app.delivery.apns import app_key
 from notifications_app.delivery.apns import payload as apns_payload

@@ -10,7 +10,7 @@ from typing import Any, Final, Self, TypeAlias, TypeGuard
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from notifications_app.content import Content
+from notifications_app.content.values import Content
 
 MAX_TEXT: Final = 200
 MAX_RETRY_AFTER: Final = 3_600.0

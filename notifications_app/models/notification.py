@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from typing_extensions import override
 
 from channels_app.models import Channel
-from notifications_app.content import COLUMN_FIELDS, NO_SUBSCRIPTION, AudienceKind, Content
+from notifications_app.content.values import COLUMN_FIELDS, NO_SUBSCRIPTION, AudienceKind, Content
 from notifications_app.querysets import IdempotencyRecordQuerySet, NotificationQuerySet
 from notifications_app.states import UNFINISHED, NotificationStatus
 from pushsvc.common.ids import uuid7

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import Q
 from typing_extensions import override
 
-from notifications_app.content import TargetId
+from notifications_app.content.values import TargetId
 from pushsvc.common.store import sql
 from subscriptions_app.models import MAX_EXTERNAL_ID
 

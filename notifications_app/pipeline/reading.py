@@ -13,11 +13,12 @@ from django.db.models import F
 
 from channels_app.models import Channel
 from channels_app.selectors import channel_get
+from notifications_app.content.personal import values_of
+from notifications_app.content.placeholders import Values
 from notifications_app.delivery.messages import Messages, Unsendable
 from notifications_app.delivery.registry import TRANSPORTS, Credentials, VapidKeys
 from notifications_app.delivery.types import Message, Site, Target
 from notifications_app.models import Delivery, Notification, Plan
-from notifications_app.personal import values_of
 from notifications_app.pipeline.lease import Lease
 from notifications_app.pipeline.targets import messages_of, read_targets, target_of
 from notifications_app.pipeline.transitions import (
@@ -27,7 +28,6 @@ from notifications_app.pipeline.transitions import (
     DueDelivery,
     Limits,
 )
-from notifications_app.placeholders import Values
 from notifications_app.selectors import NamedNow, no_longer_named, still_named
 from pushsvc.common.platforms import Platform
 from pushsvc.common.trail import Trail

@@ -7,6 +7,7 @@ from uuid import UUID
 import structlog
 
 from channels_app.selectors import DecryptedCredentials, credential_for, vapid_private_keys
+from notifications_app.content.tracking import make_token
 from notifications_app.delivery.messages import Messages
 from notifications_app.delivery.registry import (
     Credentials,
@@ -16,7 +17,6 @@ from notifications_app.delivery.registry import (
 )
 from notifications_app.delivery.types import BrowserTarget, Site, Target
 from notifications_app.models import Notification
-from notifications_app.tracking import make_token
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import SecretUnreadable
 from subscriptions_app.selectors import DeliveryTarget, delivery_targets

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.conf import settings
 
 from channels_app.selectors import channel_totals
-from notifications_app.content import MAX_TARGETS
+from notifications_app.content.values import MAX_TARGETS
 from notifications_app.models import Driver
 from notifications_app.pipeline.recipients import PlanLease, Source, Window, write_recipients
 from subscriptions_app.consent import wants_part

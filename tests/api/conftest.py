@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pushsvc import health
 from pushsvc.common.store.redis_client import redis_client
+from pushsvc.ops import health
 from tests.api.events import reached
 from tests.api.support import owner_of
 from tests.factories import make_category, make_channel

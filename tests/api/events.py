@@ -4,7 +4,7 @@ import json
 
 from django.test import Client
 
-from notifications_app.tracking import make_token
+from notifications_app.content.tracking import make_token
 from tests.factories import add_subscriptions, make_notification
 from tests.pipeline.support import plan
 

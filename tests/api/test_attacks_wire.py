@@ -9,7 +9,7 @@ from axes.models import AccessAttempt
 from django.core.wsgi import get_wsgi_application
 from django.db import connections
 
-from pushsvc import answering
+from pushsvc.web import application as answering
 from tests.api.support import NOWHERE
 from tests.api.test_streaming import SCOPE
 

@@ -17,7 +17,7 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test import Client
 
-from pushsvc.bulkhead import (
+from pushsvc.web.bulkhead import (
     ADDRESS_IN_HEALTH,
     ADDRESS_IN_QUARTER,
     IN_FLIGHT,

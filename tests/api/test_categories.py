@@ -4,8 +4,8 @@ import pytest
 from auditlog.models import LogEntry
 
 from channels_app.selectors import recent_forget
-from notifications_app.content import Content
-from notifications_app.services import notification_test
+from notifications_app.content.values import Content
+from notifications_app.sends.services import notification_test
 from subscriptions_app import categories
 from subscriptions_app.categories import MAX_CATEGORIES, category_require
 from subscriptions_app.models import Category, Subscription

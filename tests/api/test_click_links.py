@@ -8,8 +8,8 @@ from django.db.models.functions import Now
 from django.test import Client
 
 from channels_app.selectors import channel_totals
+from notifications_app.content.tracking import make_token
 from notifications_app.models import Batch, Delivery, Notification
-from notifications_app.tracking import make_token
 from pushsvc.common.ids import uuid7
 from subscriptions_app.models import Login, Subscription
 from subscriptions_app.people.linking import devices_link

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 from hyperframe.frame import ContinuationFrame, HeadersFrame, RstStreamFrame, SettingsFrame
 
-from pushsvc.bulkhead import IN_FLIGHT, THREADS
+from pushsvc.web.bulkhead import IN_FLIGHT, THREADS
 from tests.api.sockets import unsent
 from tests.api.support import owner_of
 from tests.api.test_web_process import ask

@@ -30,10 +30,10 @@ def listed():
 
 def error_codes():
     for module in (
-        "pushsvc.answering",
+        "pushsvc.web.application",
         "pushsvc.urls",
         "pushsvc.common.http.handlers",
-        "notifications_app.services",
+        "notifications_app.sends.services",
     ):
         import_module(module)
     pending, codes = [PushsvcError], set()

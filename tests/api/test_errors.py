@@ -14,7 +14,7 @@ from django.db import connection
 from django.test import Client
 
 from channels_app.models import VapidKey
-from notifications_app.tracking import make_token
+from notifications_app.content.tracking import make_token
 from tests.api.support import code, faults, owner_of
 from tests.factories import browser, make_channel
 

@@ -10,10 +10,10 @@ import pytest
 from django.db import connection, transaction
 
 from channels_app.models import Account
-from pushsvc.bulkhead import ESTIMATES, OF_KEY_IN_ESTIMATES, Bulkhead
 from pushsvc.common.errors import Busy
 from pushsvc.common.store import estimates
 from pushsvc.common.store.estimates import OF_ACCOUNT, Client, ClientLeft, TooSlow
+from pushsvc.web.bulkhead import ESTIMATES, OF_KEY_IN_ESTIMATES, Bulkhead
 from subscriptions_app import sizes
 from subscriptions_app.sizes import Size, audience_size, segment_sample
 from tests import factories

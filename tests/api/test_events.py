@@ -9,8 +9,8 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from channels_app.selectors import channel_totals
+from notifications_app.content.tracking import make_token
 from notifications_app.models import Batch, Delivery, EventHour, HourlyStat, Notification
-from notifications_app.tracking import make_token
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription

@@ -6,7 +6,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from pushsvc.guides import EXAMPLES, GUIDES, IDENTITY_EXAMPLES
+from pushsvc.site.guides import EXAMPLES, GUIDES, IDENTITY_EXAMPLES
 
 pytestmark = pytest.mark.django_db
 LINK = re.compile(r'<a href="([^"]+)"')

@@ -5,8 +5,8 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from channels_app.models import Channel
-from notifications_app.idempotency import answer_once, idempotency_purge
 from notifications_app.models import IdempotencyRecord, Notification
+from notifications_app.sends.idempotency import answer_once
 from tests.api.support import NOWHERE, code, faults, owner_of
 from tests.pipeline.support import in_threads, waits_for_nobody
 
@@ -105,7 +105,7 @@ def test_old_answers_are_deleted_in_steps(alice):
     grow_older(24)
     keyed(alice, {"body": "x"}, "new")
 
-    assert [idempotency_purge(2), idempotency_purge(2), idempotency_purge(2)] == [2, 1, 0]
+    assert [IdempotencyRecord.objects.purge(2) for _ in range(3)] == [2, 1, 0]
     assert IdempotencyRecord.objects.get().key == "new"
 
 
@@ -116,7 +116,7 @@ def test_an_old_answer_that_a_request_replaces_just_now_keeps_no_others(alice):
     grow_older(25)
 
     deleted = waits_for_nobody(
-        IdempotencyRecord.objects.filter(key="a"), lambda: idempotency_purge(10)
+        IdempotencyRecord.objects.filter(key="a"), lambda: IdempotencyRecord.objects.purge(10)
     )
 
     assert deleted == 1

@@ -10,7 +10,7 @@ from django.urls import get_resolver
 from channels_app.http import ApiKeyAuthentication
 from pushsvc.common.http.drf import ApiView
 from pushsvc.common.store.redis_client import redis_client
-from pushsvc.pages import SCALAR
+from pushsvc.site.pages import SCALAR
 from tests.api.events import report
 from tests.api.support import NOWHERE, asked_of_redis, code, owner_of
 from tests.factories import browser

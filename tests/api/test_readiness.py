@@ -11,8 +11,8 @@ import pytest
 from django.test import Client
 from kombu.transport.redis import PRIORITY_STEPS
 
-from pushsvc import health
 from pushsvc.common.store.redis_client import redis_client
+from pushsvc.ops import health
 from tests.api.support import asked_of_redis, code
 from tests.pipeline.processes import running_web
 from tests.pipeline.support import in_threads

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from schemathesis.core.failures import FailureGroup
 from schemathesis.openapi import from_dict, from_wsgi
 
-from notifications_app.tracking import make_token
+from notifications_app.content.tracking import make_token
 from pushsvc.common.ids import uuid7
 from tests.api.document import CHECKS
 from tests.factories import make_segment, make_template

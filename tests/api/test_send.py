@@ -7,9 +7,9 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from notifications_app.content import CONTENT_FIELDS, Content
+from notifications_app.content.values import CONTENT_FIELDS, Content
 from notifications_app.models import Notification
-from notifications_app.send_schema import DEFAULT_TTL
+from notifications_app.sends.schema import DEFAULT_TTL
 from pushsvc.common.ids import parse_uuid, uuid7
 from pushsvc.common.timestamps import parse_timestamp
 from tests.api.support import accepted, code, faults, owner_of

@@ -2,8 +2,8 @@
 
 import pytest
 
-from notifications_app import bounds
 from notifications_app.models import Notification, Target
+from notifications_app.sends import bounds
 from pushsvc.common.store.redis_client import redis_client
 from tests.api.support import accepted, asked_of_redis, code
 from tests.api.templates import created

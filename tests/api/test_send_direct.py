@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from notifications_app.content import NO_SUBSCRIPTION
+from notifications_app.content.values import NO_SUBSCRIPTION
 from notifications_app.models import Notification, Target
 from pushsvc.common.ids import uuid7
 from tests import factories

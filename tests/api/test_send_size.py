@@ -2,11 +2,11 @@
 
 import pytest
 
-from notifications_app.content import Content
+from notifications_app.content.tracking import make_token
+from notifications_app.content.values import Content
 from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.delivery.types import Message
 from notifications_app.models import IdempotencyRecord, Notification
-from notifications_app.tracking import make_token
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
 from tests.api.devices import ANDROID_TOKEN, FID

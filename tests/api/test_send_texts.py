@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notifications_app.models import Notification
-from notifications_app.send_schema import SendBody
+from notifications_app.sends.schema import SendBody
 from pushsvc.common.ids import uuid7
 from pushsvc.common.texts import shows_nothing
 from tests.api.support import accepted, faults

@@ -16,8 +16,8 @@ from django.test import Client
 from channels_app.counters import counter_add
 from notifications_app.models import Batch, Notification
 from notifications_app.pipeline import planning
-from notifications_app.services import notification_pause
-from pushsvc.pages import SCALAR
+from notifications_app.sends.services import notification_pause
+from pushsvc.site.pages import SCALAR
 from tests import factories
 from tests.api.support import code, owner_of
 from tests.factories import browser, make_channel

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pushsvc import answering
+from pushsvc.web import application as answering
 
 SCOPE = {
     "type": "http",

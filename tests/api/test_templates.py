@@ -6,8 +6,8 @@ import pytest
 from auditlog.models import LogEntry
 from django.test import Client
 
-from notifications_app import templates
 from notifications_app.models import Notification, Template
+from notifications_app.sends import templates
 from pushsvc.common.ids import uuid7
 from tests.api.support import accepted, anonymous, code, faults, owner_of
 from tests.api.templates import CONTENT, GIVEN, LATER, created, path

@@ -1,6 +1,6 @@
 import pytest
 
-from notifications_app.tracking import TOKEN_LENGTH, make_token, read_token
+from notifications_app.content.tracking import TOKEN_LENGTH, make_token, read_token
 from pushsvc.common.ids import uuid7
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from notifications_app.models import Notification
-from pushsvc.request_body import BODY_SECONDS, DISCARDED_BYTES
+from pushsvc.web.request_body import BODY_SECONDS, DISCARDED_BYTES
 from tests.api.sockets import sent_in_pieces
 from tests.api.support import owner_of
 from tests.factories import make_channel

@@ -18,7 +18,7 @@ from django_celery_beat.models import PeriodicTask
 
 from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
-from pushsvc.pages import SCALAR
+from pushsvc.site.pages import SCALAR
 from tests.admin.console.test_scope import patterns
 from tests.admin.support import make_house, make_root
 from tests.api.support import accepted, owner_of

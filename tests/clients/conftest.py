@@ -7,7 +7,7 @@ import pytest
 from django.test import override_settings
 
 from pushsvc.common.store.redis_client import redis_client
-from pushsvc.sandbox import WebSandbox, running_sandbox
+from sandbox import WebSandbox, running_sandbox
 from tests.browser.database import emptied_at_the_end
 from tests.clients.generators import Workshop
 from tests.factories import make_channel, make_key

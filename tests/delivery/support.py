@@ -16,7 +16,7 @@ import http_ece
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from notifications_app.content import CONTENT_FIELDS, Content
+from notifications_app.content.values import CONTENT_FIELDS, Content
 from notifications_app.delivery.types import BrowserTarget, Message
 from notifications_app.delivery.webpush.transport import Client, VapidKey
 from pushsvc.common import base64url

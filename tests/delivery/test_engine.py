@@ -9,7 +9,7 @@ import pytest
 from notifications_app.delivery import engine
 from notifications_app.delivery.engine import PatientLoop
 from notifications_app.delivery.types import Accepted, BrowserTarget, Deferred
-from pushsvc.sandbox import running_apns_sandbox, running_sandbox
+from sandbox import running_apns_sandbox, running_sandbox
 from tests.delivery import support
 from tests.delivery.apns import support as ios_support
 

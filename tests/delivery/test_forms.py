@@ -7,14 +7,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from notifications_app.content import Content
+from notifications_app.content.personal import values_of
+from notifications_app.content.values import Content
 from notifications_app.delivery.apns import payload as apns
 from notifications_app.delivery.fcm import payload as fcm
 from notifications_app.delivery.fcm.message import request_body
 from notifications_app.delivery.messages import Messages
 from notifications_app.delivery.types import Message, Target
 from notifications_app.delivery.webpush import payload as webpush
-from notifications_app.personal import values_of
 from pushsvc.common.platforms import Platform
 
 PAYLOADS = {Platform.WEB: webpush, Platform.ANDROID: fcm, Platform.IOS: apns}

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifications_app.content import Content
+from notifications_app.content.personal import values_of
+from notifications_app.content.values import Content
 from notifications_app.delivery.messages import Messages, Unsendable
-from notifications_app.personal import values_of
 from pushsvc.common.languages import MAX_LANGUAGE, canonical_language, lookup_key, lookup_order
 from pushsvc.common.platforms import Platform
 

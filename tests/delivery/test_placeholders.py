@@ -5,7 +5,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from liquid import Environment
 
-from notifications_app.placeholders import (
+from notifications_app.content.placeholders import (
     MAX_FILTERS,
     MAX_PLACEHOLDERS,
     NotATemplate,

@@ -6,10 +6,10 @@ from hashlib import sha256
 from urllib.parse import urlsplit
 from uuid import UUID
 
+from local.supervisor.http import UnreachableError
 from pushsvc.common.endpoints import TOKEN_SERVICES
 from pushsvc.common.ids import uuid7
-from pushsvc.local.supervisor.http import UnreachableError
-from pushsvc.sandbox.apns.devices import DEFAULT_TEAM, DEFAULT_TOPIC
+from sandbox.apns.devices import DEFAULT_TEAM, DEFAULT_TOPIC
 from tests.faults.scale import patience
 
 _TOO_LONG = 90.0

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pushsvc.sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
+from sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
 from tests.faults import database
 from tests.faults.engines.engine import asked
 from tests.faults.processes import DELIVERING

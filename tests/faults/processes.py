@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pushsvc.local.embedded.processes import ProcessRecord
-from pushsvc.local.supervisor.http import UnreachableError
+from local.embedded.processes import ProcessRecord
+from local.supervisor.http import UnreachableError
 from tests import forked
 from tests.faults.scale import patience
 

@@ -21,7 +21,7 @@ import redis
 from cryptography.fernet import Fernet
 
 from bench.ports import own_port
-from pushsvc.local.supervisor.http import Origin
+from local.supervisor.http import Origin
 from tests import forked, leftovers
 from tests.faults import broker
 from tests.faults import settings as shortened

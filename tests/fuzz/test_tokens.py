@@ -8,8 +8,8 @@ from django.test import override_settings
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from notifications_app.content.tracking import TOKEN_LENGTH, make_token, read_token
 from notifications_app.events import EventKind, read_events
-from notifications_app.tracking import TOKEN_LENGTH, make_token, read_token
 
 IDS = st.tuples(st.uuids(), st.uuids())
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"

@@ -4,7 +4,7 @@ import random
 import string
 import time
 
-from notifications_app.placeholders import NotATemplate, parsed
+from notifications_app.content.placeholders import NotATemplate, parsed
 
 PIECES = (
     *(

@@ -15,8 +15,8 @@ from channels_app.identity_keys import identity_key_create
 from channels_app.models import Account, ApiKey, Channel, IdentityKey, Scope
 from channels_app.selectors import current_vapid_key
 from channels_app.services import api_key_issue, provider_credentials_store
+from notifications_app.content.tracking import make_token
 from notifications_app.models import Notification
-from notifications_app.tracking import make_token
 from pushsvc.common import base64url
 from subscriptions_app.models import Person, Segment, Subscription
 from subscriptions_app.tags import TagChange

@@ -14,10 +14,10 @@ from bench.__main__ import write
 from bench.peers import Peer
 from bench.sink import find_nginx, running_sink
 from bench.work import BODY, TITLE, make_work
-from notifications_app.content import Content
+from notifications_app.content.tracking import make_token
+from notifications_app.content.values import Content
 from notifications_app.delivery.types import Message
 from notifications_app.delivery.webpush.transport import payload
-from notifications_app.tracking import make_token
 from pushsvc.common.store import sql
 from tests import missing
 from tests.ops.helpers import CHECKOUT, environment

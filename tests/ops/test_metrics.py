@@ -34,7 +34,7 @@ from pushsvc.common.platforms import Platform
 from pushsvc.common.store import metric_reports, sql
 from pushsvc.common.store.metric_reports import Reporter
 from pushsvc.common.store.redis_client import redis_client
-from pushsvc.metrics import _database
+from pushsvc.ops.metrics import _database
 from tests.pipeline.support import WANTED_AT
 from tests.pipeline.test_transitions import judged, recipient
 from tests.scrape import scrape

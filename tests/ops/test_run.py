@@ -20,9 +20,9 @@ import psutil
 import pytest
 
 from bench.ports import own_port
-from pushsvc.local.embedded import Home
-from pushsvc.local.supervisor.demo import Demo
-from pushsvc.local.supervisor.http import BUSY_SECONDS, Origin
+from local.embedded import Home
+from local.supervisor.demo import Demo
+from local.supervisor.http import BUSY_SECONDS, Origin
 from tests import missing
 from tests.ops.helpers import (
     eventually,
@@ -81,7 +81,7 @@ def read_demo(home):
 @contextmanager
 def make_run(home, **more):
     port = own_port()
-    process = spawn(["-m", "pushsvc.local.run"], home, PORT=str(port), **more)
+    process = spawn(["-m", "local.run"], home, PORT=str(port), **more)
     try:
         screen = "\n".join(read_until(process, LAST_LINE))
         yield Run(process, home, port, screen, read_demo(home))
@@ -247,7 +247,7 @@ def test_every_file_with_a_secret_is_private(run):
 
 
 def test_a_second_start_in_the_same_home_is_refused_in_one_line(run):
-    second = spawn(["-m", "pushsvc.local.run"], run.home, PORT=str(own_port()))
+    second = spawn(["-m", "local.run"], run.home, PORT=str(own_port()))
     said = finish(second)
     assert second.returncode == 1
     assert said.count("\n") == 1
@@ -305,7 +305,7 @@ def test_a_port_in_use_is_refused_in_one_line_before_anything_starts(home):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        start = spawn(["-m", "pushsvc.local.run"], home, PORT=str(port))
+        start = spawn(["-m", "local.run"], home, PORT=str(port))
         said = finish(start)
     assert start.returncode == 1
     assert said.count("\n") == 1
@@ -315,7 +315,7 @@ def test_a_port_in_use_is_refused_in_one_line_before_anything_starts(home):
 
 @pytest.mark.parametrize("port", ["eighty", "0", "70000", "-1", "٨٠"])
 def test_an_invalid_port_is_refused_in_one_line(home, port):
-    start = spawn(["-m", "pushsvc.local.run"], home, PORT=port)
+    start = spawn(["-m", "local.run"], home, PORT=port)
     said = finish(start)
     assert start.returncode == 1
     assert said.count("\n") == 1

@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from pushsvc.local.embedded import Home
-from pushsvc.local.supervisor.sandbox import Sandbox
+from local.embedded import Home
+from local.supervisor.sandbox import Sandbox
 
 NAMES = (
     "WEBPUSH_TRUSTED_ORIGINS",

@@ -4,7 +4,7 @@ from django.db import transaction
 from notifications_app.events import events_record
 from notifications_app.pipeline import breakers, connections, planning
 from pushsvc.common.store.redis_client import redis_client
-from pushsvc.sandbox import running_sandbox
+from sandbox import running_sandbox
 from tests.factories import make_channel
 from tests.pipeline import phones, support
 from tests.pipeline.processes import Processes

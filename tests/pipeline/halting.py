@@ -9,7 +9,11 @@ from notifications_app.delivery.types import Accepted
 from notifications_app.models import Delivery, Notification, Plan
 from notifications_app.pipeline import outcomes, turns
 from notifications_app.pipeline.transitions import Limits, transition_of
-from notifications_app.services import notification_pause, notification_resume, notification_stop
+from notifications_app.sends.services import (
+    notification_pause,
+    notification_resume,
+    notification_stop,
+)
 from tests import factories
 from tests.pipeline import support
 

@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from notifications_app.content import Content
+from notifications_app.content.values import Content
 from notifications_app.models import Plan
 from notifications_app.pipeline import planning, turns
 from notifications_app.reporting.details import details_of
-from notifications_app.services import notification_test
+from notifications_app.sends.services import notification_test
 from pushsvc.common.store import sql
 from subscriptions_app.categories import category_archive
 from subscriptions_app.consent import consent_to

@@ -19,9 +19,9 @@ from django.test.utils import CaptureQueriesContext
 
 from channels_app.selectors import current_vapid_key
 from channels_app.services import provider_credentials_store
+from notifications_app.content.tracking import make_token
 from notifications_app.models import Notification
 from notifications_app.pipeline import planning, turns
-from notifications_app.tracking import make_token
 from tests.api.credentials import APPLE, GOOGLE
 from tests.factories import (
     add_subscriptions,

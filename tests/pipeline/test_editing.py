@@ -9,11 +9,11 @@ from datetime import timedelta
 import pytest
 from django.db import transaction
 
-from notifications_app.editing import notification_edit
 from notifications_app.errors import NotEditable, StillSending
 from notifications_app.models import Notification
 from notifications_app.pipeline import turns
 from notifications_app.pipeline.lease import HeldLeases
+from notifications_app.sends.editing import notification_edit
 from pushsvc.common.store import sql
 from tests import factories
 from tests.pipeline import support

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from django.db import transaction
 from django.db.models import Sum
 
+from notifications_app.content.tracking import make_token
 from notifications_app.events import Event, EventKind, events_record
 from notifications_app.models import EventHour, HourlyStat, Notification
-from notifications_app.tracking import make_token
 from tests import factories
 from tests.hours import stay_in_one_hour
 from tests.pipeline import support

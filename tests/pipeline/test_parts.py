@@ -8,11 +8,11 @@ import pytest
 from django.db.models import F
 from django.db.models.functions import Now
 
-from notifications_app.editing import notification_edit
 from notifications_app.models import Batch, Delivery, Notification, Plan
 from notifications_app.pipeline import batches, expiry, planning, reading, turns
 from notifications_app.reporting.details import details_of
 from notifications_app.reporting.progress import progress_of
+from notifications_app.sends.editing import notification_edit
 from pushsvc.common.store import sql
 from tests import factories
 from tests.pipeline import support

@@ -13,7 +13,7 @@ from notifications_app.credential_check import credentials_check
 from notifications_app.credential_retry import platforms_with_work
 from notifications_app.models import Batch
 from notifications_app.pipeline import batches, breakers, dispatch
-from notifications_app.services import notification_pause
+from notifications_app.sends.services import notification_pause
 from subscriptions_app.models import Subscription
 from tests.factories import GOOGLE_PROJECT
 from tests.pipeline import phones, support

@@ -6,9 +6,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from notifications_app.content import TargetId
+from notifications_app.content.tracking import make_token
+from notifications_app.content.values import TargetId
 from notifications_app.models import Delivery, Notification, Target
-from notifications_app.tracking import make_token
 from pushsvc.common.ids import uuid7
 from subscriptions_app.models import Subscription
 from subscriptions_app.people.linking import devices_link

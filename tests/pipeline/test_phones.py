@@ -6,9 +6,9 @@ from uuid import UUID, uuid5
 
 import pytest
 
+from notifications_app.content.tracking import read_token
 from notifications_app.models import Batch
 from notifications_app.pipeline import dispatch
-from notifications_app.tracking import read_token
 from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.models import Subscription
 from subscriptions_app.people.linking import devices_link

@@ -9,7 +9,7 @@ from channels_app.services import provider_credentials_store
 from notifications_app.delivery.registry import ServiceAccount
 from notifications_app.delivery.types import Accepted
 from notifications_app.pipeline import fcm_rate
-from pushsvc.sandbox.fcm.accounts import new_key_file
+from sandbox.fcm.accounts import new_key_file
 from tests import factories
 from tests.factories import GOOGLE_PROJECT
 from tests.pipeline import phones, support

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from notifications_app.errors import SegmentInUse
 from notifications_app.models import Notification, Plan
 from notifications_app.pipeline import turns
-from notifications_app.services import notification_cancel, segment_delete
+from notifications_app.sends.services import notification_cancel, segment_delete
 from pushsvc.common.errors import NotFound
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql

@@ -2,10 +2,10 @@
 
 import pytest
 
-from notifications_app.content import Content
+from notifications_app.content.values import Content
 from notifications_app.models import Plan
 from notifications_app.pipeline import turns
-from notifications_app.services import notification_test
+from notifications_app.sends.services import notification_test
 from pushsvc.common.errors import NotFound
 from subscriptions_app.services import subscription_unsubscribe
 from tests.factories import subscribe_browsers

@@ -12,7 +12,7 @@ from notifications_app.models import Batch, Delivery, Notification, Plan
 from notifications_app.pipeline import batches, outcomes, turns
 from notifications_app.pipeline.lease import HeldLeases
 from notifications_app.pipeline.transitions import Limits, transition_of
-from notifications_app.services import notification_cancel, notification_stop
+from notifications_app.sends.services import notification_cancel, notification_stop
 from notifications_app.states import (
     BatchStatus,
     DeliveryStatus,

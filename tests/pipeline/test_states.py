@@ -7,7 +7,7 @@ from django.db.models import F
 from notifications_app.errors import NotCancellable
 from notifications_app.models import Batch, Delivery, Notification, Plan
 from notifications_app.pipeline import counting, turns
-from notifications_app.services import notification_cancel
+from notifications_app.sends.services import notification_cancel
 from notifications_app.states import NotificationStatus, next_states
 from pushsvc.common.ids import uuid7
 from tests import factories

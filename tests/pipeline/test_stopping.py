@@ -9,7 +9,11 @@ from notifications_app.errors import NotRunning
 from notifications_app.models import Notification, Plan
 from notifications_app.pipeline import dispatch, planning, turns
 from notifications_app.pipeline.lease import HeldLeases
-from notifications_app.services import notification_pause, notification_resume, notification_stop
+from notifications_app.sends.services import (
+    notification_pause,
+    notification_resume,
+    notification_stop,
+)
 from pushsvc.common.errors import NotFound
 from tests import factories
 from tests.pipeline import support

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from channels_app.selectors import current_vapid_key
 from notifications_app.models import Plan
 from notifications_app.pipeline import dispatch, expiry
-from pushsvc.sandbox import MismatchAnswer
+from sandbox import MismatchAnswer
 from subscriptions_app.models import Subscription
 from tests import factories
 from tests.pipeline import support

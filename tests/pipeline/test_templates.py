@@ -2,7 +2,7 @@
 
 import json
 
-from notifications_app.templates import template_delete, template_update
+from notifications_app.sends.templates import template_delete, template_update
 from tests import factories
 from tests.api.support import accepted, owner_of
 from tests.pipeline import phones, support

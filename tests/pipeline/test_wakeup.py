@@ -9,10 +9,10 @@ import pytest
 from celery import current_app
 from kombu import pools
 
-from notifications_app.content import Content, SendRequest
+from notifications_app.content.values import Content, SendRequest
 from notifications_app.models import Notification
 from notifications_app.pipeline import wakeup
-from notifications_app.services import notification_accept
+from notifications_app.sends.services import notification_accept
 from pushsvc.common.platforms import Platform
 from tests.pipeline import support
 

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from channels_app.sign_in.passwords import set_password_path
-from notifications_app.tracking import make_token
+from notifications_app.content.tracking import make_token
 from pushsvc.common.ids import uuid7
 from tests.admin.support import make_root
 from tests.factories import browser

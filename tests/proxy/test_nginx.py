@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 from django.contrib.auth.models import User
 
-from pushsvc.bulkhead import THREADS, Busy
+from pushsvc.web.bulkhead import THREADS, Busy
 from tests.api.sockets import unsent
 from tests.factories import browser
 from tests.limits import lengthen_windows

@@ -1,6 +1,6 @@
 import pytest
 
-from pushsvc.sandbox import running_sandbox
+from sandbox import running_sandbox
 from tests.sandbox.webpush.sender import Sender
 
 

@@ -1,4 +1,4 @@
-"""`manage.py sandbox`: what it prints is true, and it ends on a signal."""
+"""`python -m sandbox`: what it prints is true, and it ends on a signal."""
 
 import http.client
 import json
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from bench.ports import own_port
-from pushsvc.sandbox.apns.devices import ApnsDevice, ApnsKey
+from sandbox.apns.devices import ApnsDevice, ApnsKey
 from tests.pipeline.support import until
 from tests.sandbox.apns.sender import Provider, headers_of, token_of
 from tests.sandbox.fcm.sender import FcmSender
@@ -27,17 +27,11 @@ ROOT = Path(__file__).parents[2]
 CURLS = 11
 PATIENCE = 300  # seconds for a process to start or to end, on a busy machine
 PORTS = ("--port", "--fcm-port", "--apns-port", "--apns-control-port")
-# Django, set up as manage.py does it
-PROGRAM = (
-    "import os, sys; os.environ['DJANGO_SETTINGS_MODULE'] = 'pushsvc.settings';"
-    "from django.core.management import execute_from_command_line as execute;"
-    "execute(['manage.py', 'sandbox', *sys.argv[1:]])"
-)
 
 
 def start(*arguments):
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *arguments],
+        [sys.executable, "-m", "sandbox", *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -223,5 +217,5 @@ def test_a_port_in_use_is_reported_in_one_line(option):
             output, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert output == ""
-    assert errors.startswith(f"CommandError: Cannot serve on 127.0.0.1:{port}: ")
+    assert errors.startswith(f"Cannot serve on 127.0.0.1:{port}: ")
     assert len(errors.splitlines()) == 1

@@ -8,7 +8,7 @@ import time
 import pytest
 from h2.exceptions import ProtocolError
 
-from pushsvc.sandbox import running_apns_sandbox, running_sandbox
+from sandbox import running_apns_sandbox, running_sandbox
 from tests.calls import standing_still
 from tests.sandbox.apns.sender import Provider, headers_of, token_of
 from tests.sandbox.webpush.sender import Sender, encoded

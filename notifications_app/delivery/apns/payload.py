@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
-from notifications_app.content import Content
+from notifications_app.content.values import Content
 from notifications_app.delivery.client import with_token, without_empty
 from notifications_app.delivery.forms import encoded_once
 from notifications_app.delivery.types import Message

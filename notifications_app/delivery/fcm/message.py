@@ -12,7 +12,7 @@ from uuid import UUID
 from firebase_admin import messaging
 from firebase_admin._messaging_encoder import MessageEncoder
 
-from notifications_app.content import Content
+from notifications_app.content.values import Content
 from notifications_app.delivery.client import CACHED_MESSAGES, compact_json, without_empty
 from notifications_app.delivery.fcm.payload import (
     AddressField,

@@ -3,7 +3,7 @@
 from typing import Any, Final, Literal, TypeAlias
 from uuid import UUID
 
-from notifications_app.content import Content
+from notifications_app.content.values import Content
 from notifications_app.delivery.client import compact_json, without_empty
 from notifications_app.delivery.types import Message
 from pushsvc.common.platforms import is_fid

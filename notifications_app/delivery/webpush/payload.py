@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
-from notifications_app.content import Content
+from notifications_app.content.values import Content
 from notifications_app.delivery.client import (
     CACHED_MESSAGES,
     compact_json,

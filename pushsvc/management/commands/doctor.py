@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from typing_extensions import override
 
-from pushsvc.doctor import Finding, examine, is_healthy
+from pushsvc.ops.doctor import Finding, examine, is_healthy
 
 _WIDTH = 100
 _INDENT = " " * 19  # below the title

@@ -10,10 +10,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from notifications_app.content.tracking import make_token
 from notifications_app.models import Batch, Notification
 from notifications_app.pipeline import connections
-from notifications_app.services import notification_cancel
-from notifications_app.tracking import make_token
+from notifications_app.sends.services import notification_cancel
 from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
 from subscriptions_app.services import subscription_unsubscribe

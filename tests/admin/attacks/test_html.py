@@ -13,7 +13,7 @@ from channels_app.checks import check_settings
 from channels_app.models import Channel, ProviderCredential
 from channels_app.services import api_key_issue, api_key_revoke, provider_credentials_store
 from notifications_app.models import HourlyStat
-from notifications_app.services import notification_cancel
+from notifications_app.sends.services import notification_cancel
 from subscriptions_app.models import Person, Subscription
 from subscriptions_app.services import segment_create, segment_update
 from tests.admin.console.test_scope import addresses, text_of

@@ -19,7 +19,7 @@ from notifications_app.pipeline import breakers
 from notifications_app.reporting.attention import concerns
 from notifications_app.reporting.concern import Kind
 from notifications_app.reporting.installation import open_batches
-from notifications_app.services import notification_pause, notification_resume
+from notifications_app.sends.services import notification_pause, notification_resume
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client

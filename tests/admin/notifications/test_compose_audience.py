@@ -6,7 +6,7 @@ import json
 import pytest
 from django.urls import reverse
 
-from notifications_app.content import TargetId
+from notifications_app.content.values import TargetId
 from notifications_app.models import Notification, Target
 from tests.admin.notifications.composing import (
     CHECK,

@@ -5,10 +5,10 @@ from urllib.parse import urlencode
 import pytest
 from django.urls import reverse
 
-from notifications_app.admin import compose_extras
-from notifications_app.admin.compose_labels import label_of
-from notifications_app.content_schema import Action, AndroidContent, IosContent, WebContent
+from notifications_app.admin.compose import extras as compose_extras
+from notifications_app.admin.compose.labels import label_of
 from notifications_app.models import Draft, Notification
+from notifications_app.sends.content_schema import Action, AndroidContent, IosContent, WebContent
 from tests.admin.notifications.composing import (
     COMPOSE,
     duplicate,

@@ -6,9 +6,9 @@ import pytest
 from auditlog.models import LogEntry
 from django.contrib.auth.models import User
 
-from notifications_app import drafts
-from notifications_app.drafts import DraftGone
 from notifications_app.models import Draft, Notification
+from notifications_app.sends import drafts
+from notifications_app.sends.drafts import DraftGone
 from subscriptions_app.services import segment_create
 from tests.admin.notifications.composing import (
     COMPOSE,

@@ -8,9 +8,9 @@ from django.urls import reverse
 from django.utils.html import escape
 
 from channels_app.models import Role
-from notifications_app import drafts
-from notifications_app.admin import templates
+from notifications_app.admin.compose import templates
 from notifications_app.models import Draft, Notification, Template
+from notifications_app.sends import drafts
 from tests.admin.notifications.composing import COMPOSE, send, shown_in, written
 from tests.admin.support import deleted_after_its_lock, signed_in
 from tests.api.support import NOWHERE

@@ -10,7 +10,7 @@ from threading import Event, Thread
 from aiosmtpd.smtp import SMTP, AuthResult
 
 from pushsvc.common.mail_server import MailServer
-from pushsvc.sandbox.certificate import server_chain
+from sandbox.certificate import server_chain
 
 USER, PASSWORD = "push", "mail-password"
 FROM = "pushsvc <push@example.com>"

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from channels_app.models import ApiKey, Channel, ProviderCredential
-from pushsvc.sandbox.apns.devices import DEFAULT_TEAM, DEFAULT_TOPIC
+from sandbox.apns.devices import DEFAULT_TEAM, DEFAULT_TOPIC
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 from django.test import override_settings
 
 from pushsvc.common.store.redis_client import redis_client
-from pushsvc.sandbox import running_sandbox
+from sandbox import running_sandbox
 from tests import missing
 from tests.browser.database import emptied_at_the_end
 from tests.browser.firefox import site

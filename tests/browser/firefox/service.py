@@ -11,7 +11,7 @@ from bench.ports import own_port
 from channels_app.models import Channel
 from notifications_app.models import Notification
 from pushsvc.common.worker import liveness
-from pushsvc.sandbox import BrowserDevice, WebSandbox
+from sandbox import BrowserDevice, WebSandbox
 from subscriptions_app.models import Subscription
 from tests.browser.firefox.site import Site
 from tests.pipeline.support import until

@@ -2,10 +2,10 @@
 
 from uuid import UUID
 
-from notifications_app.content import Content
+from notifications_app.content.values import Content
 from notifications_app.delivery.types import Message, Site
 from notifications_app.delivery.webpush.payload import payload
-from pushsvc.sandbox.webpush.declarative import declared
+from sandbox.webpush.declarative import declared
 from tests.browser.sdk.site import attempt
 from tests.pipeline.support import until
 

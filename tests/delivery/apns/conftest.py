@@ -1,7 +1,7 @@
 import pytest
 
 from notifications_app.delivery.apns.http2 import Http2
-from pushsvc.sandbox.apns.server import running_apns_sandbox
+from sandbox.apns.server import running_apns_sandbox
 from tests.delivery.apns.http2_server import REQUEST
 
 

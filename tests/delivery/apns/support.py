@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from notifications_app.delivery.apns.transport import ApnsKey, AppKey, Client
 from notifications_app.delivery.types import Accepted, Target
-from pushsvc.sandbox.certificate import server_tls
+from sandbox.certificate import server_tls
 from tests.delivery.support import make_message
 
 # Credentials of nobody, for tests without a sandbox.

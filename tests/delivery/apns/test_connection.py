@@ -12,7 +12,7 @@ from notifications_app.delivery.apns import connection as apns_connection
 from notifications_app.delivery.apns import transport as apns
 from notifications_app.delivery.apns.server import Server, tls_for_http2
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
-from pushsvc.sandbox.apns.server import running_apns_sandbox
+from sandbox.apns.server import running_apns_sandbox
 from tests.delivery.apns.support import (
     CREDENTIALS,
     DEVICE,

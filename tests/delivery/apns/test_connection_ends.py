@@ -22,7 +22,7 @@ from notifications_app.delivery.apns import connection
 from notifications_app.delivery.apns import transport as apns
 from notifications_app.delivery.apns.server import Server, tls_for_http2
 from notifications_app.delivery.types import Accepted, Deferred, Rejected
-from pushsvc.sandbox.certificate import server_tls
+from sandbox.certificate import server_tls
 from tests.delivery.apns.support import (
     CREDENTIALS,
     DEVICE,

@@ -9,7 +9,7 @@ from notifications_app.delivery.apns import server as apns_server
 from notifications_app.delivery.apns import transport as apns
 from notifications_app.delivery.apns.server import Server, tls_for_http2
 from notifications_app.delivery.types import Deferred
-from pushsvc.sandbox.certificate import server_tls
+from sandbox.certificate import server_tls
 from tests.delivery.apns.support import CREDENTIALS, DEVICE, behaving, deliver, ended, target_of
 from tests.delivery.support import make_message
 

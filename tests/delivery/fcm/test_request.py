@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifications_app.content import Content
+from notifications_app.content.personal import values_of
+from notifications_app.content.values import Content
 from notifications_app.delivery.client import PayloadTooLargeError
 from notifications_app.delivery.fcm.payload import MAX_PAYLOAD, payload, unusable_data_names
 from notifications_app.delivery.fcm.transport import build_request
 from notifications_app.delivery.messages import Messages
 from notifications_app.delivery.types import Target
-from notifications_app.personal import values_of
 from pushsvc.common.platforms import Platform
-from pushsvc.sandbox.fcm import message as fcm_message
-from pushsvc.sandbox.fcm import schema
+from sandbox.fcm import message as fcm_message
+from sandbox.fcm import schema
 from tests.delivery.support import make_message
 
 ID = "01936c5e-0000-7000-8000-0000000000aa"

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
-from pushsvc.sandbox import running_fcm_sandbox
+from sandbox import running_fcm_sandbox
 from tests.delivery.fcm.support import PROJECT, client_of, credentials_of, send, target_of
 from tests.delivery.support import (
     PushService,

@@ -5,13 +5,13 @@ import time
 
 import pytest
 
-from notifications_app.content import CONTENT_FIELDS, Content
+from notifications_app.content.personal import values_of
+from notifications_app.content.values import CONTENT_FIELDS, Content
 from notifications_app.delivery.messages import Messages
 from notifications_app.delivery.types import Site
 from notifications_app.delivery.webpush.payload import MAX_PAYLOAD, payload
-from notifications_app.personal import values_of
 from pushsvc.common.platforms import Platform
-from pushsvc.sandbox.webpush.declarative import declared
+from sandbox.webpush.declarative import declared
 from tests.delivery.support import make_message
 
 SITE = Site.of("https://shop.example/start", "Alice's shop")

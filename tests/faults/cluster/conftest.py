@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pushsvc.sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
+from sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
 from tests.faults.cluster import network
 from tests.faults.cluster.system import Cluster, make_network
 

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from pushsvc.local.embedded.postgres import Postgres
-from pushsvc.local.embedded.redis import Redis
-from pushsvc.local.embedded.server import EmbeddedServer
-from pushsvc.local.supervisor.http import Origin, UnreachableError
+from local.embedded.postgres import Postgres
+from local.embedded.redis import Redis
+from local.embedded.server import EmbeddedServer
+from local.supervisor.http import Origin, UnreachableError
 from tests import forked, leftovers
 from tests.faults.cluster.network import SUBNET, Network
 from tests.faults.engines.engine import Engine

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import psutil
 
-from pushsvc.local import embedded
-from pushsvc.local.embedded.postgres import Postgres
-from pushsvc.local.embedded.processes import ProcessRecord, wait_ended
-from pushsvc.local.embedded.redis import Redis
+from local import embedded
+from local.embedded.postgres import Postgres
+from local.embedded.processes import ProcessRecord, wait_ended
+from local.embedded.redis import Redis
 from tests.faults.engines import servers
 
 

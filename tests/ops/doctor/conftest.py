@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from local.embedded import start
 from pushsvc.common.store.redis_client import redis_client
-from pushsvc.local.embedded import start
 from tests.admin.notifications.dashboards import everything_lives
 from tests.factories import make_channel
 from tests.ops.doctor.findings import report_all

@@ -8,7 +8,7 @@ from django.core.management import call_command
 from pushsvc.common import worker
 from pushsvc.common.store import metric_reports
 from pushsvc.common.store.redis_client import redis_client
-from pushsvc.doctor import database
+from pushsvc.ops.doctor import database
 
 # The test server trades safety on power loss for speed.
 OF_THE_TEST_SERVER = {f"The setting {name} is off" for name in database._HARMFUL}

@@ -13,7 +13,7 @@ import pytest
 from django.db import connection
 
 from bench.ports import own_port
-from pushsvc.doctor import database, statements
+from pushsvc.ops.doctor import database, statements
 from tests.forked import CHECKOUT
 from tests.ops.doctor.findings import faults, report
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from pushsvc.local.embedded import Home, start_all, to_stderr
+from local.embedded import Home, start_all, to_stderr
 from tests.faults.engines.servers import Standby
 from tests.ops.doctor.installation import the
 from tests.ops.helpers import CHECKOUT, eventually

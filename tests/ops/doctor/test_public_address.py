@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from pushsvc.sandbox import certificate
-from pushsvc.sandbox.certificate import server_chain
+from sandbox import certificate
+from sandbox.certificate import server_chain
 from tests.ops.doctor.findings import faults, report, the_fault
 
 pytestmark = pytest.mark.django_db

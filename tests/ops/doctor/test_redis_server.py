@@ -11,7 +11,7 @@ import pytest
 import redis
 from django.test import Client
 
-from pushsvc import health
+from pushsvc.ops import health
 from tests.faults.engines.servers import REDIS_6
 from tests.ops.doctor.installation import the
 from tests.ops.helpers import eventually

@@ -7,7 +7,7 @@ import pytest
 from django.core.management import call_command
 
 from bench.ports import own_port
-from pushsvc.doctor import database
+from pushsvc.ops.doctor import database
 from tests.admin.sign_in import mail_server
 from tests.admin.sign_in.mail_server import running_mail_server
 from tests.ops.doctor.findings import faults, report

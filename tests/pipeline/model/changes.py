@@ -6,10 +6,10 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from notifications_app import services
-from notifications_app.editing import notification_edit
 from notifications_app.errors import NotEditable, NotRunning, StillSending
 from notifications_app.models import Batch, Delivery, Plan
+from notifications_app.sends import services
+from notifications_app.sends.editing import notification_edit
 from tests.pipeline import support
 from tests.pipeline.model.state import BOUNCED, WAITING, Model
 

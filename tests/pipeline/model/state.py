@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine
 
 from channels_app.models import ProviderCredential
-from notifications_app import services
 from notifications_app.models import Batch, Notification, Plan
 from notifications_app.pipeline import batches
+from notifications_app.sends import services
 from subscriptions_app.models import Subscription
 from tests import factories, segments
 from tests.factories import make_channel

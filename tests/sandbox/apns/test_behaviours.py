@@ -7,7 +7,7 @@ import time
 import pytest
 from h2.errors import ErrorCodes
 
-from pushsvc.sandbox import running_apns_sandbox
+from sandbox import running_apns_sandbox
 from tests.sandbox.apns.sender import Provider, headers_of, token_of
 
 

@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from pushsvc.sandbox import running_apns_sandbox
+from sandbox import running_apns_sandbox
 from tests.sandbox.apns.sender import BODY, Provider, headers_of, token_of
 
 

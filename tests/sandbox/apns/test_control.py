@@ -6,7 +6,7 @@ import threading
 import pytest
 from aiohttp import web
 
-from pushsvc.sandbox import ApnsSandbox
+from sandbox import ApnsSandbox
 from tests.sandbox.apns.sender import BODY, Provider, headers_of, token_of
 
 

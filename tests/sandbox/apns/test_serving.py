@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from pushsvc.sandbox import ApnsSandbox, running_apns_sandbox
+from sandbox import ApnsSandbox, running_apns_sandbox
 from tests.sandbox.apns.sender import Provider, headers_of, token_of
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from pushsvc.sandbox import running_fcm_sandbox
+from sandbox import running_fcm_sandbox
 from tests.sandbox.fcm.sender import PROJECT, FcmSender
 
 

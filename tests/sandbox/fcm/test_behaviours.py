@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from pushsvc.sandbox import FcmMode
+from sandbox import FcmMode
 from tests.sandbox.fcm.sender import PROJECT
 from tests.sandbox.over_http import check_wait
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import pytest
 
-from pushsvc.sandbox import running_fcm_sandbox
+from sandbox import running_fcm_sandbox
 from tests.sandbox.fcm.sender import PROJECT, FcmSender
 from tests.sandbox.over_http import call
 

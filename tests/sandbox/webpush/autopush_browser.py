@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from pushsvc.sandbox.webpush.encryption import UserAgentKeys
+from sandbox.webpush.encryption import UserAgentKeys
 from tests.sandbox.webpush.sender import Sender, encrypted, post
 
 

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from py_vapid import Vapid02, b64urlencode
 from pywebpush import WebPusher
 
-from pushsvc.sandbox import Device
-from pushsvc.sandbox.webpush.encryption import uncompressed_point
+from sandbox import Device
+from sandbox.webpush.encryption import uncompressed_point
 
 TEXT = b'{"title": "Hello"}'
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from pushsvc.common import base64url
-from pushsvc.sandbox import running_sandbox
+from sandbox import running_sandbox
 from tests.sandbox.webpush.autopush_browser import AutopushBrowser, Letters
 from tests.sandbox.webpush.sender import Sender, encrypted, request
 

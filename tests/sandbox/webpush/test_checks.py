@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from pushsvc.common import base64url
-from pushsvc.sandbox import MismatchAnswer
-from pushsvc.sandbox.webpush.encryption import (
+from sandbox import MismatchAnswer
+from sandbox.webpush.encryption import (
     EncryptedRecord,
     UserAgentKeys,
     _content_key_and_nonce,

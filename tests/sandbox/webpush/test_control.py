@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from pywebpush import WebPusher
 
-from pushsvc.sandbox import running_sandbox
+from sandbox import running_sandbox
 from tests.sandbox.over_http import call
 from tests.sandbox.webpush.sender import TEXT, Sender, encoded, post
 

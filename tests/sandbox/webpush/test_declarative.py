@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from pushsvc.sandbox.answering import RefusedError
-from pushsvc.sandbox.webpush.declarative import declared
+from sandbox.answering import RefusedError
+from sandbox.webpush.declarative import declared
 from tests.sandbox.webpush.sender import encoded
 
 SHOWN = {"title": "Rain", "navigate": "https://shop.example/"}

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from pywebpush import WebPusher
 
-from pushsvc.sandbox import running_sandbox
+from sandbox import running_sandbox
 from tests.sandbox.webpush.sender import TEXT, encoded
 
 

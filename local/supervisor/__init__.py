@@ -1,0 +1,1 @@
+"""The parts of `make run`. `local.run` uses them in order."""

@@ -1,0 +1,1 @@
+"""The console's pages that write notifications and templates."""

@@ -1,0 +1,102 @@
+"""The audience in the forms that write a notification, and the same in the API's body."""
+
+from collections.abc import Iterable, Mapping
+from json import dumps
+from typing import Any, Final, Protocol
+
+from notifications_app.content.values import AudienceKind
+from notifications_app.models import Notification, Target
+from pushsvc.common.errors import Fault
+from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
+from subscriptions_app.admin.segment_faults import shown_faults
+
+PEOPLE: Final = "people"
+SUBSCRIPTIONS: Final = "subscriptions"
+RULE: Final = "rule"
+TAG: Final = "tag"
+# "" is the channel, or its segment.
+AUDIENCES: Final[Mapping[str, str]] = {
+    "": "All subscribers, or a segment",
+    TAG: "Devices with a tag",
+    RULE: "Who matches these conditions",
+    PEOPLE: "People, by your ids",
+    SUBSCRIPTIONS: "Subscribers, by their ids",
+}
+
+
+class AudienceForm(Protocol):
+    """`rule` is JSON, and `ids` has one id per line. Only the field that `audience` chooses
+    counts."""
+
+    @property
+    def audience(self) -> str: ...
+    @property
+    def segment_id(self) -> str: ...
+    @property
+    def tag(self) -> str: ...
+    @property
+    def rule(self) -> str: ...
+    @property
+    def ids(self) -> str: ...
+
+
+def audience_texts(notification: Notification) -> dict[str, str]:
+    """The fields of a form for the notification's audience.
+
+    `ids` is empty if the notification names both people and subscriptions, or if one of its people
+    was erased. Then staff must enter the ids again, so that no other person gets the notification.
+    """
+    match notification.rule:
+        case {"tag": str(tag)}:
+            return {"audience": TAG, "tag": tag}
+        case dict() as rule:
+            return {"audience": RULE, "rule": dumps(rule)}
+    if not notification.has_targets:
+        return {"segment_id": str(notification.segment_id or "")}
+    targets = Target.objects.of(notification.pk).values_list("external_id", "subscription_id")
+    people, devices = (list(each) for each in zip(*targets, strict=True)) if targets else ([], [])
+    if None not in people:
+        return {"audience": PEOPLE, "ids": "\n".join(people)}
+    ids = devices if None not in devices else []
+    return {"audience": SUBSCRIPTIONS, "ids": "\n".join(map(str, ids))}
+
+
+def audience_body(form: AudienceForm, faults: list[Fault]) -> dict[str, Any]:
+    """The fields of the audience in the API's body. Appends to `faults`."""
+    match form.audience:
+        case "":
+            return {"segment_id": form.segment_id} if form.segment_id else {}
+        case "tag":
+            return {"rule": {"tag": form.tag.strip()}}
+        case "rule":
+            return {"rule": parsed_rule(form)}
+        case "people":
+            return {"external_ids": _lines(form.ids)}
+        case "subscriptions":
+            return {"subscription_ids": _lines(form.ids)}
+    faults.append(Fault("", "not_a_choice", "Choose who gets it."))
+    return {}
+
+
+def audiences_of(kind: AudienceKind) -> list[tuple[str, str]]:
+    """The AUDIENCES that an edit may choose for a notification of this kind."""
+    names = {AudienceKind.RULE: [TAG, RULE], AudienceKind.TARGETS: [PEOPLE, SUBSCRIPTIONS]}
+    return [(name, AUDIENCES[name]) for name in names.get(kind, [""])]
+
+
+def rule_faults_of(form: AudienceForm, faults: Iterable[Fault]) -> list[dict[str, str]]:
+    """The faults that the builder shows beside its conditions."""
+    in_rule = [each for each in faults if each.attr.partition(".")[0] == "rule"]
+    return shown_faults(in_rule, parsed_rule(form)) if form.audience == RULE else []
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def parsed_rule(form: AudienceForm) -> object:
+    """The form's rule. {}, which is not a valid rule, if it is not JSON."""
+    try:
+        return loads_strict(form.rule.encode())
+    except MalformedJSON:
+        return {}

@@ -1,0 +1,62 @@
+"""The choices in the forms that write a notification."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from channels_app.models import Channel
+from notifications_app.admin.compose import emoji
+from notifications_app.admin.compose.form import NOW_OR_NEVER, TTL_UNITS, ComposeForm
+from notifications_app.admin.pauses import pauses_of
+from notifications_app.models import Urgency
+from notifications_app.sends.content_schema import MAX_BODY, MAX_TITLE
+from pushsvc.common.ids import parse_uuid
+from pushsvc.common.platforms import PLATFORM_NAMES
+from subscriptions_app.consent import categories_of
+from subscriptions_app.models import Segment
+from subscriptions_app.selectors import segment_find, segments_by_name
+
+MOST_SEGMENTS: Final = 500
+_URGENCIES: Final = {
+    Urgency.VERY_LOW: "Very low: only on power and Wi-Fi",
+    Urgency.LOW: "Low: only on power or Wi-Fi",
+    Urgency.NORMAL: "Normal",
+    Urgency.HIGH: "High: also on low battery",
+}
+
+
+def choices_of(channel: Channel) -> Mapping[str, Any]:
+    """Choices that are the same in every form of the channel."""
+    return {
+        "platforms": [
+            (name, PLATFORM_NAMES[name], enabled) for name, enabled in channel.platforms.items()
+        ],
+        "urgencies": _URGENCIES.items(),
+        "ttl_units": [*TTL_UNITS, NOW_OR_NEVER],
+        "limits": {"title": MAX_TITLE, "body": MAX_BODY},
+        "emoji": emoji.picker(),
+        "pauses": pauses_of(
+            channel.id, [name for name, enabled in channel.platforms.items() if enabled]
+        ),
+    }
+
+
+def segments_for(channel: Channel, form: ComposeForm) -> Mapping[str, Any]:
+    """The channel's segments and categories. Includes a chosen segment that is not listed;
+    otherwise the page would choose all subscribers instead."""
+    listed = segments_by_name(channel_id=channel.id, limit=MOST_SEGMENTS)
+    categories = categories_of(channel.pk)
+    is_unlisted = form.segment_id not in {"", *(str(each.id) for each in listed)}
+    return {
+        "segments": listed,
+        "is_segment_unlisted": is_unlisted,
+        "categories": categories,
+        "category_keys": [each.key for each in categories],
+        "unlisted": _named(channel, form.segment_id) if is_unlisted else None,
+    }
+
+
+def _named(channel: Channel, text: str) -> Segment | None:
+    try:
+        return segment_find(channel_id=channel.id, segment_id=parse_uuid(text))
+    except ValueError:
+        return None

@@ -1,0 +1,120 @@
+"""The list of drafts, and the actions that save, create and delete them."""
+
+from typing import Any, Final, cast
+
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.urls import URLPattern, reverse
+from typing_extensions import override
+
+from channels_app.console.lists import ChannelFilter, ScopedAdmin
+from channels_app.console.pages import id_or_404, own_or_404
+from channels_app.models import Role
+from notifications_app.admin.compose.form import ComposeForm
+from notifications_app.admin.compose.sender import SenderPage, compose_url, find_draft, save_draft
+from notifications_app.admin.page import OneNotification
+from notifications_app.models import Draft, Target
+from notifications_app.sends.drafts import draft_create, draft_delete
+from pushsvc.common.console.figures import moment
+from pushsvc.common.errors import PushsvcError
+
+_VALUES_LEFT_OUT: Final = (
+    "Values of their own, which some people or subscribers had for placeholders, are not in it."
+)
+
+
+@admin.register(Draft)
+class DraftAdmin(ScopedAdmin):
+    """A draft is edited on the compose page."""
+
+    view_role = compose_role = Role.SENDER
+    change_list_template = "console/notifications/list.html"
+    list_before_template = "console/notifications/tabs.html"
+    empty_help = "What you write under “New notification” is saved here until you send it."
+    list_display = ("message", "channel", "owner", "changed")
+    list_filter = (ChannelFilter,)
+    list_select_related = ("channel", "owner", "changed_by")
+    search_fields = ("form__title", "form__body")
+    search_help_text = "Words of the title or text"
+    ordering = ("-changed_at", "-id")
+    sortable_by = ()
+
+    @admin.display(description="Draft")
+    def message(self, draft: Draft) -> str:
+        return str(draft)
+
+    @admin.display(description="Last change")
+    def changed(self, draft: Draft) -> str:
+        return moment(draft.changed_at)
+
+    @override
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        more = {"may_send": True, "tab": "drafts"}
+        return super().changelist_view(request, {**(extra_context or {}), **more})
+
+    @override
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Redirects to the compose page if the user may send."""
+        draft = own_or_404(Draft, request, id_or_404(object_id))
+        return HttpResponseRedirect(compose_url(draft.pk))
+
+    @override
+    def get_urls(self) -> list[URLPattern]:
+        own = [
+            self.page("save/", SaveAction, "draft_save"),
+            self.page("delete/", DeleteAction, "draft_delete"),
+        ]
+        return own + super().get_urls()
+
+
+class SaveAction(SenderPage):
+    """Saves the form as the draft that it names, or as a new draft."""
+
+    title = "Save"
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        try:
+            form = ComposeForm.posted(request.POST)
+            draft = save_draft(request, channel=self.chosen, form=form)
+        except PushsvcError as error:
+            return JsonResponse({"detail": error.detail}, status=error.status)
+        return JsonResponse({"draft": draft.pk, "version": draft.version})
+
+
+class DeleteAction(SenderPage):
+    title = "Delete"
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        draft = find_draft(request)
+        if draft is None:
+            raise Http404
+        draft_delete(draft)
+        messages.success(request, f"The draft “{draft}” was deleted.")
+        return HttpResponseRedirect(reverse("admin:notifications_app_draft_changelist"))
+
+
+class DuplicateAction(OneNotification):
+    """Creates a draft with the content and audience of an earlier notification."""
+
+    title = "Duplicate"
+    role = Role.SENDER
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
+        form = ComposeForm.like(self.notification).stored()
+        user = cast(User, request.user)
+        try:
+            draft = draft_create(channel=self.notification.channel, owner=user, form=form)
+        except PushsvcError as error:
+            messages.error(request, error.detail)
+            own = "admin:notifications_app_notification_change"
+            return HttpResponseRedirect(reverse(own, args=[self.notification.pk]))
+        messages.success(request, f"This draft is a copy of “{self.notification}”.")
+        if Target.objects.of(self.notification.pk).filter(vars__isnull=False).exists():
+            messages.warning(request, _VALUES_LEFT_OUT)
+        return HttpResponseRedirect(compose_url(draft.pk))

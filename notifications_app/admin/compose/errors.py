@@ -1,0 +1,131 @@
+"""The faults of a send by field, worded for the forms that write a notification."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from notifications_app.admin.compose import extras as compose_extras
+from notifications_app.admin.compose.labels import label_of
+from notifications_app.content.values import MAX_TARGETS
+from notifications_app.sends.schema import MAX_TTL, SendFields
+from pushsvc.common.errors import Fault
+from pushsvc.common.platforms import PLATFORM_NAMES
+from subscriptions_app.admin.segment_faults import NOT_A_TAG
+
+# The forms' labels, by the names of the fields in the API's body.
+LABELS: Final[Mapping[str, str]] = {
+    "title": "Title",
+    "body": "Text",
+    "url": "Opens",
+    "icon": "Icon",
+    "image": "Large image",
+    "target_platforms": "Platforms",
+    "segment_id": "Subscribers",
+    "category": "Category",
+    "rule": "Conditions",
+    "external_ids": "Ids",
+    "subscription_ids": "Ids",
+    "data": "Data",
+    "ttl": "Time to live",
+    "urgency": "Urgency",
+    "topic": "Topic",
+    "actions": "Buttons",
+    "web": "Only on Web",
+    "android": "Only on Android",
+    "ios": "Only on iOS",
+    "translations": "Languages",
+    "personalize": "Placeholders",
+    "vars": "Values of placeholders",
+    "on_missing": "Without a value",
+    "scheduled_at": "Day and time",
+    "expires_at": "Stop delivering after",
+}
+FIELDS: Final = frozenset(SendFields().fields)
+_WITH_PARTS: Final = frozenset({"data", *compose_extras.WITH_PARTS})
+_WEB_ADDRESS: Final = "Enter a web address, such as https://shop.example/sale."
+
+_IDS: Final = ("external_ids", "subscription_ids")
+
+# By field and code. The text of any other fault already suits the form.
+_WORDS: Final[Mapping[tuple[str, str], str]] = {
+    ("body", "blank"): "Write a text.",
+    **{(name, "not_a_url"): _WEB_ADDRESS for name in ("url", "icon", "image")},
+    ("target_platforms", "empty"): "Choose at least one platform.",
+    ("target_platforms", "platform_not_enabled"): "A chosen platform is not set up.",
+    ("target_platforms", "not_a_choice"): "Choose one of the platforms.",
+    ("segment_id", "segment_not_found"): "This segment no longer exists. Choose another.",
+    ("category", "category_unknown"): "This category no longer exists. Choose another.",
+    ("category", "category_required"): "Choose a category: this channel requires one.",
+    ("segment_id", "not_a_uuid"): "This segment no longer exists. Choose another.",
+    ("rule", "not_a_rule"): "Finish the conditions.",
+    ("rule", "not_a_tag"): NOT_A_TAG,
+    **{(name, "empty"): "Write at least one id." for name in _IDS},
+    **{(name, "too_many"): f"Write at most {MAX_TARGETS:,} ids." for name in _IDS},
+    ("personalize", "not_combinable"): "Some who get it have values of their own, which need this.",
+    ("topic", "not_a_topic"): "Use at most 32 letters, digits, hyphens and underscores.",
+    ("urgency", "not_a_choice"): "Choose one of the urgencies.",
+    ("ttl", "out_of_range"): f"Enter at most {MAX_TTL // 86_400} days.",
+    ("expires_at", "out_of_range"): "Choose a moment after the start, and later than now.",
+    ("", "malformed_json"): "A text contains a character that cannot be stored.",
+}
+
+
+def faults_by_field(faults: Iterable[Fault]) -> dict[str, list[str]]:
+    """The texts of the faults by field; "" for the whole form. `data.color` belongs to `data`, and
+    `ios.badge` to `ios`."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for fault in faults:
+        within = _within(fault)
+        words = _words(fault)
+        found[field_of(fault)].append(f"{within}: {words}" if within else words)
+    return dict(found)
+
+
+def _within(fault: Fault) -> str:
+    """The part of the field that has the fault, in words for people."""
+    name, _, within = fault.attr.partition(".")
+    if name in _IDS and within.isdigit():
+        return f"Id {int(within) + 1}"
+    return _part(fault.attr, within) if name in _WITH_PARTS else ""
+
+
+def _part(attr: str, within: str) -> str:
+    """The label of the part, with the language or the number of the button."""
+    label = label_of(attr)
+    if label == attr:
+        return within
+    match attr.split("."):
+        case "translations", tag, *_:
+            return f"{label} ({tag})"
+        case "actions", place, _:
+            return f"{label} (button {int(place) + 1})"
+    return label
+
+
+def general(faults: Iterable[Fault]) -> list[str]:
+    """The texts of faults that belong to no field."""
+    return [_words(fault) for fault in faults if field_of(fault) not in FIELDS]
+
+
+def labelled(faults: Iterable[Fault]) -> list[str]:
+    """The texts of the faults with the labels of their fields, for a place apart from the
+    fields."""
+    return [
+        ": ".join(filter(None, (LABELS.get(field_of(each), ""), _words(each)))) for each in faults
+    ]
+
+
+def field_of(fault: Fault) -> str:
+    return fault.attr.partition(".")[0]
+
+
+def _words(fault: Fault) -> str:
+    if fault.code == "payload_too_large":
+        return _named_platforms(f"{fault.detail} Shorten the text, the addresses or the data.")
+    return _WORDS.get((field_of(fault), fault.code), fault.detail)
+
+
+def _named_platforms(text: str) -> str:
+    for platform, name in PLATFORM_NAMES.items():
+        text = text.replace(f" on {platform};", f" on {name};")
+    return text

@@ -1,0 +1,353 @@
+"""The form that composes a notification, and the send that it describes.
+
+The API's serializer validates it (notifications_app/sends/schema.py). This module validates only
+what the API does not have: local times, and a time to live in units.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, datetime
+from itertools import chain
+from json import dumps
+from typing import Any, Final, Self, TypeVar
+from zoneinfo import ZoneInfo
+
+from django.http import QueryDict
+from rest_framework.exceptions import ValidationError
+
+from channels_app.models import Channel
+from notifications_app.admin.compose import extras as compose_extras
+from notifications_app.admin.compose.audience import audience_body, audience_texts
+from notifications_app.content.values import COLUMN_FIELDS, EMPTY, Content, SendRequest
+from notifications_app.models import Notification
+from notifications_app.sends.schema import DEFAULT_TTL, read_send
+from pushsvc.common.errors import BadRequest, Fault, Invalid
+from pushsvc.common.http.drf import faults_of
+from pushsvc.common.http.strict_json import MalformedJSON, check_text, loads_strict
+from pushsvc.common.languages import canonical_language
+from pushsvc.common.timestamps import format_timestamp
+
+T = TypeVar("T")
+
+TTL_UNITS: Final[Mapping[str, int]] = {"days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
+NOW_OR_NEVER: Final = "none"
+_NOT_TEXTS: Final = frozenset({"platforms", "data", "extras"})
+_TEXTS: Final = tuple(n for n in COLUMN_FIELDS if n not in {"data", "ttl", "urgency", "vars"})
+
+
+@dataclass(frozen=True, slots=True)
+class DataRow:
+    """One name and value of `data`."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComposeForm:
+    """The fields as text, so that a form with faults can be shown again as it was filled in.
+
+    `local_time` and `expires_local` are local times in `time_zone`. `when` is `now` or `later`.
+    `personalize` is "on" or "". `vars` is JSON, which only a copy or an edit has.
+    """
+
+    title: str = ""
+    body: str = ""
+    url: str = ""
+    icon: str = ""
+    image: str = ""
+    topic: str = ""
+    urgency: str = "normal"
+    ttl_number: str = "3"
+    ttl_unit: str = "days"
+    audience: str = ""
+    segment_id: str = ""
+    category: str = ""
+    tag: str = ""
+    personalize: str = ""
+    on_missing: str = EMPTY
+    vars: str = ""
+    rule: str = ""
+    ids: str = ""
+    when: str = "now"
+    local_time: str = ""
+    expires_local: str = ""
+    time_zone: str = "UTC"
+    platforms: Sequence[str] = ()
+    data: Sequence[DataRow] = field(default=())
+    extras: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def empty(cls, channel: Channel) -> Self:
+        """A form for every platform of the channel."""
+        return cls().for_all(channel)
+
+    def for_all(self, channel: Channel) -> Self:
+        """A copy of the form for every platform of the channel."""
+        names = [name for name, enabled in channel.platforms.items() if enabled]
+        return replace(self, platforms=names)
+
+    @classmethod
+    def posted(cls, post: QueryDict) -> Self:
+        texts = [each.name for each in fields(cls) if each.name not in _NOT_TEXTS]
+        given = {name: _posted(post, name) for name in texts if name in post}
+        rows = zip(post.getlist("data_name"), post.getlist("data_value"), strict=False)
+        return cls(
+            **given,
+            platforms=post.getlist("platforms"),
+            data=[DataRow(name, value) for name, value in rows if name or value],
+            extras=_posted_extras(post),
+        )
+
+    @classmethod
+    def like(cls, notification: Notification) -> Self:
+        """A copy of an earlier notification, without its time."""
+        return cls.saying(
+            notification.content,
+            category=notification.category,
+            **audience_texts(notification),
+            platforms=list(notification.target_platforms),
+        )
+
+    @classmethod
+    def saying(cls, content: Content, **more: Any) -> Self:
+        """A form with this content. `more`: other fields."""
+        unit = next((name for name, n in TTL_UNITS.items() if content.ttl % n == 0), "seconds")
+        at_once = content.ttl == 0
+        return cls(
+            **{name: getattr(content, name) for name in _TEXTS},
+            urgency=content.urgency,
+            ttl_number="" if at_once else str(content.ttl // TTL_UNITS[unit]),
+            ttl_unit=NOW_OR_NEVER if at_once else unit,
+            data=[DataRow(*pair) for pair in content.data.items()],
+            extras=compose_extras.flat(content.extras),
+            **_personal_texts(content),
+            **more,
+        )
+
+    @classmethod
+    def of(cls, notification: Notification) -> Self:
+        """A form to edit the notification, with its times in UTC."""
+        is_pending = notification.started_at is None
+        return replace(
+            cls.like(notification),
+            when="later" if is_pending else "now",
+            local_time=_utc(notification.scheduled_at) if is_pending else "",
+            expires_local=_utc(notification.expires_at),
+        )
+
+    @classmethod
+    def kept(cls, stored: Mapping[str, Any]) -> Self:
+        """The form of a draft, which an earlier version of the console may have stored."""
+        known = {each.name for each in fields(cls)} - {"data"}
+        texts = {name: value for name, value in stored.items() if name in known}
+        return cls(**texts, data=[DataRow(**row) for row in stored.get("data", ())])
+
+    def stored(self) -> dict[str, Any]:
+        """The form as JSON for a draft. Raises BadRequest for text that the database cannot
+        store."""
+        check_text("".join(chain.from_iterable(self.inputs())))
+        return asdict(self)
+
+    def inputs(self) -> list[tuple[str, str]]:
+        """Names and values of hidden inputs that post the form again."""
+        texts = [each.name for each in fields(self) if each.name not in _NOT_TEXTS]
+        return [
+            *((name, getattr(self, name)) for name in texts),
+            *(("platforms", platform) for platform in self.platforms),
+            *(pair for row in self.data for pair in _row_inputs(row)),
+            *self.extras.items(),
+        ]
+
+
+def read_form(form: ComposeForm) -> tuple[SendRequest, dict[str, Any]]:
+    """The send, and the body of an API request for the same send.
+
+    Raises Invalid with every fault, with the API's texts and paths.
+    """
+    faults: list[Fault] = []
+    body = _whole(form, faults)
+    send, _ = validated(body, faults, read_send)
+    return send, body
+
+
+def read_changes(form: ComposeForm, notification: Notification) -> dict[str, Any]:
+    """The form's changes to the notification, as the body of an API edit. For a notification that
+    is being sent, only fields that can still be changed.
+
+    The form has times to the minute, so a time that is not changed keeps its seconds. Raises
+    Invalid with the faults that only the form can have.
+    """
+    read = _whole if notification.started_at is None else _content_and_end
+    faults: list[Fault] = []
+    before, after = read(ComposeForm.of(notification), []), read(form, faults)
+    _check_storable(after, faults)
+    if faults:
+        raise Invalid(faults)
+    names = sorted(before.keys() | after.keys())
+    # As JSON, because the order of the names in `data` counts.
+    return {n: after.get(n) for n in names if dumps(after.get(n)) != dumps(before.get(n))}
+
+
+def read_content(form: ComposeForm, *, platform: str) -> Content:
+    """Only the content, for a test on this platform. Raises Invalid, as `read_form`."""
+    faults: list[Fault] = []
+    body = content_body(form, faults) | {"target_platforms": [platform]}
+    send, _ = validated(body, faults, read_send)
+    return send.content
+
+
+def moment_of(form: ComposeForm) -> datetime | None:
+    """When to send it, in UTC; None means at once. Raises Invalid."""
+    faults: list[Fault] = []
+    moment = _start(form, faults)
+    if faults:
+        raise Invalid(faults)
+    return moment
+
+
+def _posted_extras(post: QueryDict) -> dict[str, str]:
+    """The posted fields of compose_extras. Adds an empty title for a language to be added."""
+    given = {name: _posted(post, name) for name in post if compose_extras.is_extra(name)}
+    added = added_language(post)
+    return {f"translations.{added}.title": "", **given} if added else given
+
+
+def added_language(post: QueryDict) -> str:
+    """The tag of the language to be added; "" for none, and for a text that is no language."""
+    return canonical_language(post.get("add_language", "").strip()) or ""
+
+
+def _posted(post: QueryDict, name: str) -> str:
+    """A posted text. Browsers send line ends as CR LF (WHATWG, form submission); they become LF."""
+    return str(post[name]).replace("\r\n", "\n")
+
+
+def _row_inputs(row: DataRow) -> tuple[tuple[str, str], tuple[str, str]]:
+    return ("data_name", row.name), ("data_value", row.value)
+
+
+def validated(body: dict[str, Any], faults: list[Fault], read: Callable[[object], T]) -> T:
+    """What `read` returns of the body. Raises Invalid with `faults` and those that `read` finds."""
+    _check_storable(body, faults)
+    try:
+        valid = read(body)
+    except ValidationError as error:
+        raise Invalid([*faults, *faults_of(error)]) from error
+    if faults:
+        raise Invalid(faults)
+    return valid
+
+
+def _check_storable(body: dict[str, Any], faults: list[Fault]) -> None:
+    """Raises Invalid, with `faults`, for text that the API's JSON cannot contain either."""
+    try:
+        check_text("".join(_texts(body)))
+    except BadRequest as error:
+        raise Invalid([*faults, Fault("", error.code, error.detail)]) from error
+
+
+def _texts(body: Any) -> Iterator[str]:
+    match body:
+        case str():
+            yield body
+        case dict():
+            yield from chain(body, *map(_texts, body.values()))
+        case list():
+            yield from chain.from_iterable(map(_texts, body))
+
+
+def content_body(form: ComposeForm, faults: list[Fault]) -> dict[str, Any]:
+    """The content in the API's body. Omits empty texts, except the body, which is required."""
+    given = {name: getattr(form, name) for name in _TEXTS}
+    texts = {"body": form.body, "urgency": form.urgency} | {n: v for n, v in given.items() if v}
+    own = {"ttl": _ttl(form, faults), "data": _data(form, faults)}
+    return texts | own | compose_extras.nested(form.extras) | _personal(form)
+
+
+def parsed_vars(form: ComposeForm) -> object:
+    """The form's `vars`. What is not JSON stays text, so that the serializer refuses it."""
+    try:
+        return loads_strict(form.vars.encode()) if form.vars else {}
+    except MalformedJSON:
+        return form.vars
+
+
+def _personal(form: ComposeForm) -> dict[str, Any]:
+    if not form.personalize:
+        return {}
+    given = {"vars": parsed_vars(form)} if form.vars else {}
+    return {"personalize": True, "on_missing": form.on_missing} | given
+
+
+def _personal_texts(content: Content) -> dict[str, str]:
+    """The fields of a form for the same content."""
+    sent_vars = dumps(content.vars) if content.vars else ""
+    is_personal = "on" if content.personalize else ""
+    return {"personalize": is_personal, "on_missing": content.on_missing, "vars": sent_vars}
+
+
+def _content_and_end(form: ComposeForm, faults: list[Fault]) -> dict[str, Any]:
+    end = _moment(form, form.expires_local, "expires_at", faults) if form.expires_local else None
+    return content_body(form, faults) | ({"expires_at": format_timestamp(end)} if end else {})
+
+
+def _whole(form: ComposeForm, faults: list[Fault]) -> dict[str, Any]:
+    body = _content_and_end(form, faults) | {"target_platforms": list(form.platforms)}
+    body |= audience_body(form, faults)
+    body |= {"category": form.category} if form.category else {}
+    start = _start(form, faults)
+    return body | ({"scheduled_at": format_timestamp(start)} if start else {})
+
+
+def _ttl(form: ComposeForm, faults: list[Fault]) -> int:
+    if form.ttl_unit == NOW_OR_NEVER:
+        return 0
+    number = form.ttl_number.strip()
+    if form.ttl_unit in TTL_UNITS and number.isascii() and number.isdigit() and len(number) < 10:
+        return int(number) * TTL_UNITS[form.ttl_unit]
+    faults.append(Fault("ttl", "not_a_number", "Must be a whole number of a unit of time."))
+    return DEFAULT_TTL
+
+
+def _data(form: ComposeForm, faults: list[Fault]) -> dict[str, str]:
+    data: dict[str, str] = {}
+    for row in form.data:
+        if row.name in data or not row.name:
+            what = "occurs twice" if row.name else "must not be empty"
+            faults.append(Fault("data", BadRequest.code, f"The name “{row.name[:50]}” {what}."))
+        data[row.name] = row.value
+    return data
+
+
+def _start(form: ComposeForm, faults: list[Fault]) -> datetime | None:
+    return _moment(form, form.local_time, "scheduled_at", faults) if form.when == "later" else None
+
+
+def _moment(form: ComposeForm, text: str, attr: str, faults: list[Fault]) -> datetime | None:
+    """Parses a local time. A time that occurs twice means the first of the two."""
+    try:
+        zone = ZoneInfo(form.time_zone)
+        local = _without_offset(text).replace(tzinfo=zone)
+        moment = local.astimezone(UTC)
+    except (ValueError, OverflowError, OSError, LookupError):
+        faults.append(Fault(attr, "not_a_timestamp", "Choose a day and a time."))
+        return None
+    if moment.astimezone(zone).replace(tzinfo=None) != local.replace(tzinfo=None):
+        skipped = f"This time does not exist in {form.time_zone}: clocks are put forward that day."
+        faults.append(Fault(attr, "not_a_timestamp", skipped))
+        return None
+    return moment
+
+
+def _without_offset(text: str) -> datetime:
+    """Parses a time. Raises ValueError, also for a time with an offset."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is not None:
+        raise ValueError(text)
+    return moment
+
+
+def _utc(moment: datetime | None) -> str:
+    """The time in UTC, in the format of an input of type `datetime-local`."""
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M}" if moment else ""

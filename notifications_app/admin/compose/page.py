@@ -1,0 +1,345 @@
+"""Composing a notification: write it, test it on one device, review it, send it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID, uuid4
+from zoneinfo import ZoneInfo
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.urls import reverse
+from typing_extensions import override
+
+from channels_app.console.access import channels_of, may, may_anywhere
+from channels_app.console.lists import list_url
+from channels_app.models import Channel, Role
+from notifications_app import selectors
+from notifications_app.admin.compose.audience import AUDIENCES, rule_faults_of
+from notifications_app.admin.compose.errors import faults_by_field, labelled
+from notifications_app.admin.compose.form import ComposeForm, moment_of, read_content, read_form
+from notifications_app.admin.compose.personal import personal_preview
+from notifications_app.admin.compose.sections import sections_of
+from notifications_app.admin.compose.sender import (
+    SenderPage,
+    compose_url,
+    find_draft,
+    named_drafts,
+    save_draft,
+    seen_version,
+)
+from notifications_app.admin.compose.writing import content_and_audience_context
+from notifications_app.admin.page import ttl_words
+from notifications_app.admin.pauses import pauses_of
+from notifications_app.errors import IdempotencyKeyInFlight
+from notifications_app.models import Draft
+from notifications_app.reporting.limited import slow_words
+from notifications_app.sends.drafts import DraftGone, draft_send
+from notifications_app.sends.dry_run import (
+    DryRun,
+    missed_words,
+    notification_dry_run,
+    too_large_words,
+)
+from notifications_app.sends.idempotency import checked_key
+from notifications_app.sends.services import notification_test
+from pushsvc.common.errors import Fault, Invalid, NotFound, PushsvcError
+from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+from pushsvc.common.store import sql
+from subscriptions_app.devices import devices_of
+from subscriptions_app.models import Subscription
+from subscriptions_app.named import Named
+from subscriptions_app.segments.describe import rule_text
+from subscriptions_app.selectors import segment_find, subscription_known_as
+
+MOST_CHANNELS: Final = 500
+_KEY: Final = "console "
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How many devices of a platform would get the notification, and its size in bytes.
+    `too_large`: texts about devices for which it is too large."""
+
+    platform: Platform
+    payload_bytes: int | None
+    most_bytes: int
+    audience: int
+    estimated: bool
+    too_large: Sequence[str] = ()
+
+    @property
+    def name(self) -> str:
+        return PLATFORM_NAMES[self.platform]
+
+
+class ComposePage(SenderPage):
+    """Writes, reviews and sends a notification; `step` in the form decides which.
+
+    The review page contains an idempotency key, so confirming it twice sends one notification.
+    """
+
+    title = "New notification"
+    template_name = "console/notifications/compose.html"
+    draft: Draft | None = None
+
+    @override
+    def find_channel(self, request: HttpRequest) -> Channel | None:
+        self.draft = find_draft(request)
+        if request.method == "GET" and "draft" in request.GET:
+            if self.draft is None:
+                raise Http404
+            return self.draft.channel
+        return super().find_channel(request) or self._only_channel(request)
+
+    @override
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if self.channel is None:
+            return self.render_to_response(self.get_context_data())
+        return self._writing(self._first_form(self.channel))
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        form = ComposeForm.posted(request.POST)
+        steps = {
+            "edit": self._writing,
+            "save": self._save,
+            "send": self._send,
+            "review": self._review,
+        }
+        step = request.POST.get("step", "")
+        try:
+            if step != "send":  # which asks for the draft itself, unless it answers a repeated key
+                self._require_draft()
+            return steps.get(step, self._review)(form)
+        except IdempotencyKeyInFlight:
+            messages.warning(request, "It is already being sent. See the list.")
+            return HttpResponseRedirect(list_url("notifications_app_notification", self.chosen.pk))
+        except Invalid as error:
+            return self._writing(form, error.faults)
+        except PushsvcError as error:
+            return self._writing(form, [Fault("", error.code, error.detail)])
+
+    def _version(self) -> int | str:
+        """The draft's version that the user saw. A form that is shown again keeps this version."""
+        if self.draft is None:
+            return ""
+        return seen_version(self.request) if self.request.method == "POST" else self.draft.version
+
+    def _require_draft(self) -> None:
+        if self.draft is None and named_drafts(self.request) is not None:
+            raise DraftGone
+
+    def _only_channel(self, request: HttpRequest) -> Channel | None:
+        channels = list(channels_of(request.user, self.role)[:2])
+        return channels[0] if len(channels) == 1 else None
+
+    def _first_form(self, channel: Channel) -> ComposeForm:
+        if self.draft is not None:
+            return ComposeForm.kept(self.draft.form)
+        return ComposeForm.empty(channel)
+
+    def _writing(self, form: ComposeForm, faults: Sequence[Fault] = ()) -> HttpResponse:
+        context = self.get_context_data(
+            devices=[each for each in devices_of(self.chosen.id) if each.platform],
+            audiences=AUDIENCES.items(),
+            **content_and_audience_context(self.chosen, form, faults, self.request),
+        )
+        return self.render_to_response(context, status=400 if faults else 200)
+
+    def _review(self, form: ComposeForm) -> HttpResponse:
+        send, _ = read_form(form)
+        found = notification_dry_run(channel=self.chosen, request=send)
+        reach = _reach(found)
+        context = self.get_context_data(
+            form=form,
+            send=send,
+            **sections_of(form),
+            reach=reach,
+            audience=sum(each.audience for each in reach),
+            is_estimate=any(each.estimated for each in reach),
+            limits=_limits(self.chosen.id, reach, send.content.ttl),
+            pauses=pauses_of(self.chosen.id, send.target_platforms),
+            is_late=_is_past(send.scheduled_at),
+            segment=segment_find(channel_id=self.chosen.id, segment_id=send.segment_id),
+            rule_words=rule_text(send.rule) if send.rule else "",
+            lacking=(personal_preview(self.chosen, send, "") or {}).get("lacking"),
+            **_named(found),
+            time_zone=form.time_zone,
+            local_moment=_local(send.scheduled_at, form.time_zone),
+            local_end=_local(send.expires_at, form.time_zone),
+            ttl=ttl_words(send.content.ttl),
+            key=_KEY + str(uuid4()),
+        )
+        self.template_name = "console/notifications/review.html"
+        return self.render_to_response(context)
+
+    def _save(self, form: ComposeForm) -> HttpResponse:
+        """For browsers without JavaScript. With JavaScript, drafts are saved while the user
+        types."""
+        draft = save_draft(self.request, channel=self.chosen, form=form)
+        messages.success(self.request, "The draft is saved.")
+        return HttpResponseRedirect(compose_url(draft.pk))
+
+    def _send(self, form: ComposeForm) -> HttpResponse:
+        send, body = read_form(form)
+        key = checked_key(self.request.POST.get("key", ""))
+        acceptance = draft_send(
+            named_drafts(self.request),
+            version=seen_version(self.request),
+            channel=self.chosen,
+            request=send,
+            body=body,
+            idempotency_key=key,
+        )
+        is_later = send.scheduled_at is not None and not _is_past(send.scheduled_at)
+        when = "It is scheduled." if is_later else "It is on its way."
+        messages.success(self.request, f"The notification is stored. {when}")
+        page = reverse(
+            "admin:notifications_app_notification_change", args=[acceptance.notification_id]
+        )
+        return HttpResponseRedirect(f"{page}?composed=1")
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        channels = channels_of(self.request.user, self.role).order_by("name", "id")
+        version = self._version()
+        return super().get_context_data(
+            channel=self.channel,
+            channels=list(channels[:MOST_CHANNELS]),
+            draft=self.draft,
+            version=version,
+            is_outdated=self.draft is not None and version != self.draft.version,
+            may_edit=self.channel is not None
+            and may(self.request.user, self.channel.account_id, Role.EDITOR),
+            may_make_channels=may_anywhere(self.request.user, Role.MANAGER),
+            **kwargs,
+        )
+
+
+class ComposeCheck(SenderPage):
+    """Returns the form's faults, sizes and reach while the user writes."""
+
+    title = "Check"
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest) -> JsonResponse:
+        form = ComposeForm.posted(request.POST)
+        faults: Sequence[Fault] = ()
+        found: DryRun | None = None
+        personal: Mapping[str, Any] | None = None
+        try:
+            send, _ = read_form(form)
+            found = notification_dry_run(channel=self.chosen, request=send)
+            reach = _reach(found)
+            personal = personal_preview(self.chosen, send, request.POST.get("preview_as", ""))
+        except Invalid as error:
+            faults, found = error.faults, _audience_alone(self.chosen, form)
+            counted = _reach(found) if found else []
+            reach = [replace(each, payload_bytes=None, too_large=()) for each in counted]
+        return JsonResponse(
+            {
+                "faults": faults_by_field(faults),
+                "rule_faults": rule_faults_of(form, faults),
+                "platforms": [asdict(each) | {"name": each.name} for each in reach],
+                "moment": _moment_json(form),
+                "personal": personal,
+            }
+            | (_named(found) if found else {})
+        )
+
+
+class ComposeTest(SenderPage):
+    """Sends a test to one device and shows its progress."""
+
+    title = "Test"
+    http_method_names = ["post"]
+    template_name = "console/notifications/test.html"
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        try:
+            device = _test_device(self.chosen, request)
+            form = ComposeForm.posted(request.POST)
+            content = read_content(form, platform=device.platform)
+            test = notification_test(
+                channel=self.chosen, content=content, subscription_id=device.id
+            )
+        except Invalid as error:
+            return self._shown(faults=labelled(error.faults))
+        except NotFound as error:
+            return self._shown(faults=[error.detail])
+        found = selectors.notification_get(channel_id=self.chosen.id, notification_id=test)
+        return self._shown(notification=found, device=device)
+
+    def _shown(self, **context: Any) -> HttpResponse:
+        return self.render_to_response(context)
+
+
+def _local(moment: datetime | None, time_zone: str) -> datetime | None:
+    """The local time without an offset, so that templates do not convert it."""
+    return moment.astimezone(ZoneInfo(time_zone)).replace(tzinfo=None) if moment else None
+
+
+def _named(found: DryRun) -> dict[str, Any]:
+    """For a send to targets: unknown ids, and platforms that get nothing."""
+    unknown = found.unknown or Named()
+    return {
+        "unknown": [*unknown.external_ids, *map(str, unknown.subscription_ids)],
+        "missed": missed_words(found) if found.missed else "",
+    }
+
+
+def _reach(found: DryRun) -> list[Reach]:
+    return [
+        Reach(
+            platform,
+            each.payload_bytes,
+            each.payload_limit,
+            each.audience.size,
+            each.audience.estimated,
+            too_large_words(each),
+        )
+        for platform, each in found.platforms.items()
+    ]
+
+
+def _limits(channel_id: UUID, reach: Sequence[Reach], ttl: int) -> list[str]:
+    """What push services that limit the channel do to a send to these browsers."""
+    browsers = sum(each.audience for each in reach if each.platform == Platform.WEB)
+    return slow_words(channel_id, browsers, ttl) if browsers else []
+
+
+def _audience_alone(channel: Channel, form: ComposeForm) -> DryRun | None:
+    """The reach of a form that has faults elsewhere. None if a fault concerns the audience."""
+    names = ("platforms", "audience", "segment_id", "tag", "rule", "ids", "category")
+    anything = ComposeForm(body="-", **{name: getattr(form, name) for name in names})
+    try:
+        send, _ = read_form(anything)
+        return notification_dry_run(channel=channel, request=send)
+    except Invalid:
+        return None
+
+
+def _moment_json(form: ComposeForm) -> dict[str, Any] | None:
+    try:
+        moment = moment_of(form)
+    except Invalid:
+        return None
+    if moment is None:
+        return None
+    return {"utc": moment.isoformat(), "is_past": _is_past(moment)}
+
+
+def _is_past(moment: datetime | None) -> bool:
+    return moment is not None and moment <= sql.now()
+
+
+def _test_device(channel: Channel, request: HttpRequest) -> Subscription:
+    """The chosen test device. Raises NotFound, and Invalid if no device was chosen."""
+    known_as = request.POST.get("test_device") or request.POST.get("test_known_as", "").strip()
+    if not known_as:
+        raise Invalid([Fault("", "required", "Choose the device that gets the test.")])
+    found = subscription_known_as(channel_id=channel.id, text=known_as)
+    if found is None:
+        raise NotFound("The channel has no active subscriber with this id or token hash.")
+    return found

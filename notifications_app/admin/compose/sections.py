@@ -1,0 +1,186 @@
+"""The inputs for buttons, languages and platforms' own fields, as templates show them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from notifications_app.admin.compose.form import ComposeForm
+from notifications_app.admin.compose.labels import choice_label, label_of
+from notifications_app.sends.content_schema import (
+    MAX_ACTIONS,
+    Action,
+    AndroidContent,
+    IosContent,
+    Translation,
+    WebContent,
+)
+from pushsvc.common.http.fields import Choice, Flag, HttpUrl
+from pushsvc.common.languages import lookup_key, lookup_order
+from pushsvc.common.links import LinkKind
+from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+
+_CONTENTS: Final = {
+    Platform.WEB: WebContent(),
+    Platform.ANDROID: AndroidContent(),
+    Platform.IOS: IosContent(),
+}
+_TRANSLATED: Final = Translation()
+_ACTION: Final = Action()
+_EXAMPLES: Final = {
+    LinkKind.WEB: "https://",
+    LinkKind.SITE: "https:// or /path",
+    LinkKind.APP: "https:// or myshop://",
+}
+_YES_OR_NO: Final = (("on", "yes"), ("off", "no"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """One value, by its path in the API's body. Inputs of several sections have the same `label`,
+    so screen readers read `section`, too.
+
+    `example`: the beginning of a URL, "" for other values. `choices`: (value, label) if there are
+    only a few values. `is_none`: whether the text is removed; None if it cannot be removed.
+    `common`: the common text of a translation.
+    """
+
+    path: str
+    label: str
+    section: str
+    help: str
+    value: str
+    example: str
+    is_long: bool
+    choices: Sequence[tuple[str, str]]
+    is_none: bool | None
+    common: str = ""
+    is_missing: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The value as text for people."""
+        return dict(self.choices).get(self.value, self.value) or "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Inputs under one heading. Faults have the same `name`."""
+
+    name: str
+    label: str
+    inputs: Sequence[Input]
+
+    @property
+    def is_filled(self) -> bool:
+        return any(each.value or each.is_none for each in self.inputs)
+
+    @property
+    def missing(self) -> int:
+        """How many texts have no translation."""
+        return sum(each.is_missing for each in self.inputs)
+
+
+def sections_of(form: ComposeForm) -> Mapping[str, Any]:
+    """All sections of the form. `others`: fields of the form without an input, which stay as they
+    are."""
+    platforms = platforms_of(form)
+    buttons = [
+        _section(form, f"actions.{index}", f"button {index + 1}", _ACTION)
+        for index in range(MAX_ACTIONS)
+    ]
+    languages = [_language(form, tag) for tag in languages_of(form)]
+    shown = {
+        name
+        for section in (*platforms, *buttons, *languages)
+        for each in section.inputs
+        for name in (each.path, f"{each.path}.none")
+    }
+    return {
+        "platform_sections": platforms,
+        "buttons": buttons,
+        "languages": languages,
+        "others": [pair for pair in form.extras.items() if pair[0] not in shown],
+    }
+
+
+def platforms_of(form: ComposeForm) -> list[Section]:
+    """A section for each platform's own fields."""
+    return [
+        _section(form, platform, PLATFORM_NAMES[platform], schema)
+        for platform, schema in _CONTENTS.items()
+    ]
+
+
+def languages_of(form: ComposeForm) -> list[str]:
+    """The tags of the languages in which the form has a text, even an empty one."""
+    paths = (path.split(".") for path in form.extras if path.startswith("translations."))
+    return list(dict.fromkeys(parts[1] for parts in paths if len(parts) > 2))
+
+
+def _language(form: ComposeForm, tag: str) -> Section:
+    common = {"title": form.title, "body": form.body}
+    fields = dict(_TRANSLATED.fields)
+    del fields["actions"]
+    for index in range(MAX_ACTIONS):
+        if button := form.extras.get(f"actions.{index}.id"):
+            fields[f"actions.{button}"] = _ACTION.fields["title"]
+            common[f"actions.{button}"] = form.extras.get(f"actions.{index}.title", "")
+    tags = _looked_up(form, tag)
+    inputs = [_translation(form, tags, name, field, common) for name, field in fields.items()]
+    return Section("translations", tag, inputs)
+
+
+def _looked_up(form: ComposeForm, tag: str) -> list[str]:
+    """The form's languages whose texts devices of the language may get, the language itself
+    first."""
+    known = {lookup_key(each): each for each in languages_of(form)}
+    return [tag, *(known[each] for each in lookup_order(tag) if each in known)]
+
+
+def _translation(
+    form: ComposeForm, tags: Sequence[str], name: str, field: Any, common: Mapping[str, str]
+) -> Input:
+    """The input of a translated text. A title, a text or a button's label is missing if the form
+    has it in no language of `tags`. A missing url is not, because urls are often the same."""
+    is_found = any(form.extras.get(f"translations.{tag}.{name}") for tag in tags)
+    button = name.removeprefix("actions.")
+    return _input(
+        form,
+        f"translations.{tags[0]}.{name}",
+        tags[0],
+        field,
+        label=f"Button {button}" if button != name else "",
+        common=name if name in common else "",
+        is_missing=bool(common.get(name)) and not is_found,
+    )
+
+
+def _section(form: ComposeForm, path: str, label: str, schema: Any) -> Section:
+    inputs = [_input(form, f"{path}.{name}", label, field) for name, field in schema.fields.items()]
+    return Section(path.partition(".")[0], label, inputs)
+
+
+def _input(
+    form: ComposeForm, path: str, section: str, field: Any, label: str = "", **more: Any
+) -> Input:
+    return Input(
+        path=path,
+        label=label or label_of(path),
+        section=section,
+        help="" if path.startswith("translations.") else field.help_text.replace("`", ""),
+        value=form.extras.get(path, ""),
+        example=_EXAMPLES[field.kind] if isinstance(field, HttpUrl) else "",
+        is_long=path.endswith(".body"),
+        choices=_choices(field, path.rpartition(".")[2]),
+        is_none=f"{path}.none" in form.extras if field.allow_null else None,
+        **more,
+    )
+
+
+def _choices(field: Any, name: str) -> Sequence[tuple[str, str]]:
+    match field:
+        case Flag():
+            return _YES_OR_NO
+        case Choice():
+            return [(value, choice_label(name, value)) for value in field.choices]
+    return ()

@@ -1,0 +1,39 @@
+"""The form of a template: the content of the form that composes a notification."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from notifications_app.admin.compose.form import ComposeForm, content_body, validated
+from notifications_app.content.values import EMPTY, Content
+from notifications_app.models import Urgency
+from notifications_app.sends.schema import DEFAULT_TTL, TemplateContent
+from pushsvc.common.errors import Fault
+
+# The form's values of fields that were not filled in.
+_LEFT_ALONE: Final[Mapping[str, Any]] = {
+    "body": "",
+    "data": {},
+    "ttl": DEFAULT_TTL,
+    "urgency": Urgency.NORMAL,
+    "on_missing": EMPTY,
+}
+
+
+def form_of(content: Mapping[str, Any]) -> ComposeForm:
+    """The form with a template's content."""
+    return ComposeForm.saying(content_of(content))
+
+
+def content_of(content: Mapping[str, Any]) -> Content:
+    """The template's content with the defaults of a send. The body may be missing."""
+    return Content(**{"body": "", "ttl": DEFAULT_TTL, **content})
+
+
+def read_template(form: ComposeForm) -> dict[str, Any]:
+    """The content in the form. Raises Invalid with every fault, by the names of the fields."""
+    faults: list[Fault] = []
+    # `on_missing` counts also if the send says that it is personal.
+    given = {"on_missing": form.on_missing} | content_body(form, faults)
+    content = {name: value for name, value in given.items() if value != _LEFT_ALONE.get(name)}
+    validated(content, faults, TemplateContent.checked)
+    return content

@@ -1,0 +1,58 @@
+"""The context of the templates for the forms that write a notification."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.http import HttpRequest
+
+from channels_app.models import Channel
+from notifications_app.admin.compose.audience import rule_faults_of
+from notifications_app.admin.compose.choices import choices_of, segments_for
+from notifications_app.admin.compose.errors import faults_by_field, general
+from notifications_app.admin.compose.form import ComposeForm, added_language
+from notifications_app.admin.compose.languages import languages_context
+from notifications_app.admin.compose.personal import personal_context
+from notifications_app.admin.compose.sections import sections_of
+from pushsvc.common.errors import Fault
+from pushsvc.common.languages import NOT_A_LANGUAGE
+from subscriptions_app.admin.conditions import builder_context
+
+
+def content_context(
+    channel: Channel,
+    form: ComposeForm,
+    faults: Sequence[Fault],
+    request: HttpRequest,
+    *,
+    attributes: Iterable[str],
+) -> dict[str, Any]:
+    """The context of a form's content. `attributes`: names of the channel's attributes, for
+    placeholders."""
+    sections = sections_of(form)
+    added = added_language(request.POST)
+    if not added and request.POST.get("add_language", "").strip():
+        faults = [*faults, Fault("translations", "not_a_language", NOT_A_LANGUAGE)]
+    return {
+        "form": form,
+        "faults": faults_by_field(faults),
+        "general_faults": general(faults),
+        "is_posted": request.method == "POST",
+        **choices_of(channel),
+        **sections,
+        **personal_context(list(attributes), form),
+        **languages_context(channel.pk, form, sections["languages"], opened=added),
+    }
+
+
+def content_and_audience_context(
+    channel: Channel, form: ComposeForm, faults: Sequence[Fault], request: HttpRequest
+) -> dict[str, Any]:
+    """The context of a form with content and audience."""
+    offered = builder_context(channel.pk)
+    attributes = [each["name"] for each in offered["known"]["attributes"]]
+    return {
+        **content_context(channel, form, faults, request, attributes=attributes),
+        **offered,
+        **segments_for(channel, form),
+        "rule_faults": rule_faults_of(form, faults),
+    }

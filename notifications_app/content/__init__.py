@@ -1,0 +1,1 @@
+"""What a notification says: its values, placeholders and tracking tokens. Pure."""

@@ -1,0 +1,1 @@
+"""The way in: validates, checks and accepts sends, drafts and templates."""

@@ -1,0 +1,146 @@
+"""Checks a send before it is stored: its platforms, audience, category, content and time."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+from uuid import UUID
+
+from channels_app.models import Channel
+from channels_app.selectors import channel_get, is_enabled
+from notifications_app.content.personal import values_of
+from notifications_app.content.tracking import TOKEN_LENGTH
+from notifications_app.content.values import Content, SendRequest
+from notifications_app.delivery.messages import Messages
+from notifications_app.delivery.registry import TRANSPORTS
+from notifications_app.delivery.types import Message, Site
+from notifications_app.errors import CategoryRequired, PayloadTooLarge, SegmentNotFound
+from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+from pushsvc.common.store import sql
+from subscriptions_app.consent import is_category
+from subscriptions_app.errors import CategoryUnknown, PlatformNotEnabled
+from subscriptions_app.selectors import check_notifications, segment_hold
+
+# A payload has the same size with any id and with any token.
+ANY_ID: Final = UUID(int=0)
+_ANY_TOKEN: Final = "x" * TOKEN_LENGTH
+
+
+def with_platforms(channel: Channel, request: SendRequest) -> SendRequest:
+    """The request with all platforms that the channel has enabled, if it names none."""
+    if request.target_platforms:
+        return request
+    # Read from the database, because the channel's row may be a second old.
+    enabled = [name for name, is_on in channel_get(channel.id).platforms.items() if is_on]
+    if not enabled:
+        raise Invalid([Fault("target_platforms", "empty", "The channel has no platform enabled.")])
+    return replace(request, target_platforms=tuple(map(Platform, enabled)))
+
+
+def send_check(*, channel: Channel, request: SendRequest) -> None:
+    """Raises for a send that may not be stored. Holds its segment until the transaction ends, so
+    that it cannot be deleted."""
+    audience_check(channel=channel, request=request)
+    content_check(request)
+    expiry_check(request)
+
+
+def audience_check(*, channel: Channel, request: SendRequest) -> None:
+    """Raises PlatformNotEnabled, CategoryUnknown, CategoryRequired, SegmentNotFound, and
+    NotificationNotFound for one that the rule names. Holds the segment until the transaction ends.
+    """
+    channel_check(channel, request)
+    segment_id = request.segment_id
+    if segment_id and not segment_hold(channel_id=channel.id, segment_id=segment_id):
+        raise SegmentNotFound
+
+
+def content_check(request: SendRequest) -> dict[Platform, int]:
+    """Returns the bytes of the largest message by platform. Raises Invalid, PayloadTooLarge."""
+    for platform in request.target_platforms:
+        _check_data_names(platform, request.content)
+    return {
+        platform: _largest_payload(platform, request.content)
+        for platform in request.target_platforms
+    }
+
+
+def expiry_check(request: SendRequest) -> None:
+    """Raises Invalid for a send that would expire before it is due."""
+    if request.expires_at is None:
+        return
+    now = sql.now()
+    if request.expires_at <= max(request.scheduled_at or now, now):
+        detail = "Must be later than `scheduled_at` and later than now."
+        raise Invalid([Fault("expires_at", "out_of_range", detail)])
+
+
+def channel_check(channel: Channel, request: SendRequest) -> None:
+    """Raises for platforms, a category and notifications that the channel does not have."""
+    for platform in request.target_platforms:
+        if not is_enabled(channel, platform):
+            raise PlatformNotEnabled("target_platforms", platform)
+    _check_category(channel, request)
+    if request.rule is not None:
+        check_notifications(channel.id, request.rule)
+
+
+def _check_category(channel: Channel, request: SendRequest) -> None:
+    if request.category and not is_category(channel.id, request.category):
+        raise CategoryUnknown("category")
+    is_wide = not request.targets and not request.only_subscription_id
+    if channel.category_required and not request.category and is_wide:
+        raise CategoryRequired
+
+
+def _check_data_names(platform: Platform, content: Content) -> None:
+    names = TRANSPORTS[platform].unusable_data_names(content)
+    if names:
+        detail = f"This name is reserved on {PLATFORM_NAMES[platform]}; choose another."
+        raise Invalid([Fault(f"data.{name}", "reserved_name", detail) for name in names])
+
+
+def _largest_payload(platform: Platform, content: Content) -> int:
+    """The largest payload of all languages. Placeholders without a value in the send have their
+    defaults."""
+    messages = Messages(ANY_ID, content, platform, expires_at=0.0)
+    values = values_of(platform=platform, notification_id=str(ANY_ID), sent_vars=content.vars)
+    attrs = {tag: _longest(tag, each) for tag, each in content.translations.items()}
+    sizes = []
+    for tag, attr in [("", "target_platforms"), *attrs.items()]:
+        _check_any_text(platform, messages.of(tag))
+        sizes.append(_checked_size(platform, messages.filled(tag, values), attr))
+    return max(sizes)
+
+
+def declarative_payload(channel: Channel, content: Content) -> int:
+    """The largest payload of all languages for browsers that show messages without our worker."""
+    site = Site.of(channel.site_url, channel.name)
+    messages = Messages(ANY_ID, content, Platform.WEB, expires_at=0.0, site=site)
+    values = values_of(platform=Platform.WEB, notification_id=str(ANY_ID), sent_vars=content.vars)
+    tags = ("", *content.translations)
+    return max(payload_size(Platform.WEB, messages.filled(tag, values)) for tag in tags)
+
+
+def _longest(tag: str, translation: Mapping[str, Any]) -> str:
+    """The path of the translation's longest text, which should be shortened first."""
+    name = max(translation, key=lambda each: len(str(translation[each])), default="")
+    return f"translations.{tag}.{name}".rstrip(".")
+
+
+def _check_any_text(platform: Platform, message: Message) -> None:
+    if not message.content.title and not message.content.body:
+        detail = "There must be a title or a body."
+        raise Invalid([Fault(f"{platform}.body", "blank", detail)])
+
+
+def _checked_size(platform: Platform, message: Message, attr: str) -> int:
+    size, limit = payload_size(platform, message), TRANSPORTS[platform].max_payload
+    if size > limit:
+        raise PayloadTooLarge(platform, size, limit, attr)
+    return size
+
+
+def payload_size(platform: Platform, message: Message) -> int:
+    """The size of the payload in bytes, with a tracking token."""
+    return len(TRANSPORTS[platform].payload(message, _ANY_TOKEN))

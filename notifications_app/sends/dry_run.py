@@ -1,0 +1,156 @@
+"""Dry runs: check and count a send without storing it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+from uuid import UUID
+
+from channels_app.models import Channel
+from notifications_app.content.values import Content, SendRequest
+from notifications_app.delivery.registry import TRANSPORTS
+from notifications_app.errors import SegmentNotFound
+from notifications_app.sends.checks import (
+    channel_check,
+    content_check,
+    declarative_payload,
+    expiry_check,
+    with_platforms,
+)
+from notifications_app.sends.sampling import largest_payload, named_by
+from pushsvc.common.errors import NotFound
+from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+from subscriptions_app.consent import consent_to
+from subscriptions_app.named import Named, reach_of
+from subscriptions_app.segments.compiler import EVERYBODY
+from subscriptions_app.segments.rules import Rule
+from subscriptions_app.selectors import segment_get
+from subscriptions_app.sizes import Size, audience_size, services_seen
+
+# The devices for which a push service takes less.
+_TIGHT: Final = {"mozilla": "Firefox for Android"}
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceDryRun:
+    """The result at one push service: bytes per device, and how many it takes for each device."""
+
+    payload_bytes: int
+    payload_limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformDryRun:
+    """The result on one platform: bytes per device, and how many devices. `largest_sampled`: for a
+    personal send, the most bytes for one of some sampled devices; None without devices.
+    `services`: by the name of each push service that was seen in the audience; on the web only."""
+
+    payload_bytes: int
+    payload_limit: int
+    audience: Size
+    largest_sampled: int | None = None
+    services: Mapping[str, ServiceDryRun] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """The result of a dry run. For a send to targets: `unknown` are the targets that the channel
+    does not have, and `missed` the platforms of the targets' devices that the send does not name.
+    """
+
+    platforms: Mapping[Platform, PlatformDryRun]
+    unknown: Named | None = None
+    missed: tuple[Platform, ...] = ()
+
+
+def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
+    """Checks everything that `notification_accept` checks, and stores nothing."""
+    request = with_platforms(channel, request)
+    channel_check(channel, request)
+    sizes = content_check(request)
+    expiry_check(request)
+    consent = consent_to(request.category) if request.category else EVERYBODY
+    rule = audience_rule(channel.id, request)
+    sampled = _sampled(channel.id, request, rule)
+    if not request.targets:
+        audience = audience_size(channel.id, rule, sizes, consent)
+        is_web = Platform.WEB in sizes
+        seen = services_seen(channel.id, rule, Platform.WEB, consent) if is_web else ()
+        services = _at_services(channel, request.content, sizes, seen)
+        return DryRun(_dry_runs(sizes, audience, sampled, services))
+    reach = reach_of(channel.id, named_by(request.targets), consent)
+    counts = {platform: Size(count, estimated=False) for platform, count in reach.devices.items()}
+    missed = tuple(each for each, count in reach.devices.items() if count and each not in sizes)
+    at_targets = reach.services.get(Platform.WEB, ())
+    services = _at_services(channel, request.content, sizes, at_targets)
+    return DryRun(_dry_runs(sizes, counts, sampled, services), reach.unknown, missed)
+
+
+def missed_words(found: DryRun) -> str:
+    """A text for people: on which other platforms the targets have devices."""
+    names = ", ".join(PLATFORM_NAMES[each] for each in found.missed)
+    return f"The targets also have devices on {names}, which get nothing."
+
+
+def too_large_words(found: PlatformDryRun) -> list[str]:
+    """Texts for people: for which devices of the audience the message is too large."""
+    return [
+        f"{_TIGHT[name]} gets no message over {each.payload_limit:,} bytes. This one has {size:,}."
+        for name, each in found.services.items()
+        if name in _TIGHT
+        and (size := max(each.payload_bytes, found.largest_sampled or 0)) > each.payload_limit
+    ]
+
+
+def _sampled(
+    channel_id: UUID, request: SendRequest, rule: Rule | None
+) -> dict[Platform, int | None]:
+    if not request.content.personalize:
+        return {}
+    return {
+        platform: largest_payload(channel_id, request, rule, platform)
+        for platform in request.target_platforms
+    }
+
+
+def _dry_runs(
+    sizes: Mapping[Platform, int],
+    audience: Mapping[Platform, Size],
+    sampled: Mapping[Platform, int | None],
+    services: Mapping[str, ServiceDryRun],
+) -> dict[Platform, PlatformDryRun]:
+    """`services`: the push services of the web's audience."""
+    largest = max((each.payload_bytes for each in services.values()), default=0)
+    found = {
+        platform: PlatformDryRun(
+            size, TRANSPORTS[platform].max_payload, audience[platform], sampled.get(platform)
+        )
+        for platform, size in sizes.items()
+    }
+    if web := found.get(Platform.WEB):
+        size = max(web.payload_bytes, largest)
+        found[Platform.WEB] = replace(web, payload_bytes=size, services=services)
+    return found
+
+
+def _at_services(
+    channel: Channel, content: Content, sizes: Mapping[Platform, int], services: Iterable[str]
+) -> dict[str, ServiceDryRun]:
+    """By the names of the web push services."""
+    web = TRANSPORTS[Platform.WEB]
+    found = {}
+    for name in services if Platform.WEB in sizes else ():
+        is_declarative = name in web.declarative_services
+        size = declarative_payload(channel, content) if is_declarative else sizes[Platform.WEB]
+        found[name] = ServiceDryRun(size, web.sure_payloads.get(name, web.max_payload))
+    return found
+
+
+def audience_rule(channel_id: UUID, request: SendRequest) -> Rule | None:
+    """The rule of a send without targets; None means the whole channel. Raises SegmentNotFound."""
+    if request.segment_id is None:
+        return request.rule
+    try:
+        rule: Rule = segment_get(channel_id=channel_id, segment_id=request.segment_id).rule
+    except NotFound as error:
+        raise SegmentNotFound from error
+    return rule

@@ -1,0 +1,219 @@
+"""Changes a notification after it was accepted: its content, its audience and its times."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from channels_app import audit
+from channels_app.models import Channel
+from notifications_app.content.values import (
+    AUDIENCE_FIELDS,
+    CONTENT_FIELDS,
+    AudienceKind,
+    SendRequest,
+    TargetId,
+)
+from notifications_app.errors import NotCombinable, NotEditable, StillSending
+from notifications_app.models import Batch, Notification, Target
+from notifications_app.pipeline import halting
+from notifications_app.pipeline.halting import time_to_live
+from notifications_app.sends.bounds import check_pending, check_volume
+from notifications_app.sends.checks import (
+    audience_check,
+    content_check,
+    expiry_check,
+    with_platforms,
+)
+from notifications_app.sends.schema import read_edit
+from notifications_app.sends.services import targets_store
+from notifications_app.states import NotificationStatus
+from notifications_app.tasks import wake_planner
+from pushsvc.common.errors import NotFound, Outdated
+from pushsvc.common.store import sql
+
+# Fields that can be changed while a notification that is being sent is paused.
+_WHILE_PAUSED: Final = frozenset({*CONTENT_FIELDS, "expires_at"})
+
+
+def notification_edit(
+    *,
+    channel: Channel,
+    notification_id: UUID,
+    changes: Mapping[str, Any],
+    keeps_values: bool = False,
+    seen: str | None = None,
+) -> Notification:
+    """Changes fields of a send and returns the notification. `changes` is parsed JSON: a missing
+    field stays as it is, null sets its default. If all fields stay the same, nothing is written.
+    Safe to repeat. `keeps_values`: targets that stay and get no values keep their values. `seen`:
+    the `edit_version` for which the changes are meant.
+
+    All fields of a pending notification can be changed, but not the kind of its audience. If the
+    start comes first, NotEditable is raised. Of a notification that is processing and paused, the
+    content and `expires_at` can be changed. Fields that are fixed then are not checked again, nor
+    is an `expires_at` that stays.
+
+    Raises NotFound, Outdated for another version, NotEditable, NotCombinable, StillSending, DRF's
+    ValidationError, and what the checks of a send raise.
+    """
+    with sql.brief_transaction():
+        own = Notification.objects.filter(id=notification_id, channel_id=channel.id)
+        found = halting.locked(own)
+        if found is None:
+            raise NotFound("There is no such notification.")
+        before = found.was
+        if seen is not None and seen != edit_version(before):
+            raise Outdated("changed or started")
+        request = _edited(channel, before, changes, keeps_values=keeps_values)
+        values = _values(before, request)
+        changed = _changed(before, request, values)
+        if request.targets and _replace_targets(before, request):
+            changed = sorted([*changed, "targets"])
+        if not changed:
+            return before
+        found.row.update(**values, edited_at=Now())
+        if before.status != NotificationStatus.PENDING:
+            longer = time_to_live(request.content.ttl) - time_to_live(before.ttl)
+            found.move_deadlines(longer)
+        after = found.row.get()
+        fields = audit.fields_of(before), audit.fields_of(after)
+        audit.record(after, audit.Action.UPDATE, *fields, note=f"Edited: {', '.join(changed)}.")
+        if after.edited_at and after.scheduled_at <= after.edited_at:
+            transaction.on_commit(wake_planner)
+    return after
+
+
+def edit_version(notification: Notification) -> str:
+    """A version that changes with each edit, and with the start, which fixes audience and time."""
+    moments = (notification.started_at, notification.edited_at)
+    return " ".join(each.isoformat() if each else "-" for each in moments)
+
+
+def _edited(
+    channel: Channel, before: Notification, changes: Mapping[str, Any], *, keeps_values: bool
+) -> SendRequest:
+    """The send with the changes. Raises if it may not be changed like this."""
+    _refuse(before, changes)
+    request = with_platforms(channel, read_edit(before, changes))
+    if keeps_values:
+        request = _with_values(before, request)
+    _check_actions(before, request)
+    _check(channel, before, request, changes)
+    return request
+
+
+def _refuse(notification: Notification, changes: Mapping[str, Any]) -> None:
+    """Raises for a change that may not be made now."""
+    if notification.status == NotificationStatus.PENDING and not notification.is_test:
+        _refuse_other_audience(notification.audience_kind, changes)
+        return
+    if notification.is_test or not notification.is_paused:
+        state = "a test" if notification.is_test else notification.status
+        remedy = " Pause it first." if notification.status == "processing" else ""
+        raise NotEditable(f"Notification {notification.id} is {state}.{remedy}")
+    if fixed := sorted(changes.keys() - _WHILE_PAUSED):
+        raise NotEditable(f"It is being sent already, so these are fixed: {', '.join(fixed)}.")
+    # A batch that is claimed later is handed back, or its worker reads the changes.
+    if Batch.objects.leased().filter(notification=notification).exists():
+        raise StillSending
+
+
+def _check_actions(before: Notification, request: SendRequest) -> None:
+    """Raises if the ids of buttons change after the start, because clicks on buttons that were
+    already sent would be counted wrongly."""
+    ids = [[each["id"] for each in of.actions] for of in (before.content, request.content)]
+    if before.status != NotificationStatus.PENDING and ids[0] != ids[1]:
+        raise NotEditable("It is being sent already, so the ids of its buttons are fixed.")
+
+
+def _refuse_other_audience(kind: AudienceKind, changes: Mapping[str, Any]) -> None:
+    """Raises NotCombinable for an edit that would change the kind of the audience."""
+    given = {name: changes[name] is not None for name in AUDIENCE_FIELDS if name in changes}
+    keeps = any(is_given and AUDIENCE_FIELDS[name] == kind for name, is_given in given.items())
+    for name, is_given in given.items():
+        is_own = AUDIENCE_FIELDS[name] == kind
+        if is_given != is_own and not (is_own and keeps):
+            raise NotCombinable(name, f"A send to {_AUDIENCES[kind]} stays one.")
+
+
+_AUDIENCES: Final = {
+    AudienceKind.CHANNEL: "the whole channel",
+    AudienceKind.SEGMENT: "a segment",
+    AudienceKind.RULE: "a rule",
+    AudienceKind.TARGETS: "targets",
+}
+
+
+def _with_values(before: Notification, request: SendRequest) -> SendRequest:
+    own = {(each.external_id, each.subscription_id): each.vars for each in _stored_targets(before)}
+    targets = tuple(
+        each if each.vars else replace(each, vars=own.get((each.external_id, each.subscription_id)))
+        for each in request.targets
+    )
+    return replace(request, targets=targets)
+
+
+def _replace_targets(before: Notification, request: SendRequest) -> bool:
+    """Replaces the targets of a pending, locked notification. Returns whether they changed."""
+    if _stored_targets(before) == request.targets:
+        return False
+    Target.objects.filter(notification_id=before.pk).delete()
+    targets_store(before, request)
+    return True
+
+
+def _stored_targets(notification: Notification) -> tuple[TargetId, ...]:
+    stored = Target.objects.of(notification.pk)
+    return tuple(
+        TargetId(external_id=each.external_id, subscription_id=each.subscription_id, vars=each.vars)
+        for each in stored
+    )
+
+
+def _check(
+    channel: Channel, before: Notification, request: SendRequest, changes: Mapping[str, Any]
+) -> None:
+    """Raises for fields that may not be sent, if they can still be changed."""
+    # Targets that stay count, too.
+    targets = request.targets or (_stored_targets(before) if before.has_targets else ())
+    if not request.content.personalize and any(each.vars for each in targets):
+        raise NotCombinable("personalize", "Its targets have values, which need it.")
+    if before.status == NotificationStatus.PENDING:
+        audience_check(channel=channel, request=replace(request, targets=targets))
+    content_check(request)
+    if changes.keys() & {"scheduled_at", "expires_at"}:
+        expiry_check(request)
+    may_grow = "scheduled_at" in changes or request.targets
+    if before.status == NotificationStatus.PENDING and may_grow:
+        check_pending(channel.pk, request, edited=before.pk)
+    check_volume(channel.pk, request)
+
+
+def _changed(before: Notification, request: SendRequest, values: Mapping[str, Any]) -> list[str]:
+    """The names of the changed fields, without values, because `data` may be about a person."""
+    was, new = before.content, request.content
+    names = {name for name in CONTENT_FIELDS if getattr(new, name) != getattr(was, name)}
+    if list(new.data) != list(was.data):  # in the sender's order, which devices get
+        names.add("data")
+    columns = values.keys() - Notification.values_of(new).keys()
+    return sorted(names | {name for name in columns if values[name] != getattr(before, name)})
+
+
+def _values(before: Notification, request: SendRequest) -> dict[str, Any]:
+    """The values of the columns that an edit writes, without the deadline."""
+    own = Notification.values_of(request.content) | {"expires_at": request.expires_at}
+    return own | _schedule(request) if before.status == NotificationStatus.PENDING else own
+
+
+def _schedule(request: SendRequest) -> dict[str, Any]:
+    return {
+        "target_platforms": list(request.target_platforms),
+        "segment_id": request.segment_id,
+        "category": request.category,
+        "rule": request.rule,
+        "scheduled_at": request.scheduled_at or Now(),
+    }

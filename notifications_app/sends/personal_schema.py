@@ -1,0 +1,133 @@
+"""The fields of a send with values for placeholders, and the check of texts with placeholders."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from rest_framework.exceptions import ErrorDetail
+from typing_extensions import override
+
+from notifications_app.content.personal import MAX_IN_SEND, Place, places, template_of, values_of
+from notifications_app.content.placeholders import VARS, NotATemplate, Template, Values
+from notifications_app.content.values import Content
+from pushsvc.common.http.fields import (
+    MAX_URL_LENGTH,
+    HttpUrl,
+    MapOf,
+    text_or_refuse,
+)
+from pushsvc.common.links import LinkKind, is_link
+from pushsvc.common.texts import shows_nothing
+from subscriptions_app.device_fields import ATTRIBUTE_VALUE, AttributeValue
+
+MAX_VARS: Final = 20
+MAX_VAR_NAME: Final = 50
+_SHOWN: Final = ("title", "body", "subtitle")
+_VAR_NAME: Final = re.compile(rf"[A-Za-z_][A-Za-z0-9_]{{0,{MAX_VAR_NAME - 1}}}", re.ASCII)
+
+
+@extend_schema_field({"type": "string", "format": "uri", "maxLength": MAX_URL_LENGTH})
+class Link(HttpUrl):
+    """A URL that may contain placeholders. `check_placeholders` checks URLs with placeholders."""
+
+    @override
+    def to_internal_value(self, data: object) -> str:
+        url = text_or_refuse(data)
+        return url if "{{" in url else super().to_internal_value(data)
+
+
+@extend_schema_field({"type": "string", "format": "uri-reference", "maxLength": MAX_URL_LENGTH})
+class SiteLink(Link):
+    """Also a path of the site, which the worker resolves."""
+
+    kind = LinkKind.SITE
+
+
+class AppLink(Link):
+    """Also a URL with an app's own scheme."""
+
+    kind = LinkKind.APP
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "maxProperties": MAX_VARS,
+        "additionalProperties": ATTRIBUTE_VALUE,
+    }
+)
+class Vars(MapOf):
+    """Values for the placeholders of a send."""
+
+    child = AttributeValue()
+    most = MAX_VARS
+
+    @override
+    def to_internal_value(self, data: object) -> dict[str, Any]:
+        given = super().to_internal_value(data)
+        words = f"Must be 1 to {MAX_VAR_NAME} letters, digits and `_`, and begin with no digit."
+        fault = ErrorDetail(words, code="malformed")
+        if faults := {name: [fault] for name in given if not _VAR_NAME.fullmatch(name)}:
+            raise serializers.ValidationError(faults)
+        return given
+
+
+def check_placeholders(content: Content) -> None:
+    """Checks texts with two opening braces, which are placeholders if the content is personal.
+    Raises ValidationError."""
+    found = list(places(content))
+    faults = {place.attr: [fault] for place in found if (fault := _fault(place, content))}
+    if not faults and content.personalize and _count(found) > MAX_IN_SEND:
+        words = f"A send may have at most {MAX_IN_SEND} placeholders in all texts."
+        faults = {"personalize": [ErrorDetail(words, code="too_many")]}
+    if faults:
+        raise serializers.ValidationError(faults)
+
+
+def check_shown(content: Content) -> None:
+    """Raises ValidationError for a personal text that shows nothing to anybody, because only values
+    of the send fill it."""
+    if not content.personalize:
+        return
+    values = values_of(platform="", notification_id="", sent_vars=content.vars)
+    words = "With these values it has no character that people can see."
+    faults = {
+        place.attr: [ErrorDetail(words, code="blank")]
+        for place in places(content)
+        if place.attr.rpartition(".")[2] in _SHOWN and _is_blank(template_of(place), values)
+    }
+    if faults:
+        raise serializers.ValidationError(faults)
+
+
+def _is_blank(template: Template, values: Values) -> bool:
+    is_same_for_all = all(
+        each.scope == VARS and (each.default is not None or not each.is_missing(values))
+        for each in template.placeholders
+    )
+    return is_same_for_all and shows_nothing(template.text(values))
+
+
+def _fault(place: Place, content: Content) -> ErrorDetail | None:
+    texts = [place.text]
+    if content.personalize:
+        try:
+            texts = _examples(template_of(place), content)
+        except NotATemplate as error:
+            return ErrorDetail(str(error), code="not_a_template")
+    kind = place.kind
+    if kind is None or all(is_link(text, kind) for text in texts):
+        return None
+    return ErrorDetail(kind.value, code="not_a_url")
+
+
+def _examples(template: Template, content: Content) -> list[str]:
+    """The link with any values, without values, and with those that are known."""
+    known = values_of(platform="", notification_id="", sent_vars=content.vars)
+    return [*map(template.with_each, ("x", "")), template.link(known)]
+
+
+def _count(found: Sequence[Place]) -> int:
+    return sum(len(template_of(place).placeholders) for place in found)

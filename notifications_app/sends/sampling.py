@@ -1,0 +1,71 @@
+"""Samples devices of an audience to measure and preview a personal send."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from notifications_app.content.placeholders import Values
+from notifications_app.content.values import SendRequest, TargetId
+from notifications_app.delivery.messages import Messages
+from notifications_app.device_values import device_values, spoken_by
+from notifications_app.sends.checks import ANY_ID, payload_size
+from pushsvc.common.platforms import Platform
+from subscriptions_app.models import Subscription
+from subscriptions_app.named import Named, named_sample
+from subscriptions_app.segments.rules import Rule
+from subscriptions_app.sizes import platform_sample
+
+SAMPLED: Final = 20  # devices of each platform
+
+
+def largest_payload(
+    channel_id: UUID, request: SendRequest, rule: Rule | None, platform: Platform
+) -> int | None:
+    """The largest message in bytes among those of SAMPLED devices; None without devices. `rule`: of
+    an audience without targets; None means the whole channel."""
+    messages = Messages(ANY_ID, request.content, platform, expires_at=0.0)
+    sizes = [
+        payload_size(platform, messages.filled(spoken_by(each), sampled_values(request, each)))
+        for each in sampled_devices(channel_id, request, rule, platform, limit=SAMPLED)
+    ]
+    return max(sizes, default=None)
+
+
+def sampled_devices(
+    channel_id: UUID, request: SendRequest, rule: Rule | None, platform: Platform, *, limit: int
+) -> list[Subscription]:
+    """Some devices that the send would reach, with their persons."""
+    ids = _sampled(channel_id, request, rule, platform, limit)
+    return list(Subscription.objects.filter(id__in=ids).select_related("person").order_by("-id"))
+
+
+def sampled_values(request: SendRequest, device: Subscription) -> Values:
+    """The values of the send's placeholders for the device."""
+    sent_vars = _sent_vars(request, device)
+    return device_values(device, notification_id=ANY_ID, sent_vars=sent_vars)
+
+
+def _sampled(
+    channel_id: UUID, request: SendRequest, rule: Rule | None, platform: Platform, limit: int
+) -> Sequence[UUID]:
+    if not request.targets:
+        return platform_sample(channel_id, rule, platform, limit=limit)
+    return named_sample(channel_id, named_by(request.targets), platform, limit=limit)
+
+
+def named_by(targets: Sequence[TargetId]) -> Named:
+    people = [each.external_id for each in targets if each.external_id is not None]
+    devices = [each.subscription_id for each in targets if each.subscription_id is not None]
+    return Named(people, devices)
+
+
+def _sent_vars(request: SendRequest, device: Subscription) -> dict[str, Any]:
+    """The `vars` of the send with those of the targets that name the device. Values of the
+    subscription override those of the person."""
+    person = device.person.external_id if device.person else None
+    sent_vars = dict(request.content.vars)
+    for own in ((person, None), (None, device.id)):
+        for each in request.targets:
+            if own == (each.external_id, each.subscription_id):
+                sent_vars |= each.vars or {}
+    return sent_vars

@@ -1,0 +1,272 @@
+"""The input of a send. The API and the console read it with the same serializer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework.exceptions import ErrorDetail, ValidationError
+from rest_framework.fields import empty
+from typing_extensions import override
+
+from notifications_app.content.values import (
+    CONTENT_FIELDS,
+    EMPTY,
+    MAX_TARGETS,
+    ON_MISSING,
+    Content,
+    SendRequest,
+)
+from notifications_app.errors import NotCombinable
+from notifications_app.models import Notification, Urgency
+from notifications_app.sends.audience import (
+    RuleField,
+    TargetInput,
+    check_one_audience,
+    pop_targets,
+)
+from notifications_app.sends.content_schema import (
+    MAX_BODY,
+    MAX_TITLE,
+    Actions,
+    AndroidContent,
+    IosContent,
+    Topic,
+    Translations,
+    WebContent,
+    check_action_titles,
+)
+from notifications_app.sends.personal_schema import Link, Vars, check_placeholders, check_shown
+from pushsvc.common.http.fields import (
+    Choice,
+    Flag,
+    Id,
+    ListOf,
+    ShownText,
+    StrictSerializer,
+    StringMap,
+    Text,
+    Timestamp,
+    WholeNumber,
+)
+from pushsvc.common.platforms import PLATFORM_VALUES, Platform
+from subscriptions_app.external_ids import ExternalId
+from subscriptions_app.models import MAX_CATEGORY_KEY
+
+MAX_TTL: Final = 28 * 24 * 3600
+DEFAULT_TTL: Final = 3 * 24 * 3600
+MAX_PLATFORMS: Final = 20  # in a request, with duplicates
+ALL: Final = "all"
+_UNUSED_VALUES: Final = "Values need `personalize`."
+
+
+# A pattern, because generators for Go use the same names for the values of all enumerations.
+@extend_schema_field({"type": "string", "pattern": f"^({'|'.join([*PLATFORM_VALUES, ALL])})$"})
+class TargetPlatform(Choice):
+    """A platform, or all that the channel has enabled."""
+
+
+class ContentFields(StrictSerializer):
+    """What a notification says. Unknown fields are refused. "" in an optional text and an empty
+    list of buttons are the same as none, because the details of a notification have them."""
+
+    # `default=str` gives "" without showing it in the schema, where it would not be a valid value.
+    body = ShownText(min_length=1, max_length=MAX_BODY, help_text="Main text.")
+    title = ShownText(max_length=MAX_TITLE, default="", help_text="Shown above the main text.")
+    url = Link(min_length=0, default=str, help_text="Destination opened on click.")
+    icon = Link(min_length=0, default=str, help_text="URL of the icon image.")
+    image = Link(min_length=0, default=str, help_text="URL of a large image.")
+    data = StringMap(  # type: ignore[assignment] # Serializer.data stays: DRF lifts fields out
+        default={}, help_text="Passed to the device unchanged."
+    )
+    ttl = WholeNumber(
+        min=0,
+        max=MAX_TTL,
+        default=DEFAULT_TTL,
+        help_text="Seconds for which delivery is tried; 0: deliver at once or drop.",
+    )
+    urgency = Choice(
+        Urgency.values,
+        default=Urgency.NORMAL.value,
+        help_text="Which devices that save energy are woken (RFC 8030 section 5.3).",
+    )
+    topic = Topic(
+        default=str,
+        help_text="A newer notification with the same topic replaces the older one on the device.",
+    )
+    actions = Actions(default=list, help_text="Buttons of the notification.")
+    web = WebContent(default=dict, help_text="For browsers alone.")
+    android = AndroidContent(default=dict, help_text="For Android alone.")
+    ios = IosContent(default=dict, help_text="For iOS alone.")
+    translations = Translations(default=dict, help_text="Texts by language (BCP 47).")
+    personalize = Flag(
+        default=False,
+        help_text="Whether placeholders such as `{{ name }}` stand for values of each recipient.",
+    )
+    vars = Vars(default=dict, help_text="Values of the send for its placeholders.")
+    on_missing = Choice(
+        ON_MISSING,
+        default=EMPTY,
+        help_text="What becomes of recipients without a value for a placeholder without default.",
+    )
+
+    @override
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        check_action_titles(attrs)
+        return attrs
+
+
+class SendFields(ContentFields):
+    """Unknown fields are refused, so that a misspelt `scheduled_at` does not send at once."""
+
+    scheduled_at = Timestamp(
+        default=None, help_text="When omitted or in the past, the notification is sent at once."
+    )
+    expires_at = Timestamp(
+        default=None,
+        help_text="It is sent to nobody after that, whatever `ttl` says. After `scheduled_at`.",
+    )
+    segment_id = Id(
+        default=None, allow_null=True, help_text="One segment only; null: the whole channel."
+    )
+    category = Text(
+        max_length=MAX_CATEGORY_KEY,
+        default=str,
+        help_text="The key of a category. Devices that refuse it are left out.",
+    )
+    rule = RuleField(
+        default=None, allow_null=True, help_text="A rule of this send alone, as docs/segments.md."
+    )
+    external_ids = ListOf(
+        ExternalId(),
+        max_length=MAX_TARGETS,
+        default=None,
+        allow_null=True,
+        help_text="All devices of these people. Repeated and unknown ids are no error.",
+    )
+    subscription_ids = ListOf(
+        Id(),
+        max_length=MAX_TARGETS,
+        default=None,
+        allow_null=True,
+        help_text="These subscriptions. Repeated and unknown ids are no error.",
+    )
+    targets = ListOf(
+        TargetInput(),
+        max_length=MAX_TARGETS,
+        default=None,
+        allow_null=True,
+        help_text="People and subscriptions in one list.",
+    )
+    target_platforms = ListOf(
+        TargetPlatform([*PLATFORM_VALUES, ALL]),
+        max_length=MAX_PLATFORMS,
+        default=[Platform.WEB.value],
+        help_text='Duplicates count once. `["all"]`: all that the channel has enabled.',
+    )
+
+    @override
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        attrs = super().validate(attrs)
+        return {**attrs, "target_platforms": _platforms(attrs["target_platforms"])}
+
+
+_NAMES: Final = frozenset(SendFields().fields)
+_TIMES: Final = ("scheduled_at", "expires_at")
+
+
+class SendBody(SendFields):
+    """A send, with the content of its template."""
+
+    template_id = Id(
+        default=None,
+        allow_null=True,
+        help_text="The content of this template. A field of the send replaces the template's; null"
+        " removes it.",
+    )
+    dry_run = Flag(default=False, help_text="Check everything; store and send nothing.")
+
+
+class TemplateContent(ContentFields):
+    """The content of a template: any of these fields of a send. What is missing is left to the
+    send."""
+
+    body = ShownText(min_length=1, max_length=MAX_BODY, required=False, help_text="Main text.")
+
+    @override
+    def run_validation(self, data: Any = empty) -> Any:
+        """Returns the fields that were given, without defaults."""
+        checked = {"body": "", **super().run_validation(data)}
+        content = Content(**{name: checked[name] for name in CONTENT_FIELDS})
+        if content.vars and not content.personalize:
+            fault = ErrorDetail(_UNUSED_VALUES, NotCombinable.code)
+            raise ValidationError({"vars": [fault]})
+        check_placeholders(content)
+        return {name: checked[name] for name in data if self.gives(data, name)}
+
+
+def _platforms(given: list[str]) -> tuple[Platform, ...]:
+    """The named platforms. Empty means all that the channel has enabled."""
+    names = dict.fromkeys(given)
+    if ALL not in names:
+        return tuple(map(Platform, names))
+    if len(names) > 1:
+        raise NotCombinable("target_platforms", "`all` stands alone.")
+    return ()
+
+
+def read_send(data: object) -> tuple[SendRequest, bool]:
+    """The request, and whether it is a dry run. Raises DRF's ValidationError."""
+    given = SendBody.checked(data)
+    is_dry_run = given.pop("dry_run")
+    return _request(given), is_dry_run
+
+
+def read_edit(notification: Notification, changes: Mapping[str, Any]) -> SendRequest:
+    """The notification's send with `changes`, validated as a whole send. Raises DRF's
+    ValidationError.
+
+    For a send to targets, the result has only the targets in `changes`; none means that they stay.
+    """
+    merged = {**_body_of(notification), **changes}
+    kept = {name: merged[name] for name in merged if merged[name] is not None or name not in _NAMES}
+    times = {name: getattr(notification, name) for name in _TIMES if name not in changes}
+    own = times | {"only_subscription_id": notification.test_subscription_id}
+    request = _request(SendFields.checked(kept), has_own_values=notification.has_targets)
+    return replace(request, **own)
+
+
+def _request(given: dict[str, Any], *, has_own_values: bool = False) -> SendRequest:
+    """`has_own_values`: whether stored targets may have values, which are not in `given`."""
+    check_one_audience(given)
+    content = Content(**{name: given.pop(name) for name in CONTENT_FIELDS})
+    targets = given["targets"] or ()
+    _check_vars(content, targets)
+    check_placeholders(content)
+    if not (has_own_values or any(each.get("vars") for each in targets)):
+        check_shown(content)
+    return SendRequest(content=content, targets=pop_targets(given), **given)
+
+
+def _check_vars(content: Content, targets: Sequence[Mapping[str, Any]]) -> None:
+    """Raises NotCombinable for values without `personalize`, because people would read the
+    placeholders."""
+    if content.personalize:
+        return
+    if content.vars:
+        raise NotCombinable("vars", _UNUSED_VALUES)
+    for index, each in enumerate(targets):
+        if each.get("vars"):
+            raise NotCombinable(f"targets.{index}.vars", _UNUSED_VALUES)
+
+
+def _body_of(notification: Notification) -> dict[str, Any]:
+    """The body of a send that would give the same notification, without times."""
+    content = {name: getattr(notification.content, name) for name in CONTENT_FIELDS}
+    return {
+        **{name: value for name, value in content.items() if value not in ("", {}, [])},
+        "target_platforms": list(notification.target_platforms),
+        "segment_id": str(notification.segment_id) if notification.segment_id else None,
+        "category": notification.category or None,
+        "rule": notification.rule,
+    }

@@ -1,0 +1,263 @@
+"""Accepts, tests, pauses, resumes, stops and cancels notifications; deletes segments that no
+notification uses."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+from django.db.models.functions import Now
+
+from channels_app import audit
+from channels_app.models import Channel
+from notifications_app import selectors
+from notifications_app.content.values import NO_SUBSCRIPTION, Content, SendRequest
+from notifications_app.errors import (
+    NotCancellable,
+    NotRunning,
+    SegmentInUse,
+)
+from notifications_app.models import Notification, Target
+from notifications_app.pipeline import halting
+from notifications_app.querysets import NotificationQuerySet
+from notifications_app.sends import idempotency
+from notifications_app.sends.bounds import check_pending, check_volume
+from notifications_app.sends.checks import send_check, with_platforms
+from notifications_app.states import NotificationStatus
+from notifications_app.tasks import wake_planner
+from pushsvc.common import metrics, trail
+from pushsvc.common.ids import uuid7
+from pushsvc.common.platforms import Platform
+from pushsvc.common.store import sql
+from pushsvc.common.timestamps import format_timestamp, parse_timestamp
+from subscriptions_app.selectors import segment_locked, subscription_active
+
+logger = structlog.stdlib.get_logger(__name__)
+
+_WAS_PENDING: Final = {"status": NotificationStatus.PENDING}
+_IS_CANCELLED: Final = {"status": NotificationStatus.CANCELLED}
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """A notification that is stored and will be sent."""
+
+    notification_id: UUID
+    scheduled_at: datetime
+
+
+def notification_accept(
+    *, channel: Channel, request: SendRequest, body: Any, idempotency_key: str | None = None
+) -> Acceptance:
+    """Stores the notification in a committed transaction; it will be sent.
+
+    With a key, safe to repeat: the same `body` (parsed JSON) returns the first acceptance again,
+    even if the channel was changed since. Raises what `send_check`, `with_platforms`,
+    `check_volume`, `check_pending` and idempotency.answer_once raise.
+    """
+    if idempotency_key is not None:
+        return accept_once(
+            channel=channel,
+            body=body,
+            idempotency_key=idempotency_key,
+            accept=lambda: _store(channel, request),
+        )
+    if _is_one_statement(request):
+        return _store(channel, request)
+    with transaction.atomic():
+        return _store(channel, request)
+
+
+@transaction.atomic
+def accept_once(
+    *, channel: Channel, body: Any, idempotency_key: str, accept: Callable[[], Acceptance]
+) -> Acceptance:
+    """Returns the acceptance that the key got before, or calls `accept`.
+
+    Raises what `accept` and idempotency.answer_once raise.
+    """
+    answer = idempotency.answer_once(
+        channel_id=channel.id,
+        key=idempotency_key,
+        body=body,
+        act=lambda: _as_answer(accept()),
+    )
+    return _from_answer(answer)
+
+
+def _is_one_statement(request: SendRequest) -> bool:
+    """Whether storing the send only inserts one row, which needs no transaction."""
+    return request.segment_id is None and not request.targets and not audit.is_by_staff()
+
+
+def notification_test(*, channel: Channel, content: Content, subscription_id: UUID) -> UUID:
+    """Sends the content at once to only this subscription. Returns the notification's id.
+
+    It goes through the same pipeline and counts like any other notification. Raises NotFound if
+    the channel has no such active subscription, and what `notification_accept` raises.
+    """
+    device = subscription_active(channel_id=channel.id, subscription_id=subscription_id)
+    test = SendRequest(
+        content=content,
+        target_platforms=(Platform(device.platform),),
+        only_subscription_id=device.id,
+    )
+    return notification_accept(channel=channel, request=test, body=None).notification_id
+
+
+def notification_cancel(*, channel_id: UUID, notification_id: UUID) -> Notification:
+    """Cancels a pending notification, so that it is not sent, and returns it. Safe to repeat.
+
+    Raises NotFound, NotCancellable.
+    """
+    with transaction.atomic():
+        own = Notification.objects.filter(id=notification_id, channel_id=channel_id)
+        pending = own.filter(status=NotificationStatus.PENDING)
+        cancelled = pending.become(NotificationStatus.CANCELLED, finished_at=Now())
+        notification = selectors.notification_get(
+            channel_id=channel_id, notification_id=notification_id
+        )
+        if cancelled:
+            audit.record(notification, audit.Action.UPDATE, _WAS_PENDING, _IS_CANCELLED)
+    if notification.status != NotificationStatus.CANCELLED:
+        raise NotCancellable(notification.id, notification.status)
+    return notification
+
+
+def notification_pause(*, channel_id: UUID, notification_id: UUID) -> Notification:
+    """Pauses a notification that is pending or processing, and returns it. Safe to repeat.
+
+    A pending notification does not start. For a notification that is processing, no further
+    recipient is planned, and no call begins later than ten seconds after this returns. Raises
+    NotFound, NotRunning.
+    """
+    notification = _changed(halting.pause, channel_id, notification_id)
+    if not notification.is_paused:
+        state = "stopped" if notification.is_stopped else notification.status
+        raise NotRunning(notification.id, state)
+    return notification
+
+
+def notification_resume(*, channel_id: UUID, notification_id: UUID) -> Notification:
+    """Resumes a notification if it is paused, and returns it. Safe to repeat. Raises NotFound."""
+    return _changed(halting.resume, channel_id, notification_id)
+
+
+def notification_stop(*, channel_id: UUID, notification_id: UUID) -> Notification:
+    """Stops a notification that is processing, for good, and returns it. Safe to repeat.
+
+    No call begins later than ten seconds after this returns. Waiting recipients bounce as `stopped`
+    within seconds, then the notification ends. Raises NotFound, NotRunning.
+    """
+    notification = _changed(halting.stop, channel_id, notification_id)
+    if not notification.is_stopped:
+        is_pending = notification.status == NotificationStatus.PENDING
+        remedy = "Cancel it instead." if is_pending else ""
+        raise NotRunning(notification.id, notification.status, remedy)
+    return notification
+
+
+def segment_delete(*, channel_id: UUID, segment_id: UUID) -> None:
+    """Deletes the segment. Raises NotFound, and SegmentInUse while an unfinished notification
+    targets it.
+
+    A concurrent send that names the segment is either seen here or refused.
+    """
+    with transaction.atomic():
+        segment = segment_locked(channel_id=channel_id, segment_id=segment_id)
+        user = selectors.segment_user(segment_id)
+        if user is not None:
+            raise SegmentInUse(user.id, user.status)
+        audit.record(segment, audit.Action.DELETE, audit.fields_of(segment))
+        segment.delete()
+
+
+def _changed(
+    change: Callable[[NotificationQuerySet[Notification]], object],
+    channel_id: UUID,
+    notification_id: UUID,
+) -> Notification:
+    change(Notification.objects.filter(id=notification_id, channel_id=channel_id))
+    return selectors.notification_get(channel_id=channel_id, notification_id=notification_id)
+
+
+def _store(channel: Channel, request: SendRequest) -> Acceptance:
+    request = with_platforms(channel, request)
+    send_check(channel=channel, request=request)
+    check_pending(channel.pk, request)
+    check_volume(channel.pk, request)
+    notification = _insert(channel, request)
+    if request.targets:
+        targets_store(notification, request)
+    if audit.is_by_staff():
+        _record_composed(notification)
+    transaction.on_commit(partial(metrics.ACCEPTED.add, 1))
+    transaction.on_commit(partial(_log_accepted, notification))
+    if notification.scheduled_at <= notification.created_at:
+        transaction.on_commit(wake_planner)
+    return Acceptance(notification.id, notification.scheduled_at)
+
+
+def targets_store(notification: Notification, request: SendRequest) -> None:
+    Target.objects.store(
+        notification.id, channel_id=notification.channel_id, targets=request.targets
+    )
+
+
+def _insert(channel: Channel, request: SendRequest) -> Notification:
+    """Inserts the notification. `created_at`, and `scheduled_at` of a send at once, are the
+    database's time."""
+    times = {"scheduled_at": request.scheduled_at} if request.scheduled_at else {}
+    notification = Notification(
+        id=uuid7(),
+        channel=channel,
+        **Notification.values_of(request.content),
+        target_platforms=request.target_platforms,
+        segment_id=request.segment_id,
+        category=request.category,
+        rule=request.rule,
+        has_targets=bool(request.targets),
+        only_subscription_id=_only(request),
+        expires_at=request.expires_at,
+        template_id=request.template_id,
+        sent_by=audit.actor_name(),
+        **trail.current()._asdict(),
+        **times,
+    )
+    sql.insert(notification)
+    return notification
+
+
+def _log_accepted(notification: Notification) -> None:
+    logger.info(
+        "notification.accepted",
+        notification=notification.pk,
+        channel=notification.channel_id,
+        **notification.trail.fields,
+    )
+
+
+def _only(request: SendRequest) -> UUID | None:
+    is_new_kind = request.rule is not None or request.targets
+    return NO_SUBSCRIPTION if is_new_kind else request.only_subscription_id
+
+
+def _as_answer(acceptance: Acceptance) -> idempotency.Answer:
+    return {
+        "notification_id": str(acceptance.notification_id),
+        "scheduled_at": format_timestamp(acceptance.scheduled_at),
+    }
+
+
+def _from_answer(answer: idempotency.Answer) -> Acceptance:
+    return Acceptance(UUID(answer["notification_id"]), parse_timestamp(answer["scheduled_at"]))
+
+
+def _record_composed(notification: Notification) -> None:
+    note = f"A test for {notification.test_subscription_id}." if notification.is_test else ""
+    after = audit.fields_of(notification)
+    audit.record(notification, audit.Action.CREATE, after=after, note=note)

@@ -1,1 +1,0 @@
-"""The parts of `make run`. `pushsvc.local.run` uses them in order."""

@@ -1,0 +1,1 @@
+"""The public pages: guides, reference and demo."""

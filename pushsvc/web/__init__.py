@@ -1,0 +1,1 @@
+"""The web process: reads requests, limits threads and sockets, sends responses."""
