@@ -4,9 +4,12 @@ import ast
 import re
 from importlib import import_module
 
+import pytest
 from django.conf import settings
 
+from notifications_app.delivery.registry import TRANSPORTS
 from pushsvc.common.errors import PushsvcError
+from pushsvc.common.platforms import Platform
 
 PACKAGES = ("pushsvc/common", "channels_app", "subscriptions_app", "notifications_app")
 SOURCES = [
@@ -77,3 +80,17 @@ def test_the_docs_list_every_variable_that_is_read():
     documented = re.findall(r"^\| `([A-Z_]+)` \|", page("configuration.md"), re.MULTILINE)
 
     assert sorted(documented) == sorted(read)
+
+
+@pytest.mark.parametrize(
+    ("platform", "heading"), [("android", "FCM"), ("ios", "APNs"), ("web", "Web push")]
+)
+def test_the_docs_list_every_code_of_an_outcome(platform, heading):
+    sections = dict(
+        part.split("\n", 1) for part in page("outcomes.md").split("\n## ") if "|---" in part
+    )
+    rows = sections["Calls without a response"] + sections[heading]
+
+    documented = re.findall(r"^\|(?: [^|]+ \|)? `([a-z_]+)` \|", rows, re.MULTILINE)
+
+    assert sorted(documented) == sorted(TRANSPORTS[Platform(platform)].codes)

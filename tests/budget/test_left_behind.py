@@ -1,7 +1,7 @@
 """What requests without a key leave in the database, in Redis, at the broker and in the logs.
 
-Every route of the URL configuration is asked, with valid and with invalid requests. SECURITY.md,
-"Abuse budget", states what each may cost at most.
+Every route of the URL configuration is asked, with valid and with invalid requests. docs/limits.md
+states what each may cost at most.
 """
 
 import http.client
@@ -27,7 +27,7 @@ from tests.isolation.operations import ALL
 from tests.pipeline.processes import running_web
 from tests.pipeline.support import end_time, is_sent, until
 
-# Tables in which a request without a key may make a row, with the bound that SECURITY.md names.
+# Tables in which a request without a key may make a row, with the bound that docs/limits.md names.
 ROWS = {
     "subscriptions_app_subscription",  # those of a channel
     "channels_app_channelcounter",  # shards of a channel

@@ -1,4 +1,5 @@
-"""SECURITY.md names an existing test for each bound, docs/reliability.md for each fault."""
+"""docs/threats.md and docs/limits.md name an existing test for each bound, docs/reliability.md for
+each fault."""
 
 import re
 from pathlib import Path
@@ -8,20 +9,21 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
 
-def tables():
-    """(heading, row) of the tables whose last column names tests."""
-    heading = ""
-    for line in (CHECKOUT / "SECURITY.md").read_text(encoding="utf-8").splitlines():
-        heading = line.removeprefix("## ") if line.startswith("## ") else heading
-        if line.startswith("| ") and not line.endswith("| test |"):
-            yield heading, line
+def bounds(page):
+    """The rows of the tables whose last column names tests."""
+    lines = (CHECKOUT / "docs" / page).read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line.startswith("| ") and not line.endswith("| test |")]
+
+
+THREATS, LIMITS = bounds("threats.md"), bounds("limits.md")
 
 
 def test_both_tables_are_found():
-    assert {heading for heading, _ in tables()} == {"Threats", "Abuse budget"}
+    assert len(THREATS) > 50
+    assert len(LIMITS) > 50
 
 
-@pytest.mark.parametrize("row", [row for _, row in tables()], ids=lambda row: row[2:60])
+@pytest.mark.parametrize("row", THREATS + LIMITS, ids=lambda row: row[2:60])
 def test_every_bound_names_existing_tests(row):
     _, _, bound, tests, _ = re.split(r" ?(?<!\\)\| ?", row)
 

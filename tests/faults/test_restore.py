@@ -1,4 +1,4 @@
-"""A backup is restored as docs/operations.md says, while a send is in progress in it."""
+"""A backup is restored as docs/upgrade.md says, while a send is in progress in it."""
 
 import os
 import re
@@ -55,7 +55,7 @@ def test_a_restored_backup_sends_what_is_new_and_nothing_twice(system, channel, 
 
 def commands_of_the_docs():
     """How to save, to restore, and what to do before the processes start."""
-    page = (settings.BASE_DIR / "docs" / "operations.md").read_text(encoding="utf-8")
+    page = (settings.BASE_DIR / "docs" / "upgrade.md").read_text(encoding="utf-8")
     section = page.partition("\n## Back up and restore\n")[2].partition("\n## ")[0]
     dump, restore = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
     (statements,) = re.findall(r"```sql\n(.*?)```", section, re.DOTALL)

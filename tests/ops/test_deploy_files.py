@@ -119,12 +119,12 @@ def test_every_metric_that_is_named_exists(path):
 
 
 def test_every_alert_leads_to_its_place_in_the_runbook():
-    page = Client().get("/docs/operations").content.decode()
+    page = Client().get("/docs/runbook").content.decode()
     places = set(re.findall(r'<h\d id="([^"]+)"', page))
 
     for alert in alerts():
         address, _, place = alert["annotations"]["runbook_url"].partition("#")
-        assert address == "https://push.example.com/docs/operations"
+        assert address == "https://push.example.com/docs/runbook"
         assert place in places
 
 

@@ -353,7 +353,7 @@ def test_strange_paths_and_methods_make_no_new_names():
 
 @pytest.mark.django_db
 def test_a_scrape_is_small_after_requests_to_every_route_in_every_way():
-    """SECURITY.md bounds an answer, and a report is one round trip."""
+    """docs/limits.md bounds an answer, and a report is one round trip."""
     routes = [f"{name}/<id:notification_id>/{name}" for name in map(str, range(100))]
     for route in routes:
         for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "other"):

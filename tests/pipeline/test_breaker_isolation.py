@@ -183,7 +183,7 @@ def forget_everything(sandbox):
 def test_no_answers_of_one_channel_make_another_wait_longer_than_its_turns(
     attack, small_pipeline, sandbox, transactional_db
 ):
-    """With one process: the bound of docs/architecture.md, in calls and without a wait."""
+    """With one process: the bound of docs/delivery.md, in calls and without a wait."""
     try:
         attacker = Attacker(sandbox, attack.endpoints)
         other = make_channel("Bob's news")

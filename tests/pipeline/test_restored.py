@@ -1,4 +1,4 @@
-"""An older state of the database is restored: what docs/operations.md has operators do."""
+"""An older state of the database is restored: what docs/upgrade.md has operators do."""
 
 import re
 from datetime import timedelta
@@ -40,7 +40,7 @@ def test_what_is_done_after_a_restore_keeps_everything_from_being_sent_again(san
 
 
 def statements_of_the_docs(*, lost_at):
-    page = (settings.BASE_DIR / "docs" / "operations.md").read_text(encoding="utf-8")
+    page = (settings.BASE_DIR / "docs" / "upgrade.md").read_text(encoding="utf-8")
     section = page.partition("\n## Back up and restore\n")[2]
     statements = re.search(r"```sql\n(.*?)```", section, re.DOTALL)[1]
     assert _EXAMPLE_OF_A_LOSS in statements

@@ -1,4 +1,4 @@
-"""What an answer of APNs means. Tests check the table row by row; docs/apns.md shows it."""
+"""What an answer of APNs means. Tests check the table row by row; docs/outcomes.md shows it."""
 
 import re
 from collections.abc import Mapping
@@ -78,7 +78,7 @@ WAITS: Final[Mapping[str, float]] = {
     "provider_token_updates": 300.0,
 }
 
-# The codes of outcomes on iOS, with their meaning. docs/apns.md lists them.
+# The codes of outcomes on iOS, with their meaning. docs/outcomes.md lists them.
 CODES: Final[Mapping[str, str]] = {
     "bad_device_token": "APNs knows no such device token in this environment.",
     "bad_request": "The request is malformed (by our check, or 400, 404, 405).",

@@ -1,4 +1,4 @@
-"""What an answer of FCM means. Tests check the table row by row; docs/fcm.md shows it.
+"""What an answer of FCM means. Tests check the table row by row; docs/outcomes.md shows it.
 
 https://firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode and
 https://firebase.google.com/docs/cloud-messaging/scale-fcm.
@@ -69,7 +69,7 @@ FALLBACK: Final[Fallback] = {
     5: Row(AnswerClass.OUTAGE, "service_error"),
 }
 
-# The codes of outcomes on Android, with their meaning. docs/fcm.md lists them.
+# The codes of outcomes on Android, with their meaning. docs/outcomes.md lists them.
 CODES: Final[Mapping[str, str]] = {
     "connection_failed": "There was no connection, or it ended before an answer.",
     "foreign_answer": "Something between us and FCM refused (4xx without Google's error object).",

@@ -89,7 +89,7 @@ FALLBACK: Final[Fallback] = {
 NAME_NOT_FOUND: Final = "name_not_found"
 NAME_ATTEMPTS: Final = 3
 
-# The codes of outcomes on the web, with their meaning. docs/webpush.md lists them.
+# The codes of outcomes on the web, with their meaning. docs/outcomes.md lists them.
 CODES: Final[Mapping[str, str]] = {
     "bad_keys": "The browser's keys are invalid, so nothing can be encrypted for it.",
     "bad_request": "The push service found the request malformed (400).",
