@@ -1,3 +1,5 @@
+"""A channel over HTTP: its statistics, provider credentials and public VAPID key."""
+
 from uuid import UUID
 
 from django.conf import settings

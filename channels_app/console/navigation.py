@@ -1,5 +1,4 @@
-"""Decides which links the side bar shows, and which it marks as current if the address is not
-enough (pushsvc/common/console/theme.py names these functions)."""
+"""Decides which links the side bar shows, and which of them is current."""
 
 from typing import Final
 

@@ -1,5 +1,4 @@
-"""The base class of the clients of all transports: the contract of `send`, the limits of a call,
-and the outcome of a call without an answer."""
+"""The base of the transports' clients: limits of a call, and outcomes of calls that failed."""
 
 import json
 import socket

@@ -1,5 +1,4 @@
-"""Circuit breakers, shared by all workers through Redis: one for each channel at each push service,
-and one for each push service as a whole.
+"""Circuit breakers of push services and channels, shared by all workers through Redis.
 
 A channel's breaker opens when half of at least 20 of its calls within ten seconds met an outage.
 After its wait it is half-open: one batch makes a probe. Then the breaker closes, or opens again for

@@ -1,5 +1,4 @@
-"""Accepts, tests, pauses, resumes, stops and cancels notifications; deletes segments that no
-notification uses."""
+"""Accepts, tests, pauses, resumes, stops and cancels notifications."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,5 +1,4 @@
-"""Requests over HTTP/1.1 on kept connections, only with the features that calls to push services
-and the check of an image need.
+"""Requests over HTTP/1.1 on kept connections, with the few features that our calls need.
 
 It follows no redirects, stores no cookies, decompresses no bodies, and reads no proxies or
 passwords from the environment.

@@ -1,5 +1,4 @@
-"""The signed request for an access token (RFC 7523, Google's "Using OAuth 2.0 for server to server
-applications"), checked only with `cryptography`, and not with the libraries of senders."""
+"""The signed request for an access token (RFC 7523)."""
 
 import json
 from collections.abc import Mapping, Sequence

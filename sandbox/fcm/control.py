@@ -1,5 +1,4 @@
-"""The HTTP interface with which tests and client teams make service accounts and devices, and read
-the devices' messages.
+"""The HTTP interface that creates service accounts and devices, and reads their messages.
 
 | request | answer |
 |---|---|

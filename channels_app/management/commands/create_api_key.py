@@ -1,3 +1,5 @@
+"""`manage.py create_api_key`: creates an API key for a channel."""
+
 from argparse import ArgumentParser
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""`manage.py create_channel`: creates a channel with an API key."""
+
 from argparse import ArgumentParser
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""`manage.py revoke_api_key`: revokes an API key."""
+
 from argparse import ArgumentParser
 from typing import Any
 

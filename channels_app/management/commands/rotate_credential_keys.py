@@ -1,3 +1,5 @@
+"""`manage.py rotate_credential_keys`: encrypts all secrets with the newest key."""
+
 from typing import Any
 
 from django.core.management.base import CommandError

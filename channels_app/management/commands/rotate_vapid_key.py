@@ -1,3 +1,5 @@
+"""`manage.py rotate_vapid_key`: creates a new VAPID key for a channel."""
+
 from argparse import ArgumentParser
 from typing import Any
 

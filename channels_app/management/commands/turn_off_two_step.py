@@ -1,3 +1,5 @@
+"""`manage.py turn_off_two_step`: for a user who lost the phone and the recovery codes."""
+
 from argparse import ArgumentParser
 from typing import Any
 

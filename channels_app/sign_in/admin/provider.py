@@ -1,5 +1,4 @@
-"""Sign-in with the provider: the redirect there and back, the choice among several users, and this
-service's own second step."""
+"""The pages of sign-in with a provider."""
 
 import time
 from dataclasses import asdict

@@ -1,5 +1,4 @@
-"""Access tokens of Google service accounts (RFC 7523; Google, "Using OAuth 2.0 for server to server
-applications").
+"""Access tokens of Google service accounts (RFC 7523).
 
 firebase-admin loads the key and signs. The request is made here, so that the library cannot block
 the event loop, follow redirects or make other requests.

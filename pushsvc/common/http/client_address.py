@@ -1,5 +1,4 @@
-"""The address of a client: for the audit log, for limits and lock-outs, and for requests that are
-allowed only from this machine."""
+"""The address of a client: for the audit log, for limits, and for pages of this machine only."""
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final

@@ -1,5 +1,4 @@
-"""Sends errors of the log to Sentry, if SENTRY_DSN is set: the event, its ids and names, and where
-it was raised.
+"""Sends errors of the log to Sentry, if SENTRY_DSN is set.
 
 Texts of exceptions and databases, local variables, requests, and arguments of other packages'
 messages are not sent, because they may name people or contain secrets. The log has them, under the
