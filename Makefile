@@ -50,7 +50,7 @@ cluster: .venv/dev.stamp ## as root: break links, machines and clocks of a clust
 container: .venv/run.stamp ## as root: build the image on a minimal Debian, with podman, and run a small installation from it
 	@exec $(BIN)/python deploy/container/try
 
-test-previous: .venv/dev.stamp ## run the pipeline's tests of the version before on the schema of this one (PREVIOUS=v1.0)
+test-previous: .venv/dev.stamp ## run the previous version's tests of the pipeline on the schema of this one (PREVIOUS=v1.0.0)
 	@exec $(BIN)/python -m tests.previous $(if $(PREVIOUS),--previous $(PREVIOUS)) $(ARGS)
 
 lint: .venv/dev.stamp .venv/node.stamp ## check style, types, imports, migrations, settings, OpenAPI, scripts, templates, spelling

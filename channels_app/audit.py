@@ -1,8 +1,9 @@
 """The audit log: who changed what, when and from where, with the values before and after.
 
 Services write an entry in the same transaction as the change. Entries are stored in the table of
-django-auditlog. Its signals are not used, because updates by query send none. A trigger refuses to
-change or delete entries (migration 0003). Entries contain only fields of `SHOWN`, so no secrets.
+django-auditlog. Its signals are not used, because updates by query send none. A trigger of
+PostgreSQL refuses to change or delete entries. Entries contain only fields of `SHOWN`, so no
+secrets.
 """
 
 import json

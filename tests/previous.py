@@ -1,13 +1,13 @@
-"""`make test-previous`: whether the version before this one works on the schema of this one.
+"""`make test-previous`: whether the previous version works on the schema of this one.
 
     make test-previous
-    make test-previous PREVIOUS=v1.0 ARGS="-k planning"
+    make test-previous PREVIOUS=v1.0.0 ARGS="-k planning"
 
-Migrations run while processes of the version before still work. So this takes that version out of
-git, applies the migrations of this version, and runs that version's tests of the pipeline on them.
-Then processes of both versions work beside one another (`test_previous_version.py`). PREVIOUS is a
-tag or a commit: the last tag, or, while there is none, the commit before the newest migration that
-adds a column or a table. Both versions use the installed packages, which are those of this one.
+Migrations run while processes of the previous version still work. So this takes that version out of
+git, applies the migrations of this version, and runs the previous version's tests of the pipeline
+on the new schema. Then processes of both versions work beside one another
+(`test_previous_version.py`). PREVIOUS is a tag or a commit; the default is the last tag before this
+commit. Both versions use the installed packages, which are those of this one.
 """
 
 import argparse
@@ -43,8 +43,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, prog="make test-previous")
     parser.add_argument("--previous", metavar="COMMIT")
     arguments, of_pytest = parser.parse_known_args()
-    commit = arguments.previous or _last_tag() or _before_newest_column()
-    _say(f"the version before: {_said_by_git('log', '-1', '--format=%h %s', commit)}")
+    commit = arguments.previous or _last_tag()
+    if not commit:
+        sys.exit(
+            "make test-previous: No earlier version has been released: there is no tag before this"
+            " commit. PREVIOUS=... names a commit, 1.0.0 at the earliest."
+        )
+    _say(f"the previous version: {_said_by_git('log', '-1', '--format=%h %s', commit)}")
     with _taken_out(commit) as folder:
         has_failed = _pipeline(folder, of_pytest)
         has_failed |= _run(
@@ -86,12 +91,6 @@ def _taken_out(commit):
 
 def _last_tag():
     return _said_by_git(*_TAGS).partition("\n")[0]
-
-
-def _before_newest_column():
-    added = ("--diff-filter=A", r"-Gmigrations\.(AddField|CreateModel)\(")
-    newest = ("log", "-1", *added, "--format=%H", "--", "*/migrations/[0-9]*.py")
-    return f"{_said_by_git(*newest)}^"
 
 
 def _said_by_git(*words):

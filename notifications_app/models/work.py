@@ -151,11 +151,9 @@ class Batch(models.Model):
     holder = models.UUIDField(
         null=True, help_text="The process that claimed it last: `process_id` of presence."
     )
-    # The column keeps its old name, so that processes of the previous version run during an update.
     lease_losses = models.PositiveSmallIntegerField(
         default=0,
         db_default=0,
-        db_column="lapses",
         help_text="In a row: leases that ended without the worker, and passes that broke.",
     )
     bounce_again_at = models.DateTimeField(

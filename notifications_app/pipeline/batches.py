@@ -267,7 +267,7 @@ WHERE id = (
     AND push_service || ' ' || channel_id <> ALL(%(skip)s)
   ORDER BY due_at, id LIMIT 1
   FOR NO KEY UPDATE SKIP LOCKED)
-RETURNING id, attempt, lapses, plan_id, notification_id, channel_id, platform, push_service,
+RETURNING id, attempt, lease_losses, plan_id, notification_id, channel_id, platform, push_service,
   claimed_at, recipient_count - delivered_count - bounced_count
 """
 
@@ -283,7 +283,8 @@ WITH small AS (
     FROM notifications_app_batch batch
     WHERE channel_id = %(channel)s AND platform = %(platform)s
       AND push_service = %(push_service)s AND status = %(batch_ready)s
-      AND recipient_count <= {SMALL_BATCH} AND due_at <= statement_timestamp() AND lapses = 0
+      AND due_at <= statement_timestamp() AND recipient_count <= {SMALL_BATCH}
+      AND lease_losses = 0
       AND recipient_count - delivered_count - bounced_count <= %(room)s
       AND (SELECT halted_at IS NULL FROM notifications_app_plan WHERE id = batch.plan_id)
     ORDER BY due_at, id LIMIT %(most)s) AS own
@@ -296,7 +297,7 @@ WHERE id IN (
   WHERE id = ANY (ARRAY(SELECT id FROM small WHERE recipients <= %(room)s))
     AND status = %(batch_ready)s
   FOR NO KEY UPDATE SKIP LOCKED)
-RETURNING id, attempt, lapses, plan_id, notification_id, channel_id, platform, push_service,
+RETURNING id, attempt, lease_losses, plan_id, notification_id, channel_id, platform, push_service,
   claimed_at
 """  # noqa: S608 - a number of our own
 
@@ -315,8 +316,8 @@ WHERE id IN (
 
 _FREE_LOST = """
 UPDATE notifications_app_batch
-SET status = %(batch_ready)s, lease_until = NULL, lapses = least(lapses + 1, %(most_losses)s),
-    due_at = statement_timestamp()
+SET status = %(batch_ready)s, lease_until = NULL, due_at = statement_timestamp(),
+    lease_losses = least(lease_losses + 1, %(most_losses)s)
 WHERE id IN (
   SELECT id FROM notifications_app_batch
   WHERE status = %(batch_leased)s AND lease_until < statement_timestamp()
@@ -337,7 +338,7 @@ WHERE id = (
     AND batch.parked_at > statement_timestamp() - %(parked_for)s
   ORDER BY batch.parked_at, batch.id LIMIT 1
   FOR NO KEY UPDATE OF batch SKIP LOCKED)
-RETURNING id, attempt, lapses, plan_id, notification_id, channel_id, platform, push_service,
+RETURNING id, attempt, lease_losses, plan_id, notification_id, channel_id, platform, push_service,
   claimed_at
 """
 

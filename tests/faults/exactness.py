@@ -46,7 +46,7 @@ _STUCK = (
     "SELECT notification_id, platform, status, attempt, cursor, recipient_count, lease_until,"
     " halted_at FROM notifications_app_plan WHERE channel_id = %s AND status <> 'done'",
     "SELECT platform, push_service, status, count(*), sum(recipient_count), max(attempt),"
-    " max(lapses), min(due_at) - now(), max(lease_until)"
+    " max(lease_losses), min(due_at) - now(), max(lease_until)"
     " FROM notifications_app_batch WHERE channel_id = %s AND status <> 'done' GROUP BY 1, 2, 3",
 )
 

@@ -74,5 +74,5 @@ SELECT EXISTS (SELECT FROM pg_locks
 """
 _NOT_HANDED_BACK = """
 SELECT count(*) FROM notifications_app_batch
-WHERE notification_id = %s AND (status = 'leased' OR lapses > 0)
+WHERE notification_id = %s AND (status = 'leased' OR lease_losses > 0)
 """

@@ -1,4 +1,4 @@
-"""Processes of the version before this one work beside those of this one, on its schema."""
+"""Processes of the previous version work beside those of this version, on its schema."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.faults.support import (
 
 
 def test_two_versions_beside_one_another_lose_and_double_nothing(system, channel):
-    """Each process goes back to the version before, one after another, and forward again."""
+    """Each process goes back to the previous version, one after another, and forward again."""
     previous = {"checkout": Path(os.environ["FAULTS_PREVIOUS"])}
     with under_load(channel) as notifications:
         for version in (previous, {}):

@@ -81,7 +81,7 @@ def migrations() -> Iterator[Finding]:
         number = f"{len(newer)} {'migration' if len(newer) == 1 else 'migrations'}"
         remedy = (
             f"The last is {'.'.join(newer[-1])}. During an upgrade, and after going back by one "
-            "version, that is right: docs/upgrade.md, While two versions run, lists what not to "
+            "version, that is right: docs/upgrade.md, While two versions run, says what not to "
             "use. Otherwise put the newer version here, too."
         )
         title = f"The database is newer than this code, by {number}"
