@@ -305,10 +305,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='plan',
-            index=models.Index(condition=models.Q(('status', 'done'), _negated=True), fields=['platform', 'id'], name='plan_open'),
-        ),
-        migrations.AddIndex(
-            model_name='plan',
             index=models.Index(condition=models.Q(models.Q(('status', 'done'), _negated=True), ('recipient_count__gt', 0)), fields=['platform', 'id'], name='plan_with_recipients'),
         ),
         migrations.AddIndex(

@@ -96,8 +96,6 @@ class Plan(models.Model):
             models.CheckConstraint(condition=Q(status__in=PlanStatus.values), name="plan_status"),
         ]
         indexes = [
-            # For processes of the previous version. The next release removes it.
-            models.Index(fields=["platform", "id"], condition=~Q(status="done"), name="plan_open"),
             # A part that waits for its release has no recipients, so no claim reads it.
             models.Index(
                 fields=["platform", "id"],
