@@ -1,6 +1,7 @@
 """The private parts of packages that the service uses, each in one place.
 
-Before you change a version here, check that the named place still works with the new package.
+A patch release that changed one would fail the tests of the named place. Before you change a
+version here, read the new package's code.
 """
 
 from importlib.metadata import version
@@ -15,21 +16,21 @@ from tests.pipeline.support import waiting
 @pytest.mark.parametrize(
     ("package", "checked", "place"),
     [
-        ("djangorestframework", "3.18.3", "pushsvc.common.http.drf.django_request"),
-        ("django", "5.2.19", "pushsvc.common.http.drf.problem_handler (_has_been_logged)"),
-        ("django", "5.2.19", "pushsvc.common.store.sessions.SessionStore.load (_session_key)"),
-        ("django", "5.2.19", "channels_app.sign_in.admin.own.SetPasswordView"),
-        ("django-otp", "1.7.5", "channels_app.sign_in.console.StaffBackend"),
-        ("asgiref", "3.13.0", "pushsvc.web.application._environ (WsgiToAsgiInstance)"),
-        ("drf-spectacular", "0.30.0", "pushsvc.common.http.openapi.StrictSchema"),
-        ("firebase-admin", "7.7.0", "notifications_app.delivery.fcm.message (MessageEncoder)"),
-        ("granian", "2.8.7", "pushsvc.web.sockets.end_unread_connections (its listening socket)"),
-        ("kombu", "5.7.0", "pushsvc.celery._put_no_messages_back (QoS.restore_at_shutdown)"),
-        ("kombu", "5.7.0", "notifications_app.pipeline.wakeup._BrokerChannel (_create_client)"),
+        ("djangorestframework", "3.18", "pushsvc.common.http.drf.django_request"),
+        ("django", "5.2", "pushsvc.common.http.drf.problem_handler (_has_been_logged)"),
+        ("django", "5.2", "pushsvc.common.store.sessions.SessionStore.load (_session_key)"),
+        ("django", "5.2", "channels_app.sign_in.admin.own.SetPasswordView"),
+        ("django-otp", "1.7", "channels_app.sign_in.console.StaffBackend"),
+        ("asgiref", "3.13", "pushsvc.web.application._environ (WsgiToAsgiInstance)"),
+        ("drf-spectacular", "0.30", "pushsvc.common.http.openapi.StrictSchema"),
+        ("firebase-admin", "7.7", "notifications_app.delivery.fcm.message (MessageEncoder)"),
+        ("granian", "2.8", "pushsvc.web.sockets.end_unread_connections (its listening socket)"),
+        ("kombu", "5.7", "pushsvc.celery._put_no_messages_back (QoS.restore_at_shutdown)"),
+        ("kombu", "5.7", "notifications_app.pipeline.wakeup._BrokerChannel (_create_client)"),
     ],
 )
-def test_the_pinned_version_is_the_one_that_was_checked(package, checked, place):
-    assert version(package) == checked, f"check {place}"
+def test_the_minor_version_is_the_one_that_was_checked(package, checked, place):
+    assert version(package).startswith(f"{checked}."), f"check {place}"
 
 
 def test_a_worker_that_stops_puts_no_message_back():

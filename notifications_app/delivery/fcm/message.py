@@ -1,7 +1,7 @@
 """The message of FCM's HTTP v1, built by firebase-admin and encoded once for all recipients.
 
 The library's encoder is private. This module alone uses it, and tests/api/test_private_apis.py
-names the version that was read.
+names the version whose code was read.
 """
 
 from collections.abc import Mapping
