@@ -107,7 +107,7 @@ def _measure_windows(result: Result, options: Options) -> None:
     """Measures windows. All devices want the category, so both sends have the same recipients."""
     from django.db import connection
 
-    from subscriptions_app.categories import category_create
+    from subscriptions_app.categories.services import category_create
 
     channel = filling.channel_with(_PLANNED, platforms=[rows.PLATFORM])
     with connection.cursor() as cursor:

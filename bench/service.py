@@ -144,8 +144,8 @@ def apns_key(apns: dict[str, str]) -> str:
 def _subscribe(channel: "Channel", platform: Platform, work: Work) -> None:
     """Subscribes the first device with the service; stores the others like it."""
     from subscriptions_app.addresses import address_digest
+    from subscriptions_app.devices.registration import subscription_register
     from subscriptions_app.models import Subscription
-    from subscriptions_app.registration import subscription_register
 
     first, *others = _devices(platform, work.content)
     subscription_register(channel=channel, platform=platform, **first)

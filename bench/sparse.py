@@ -61,7 +61,7 @@ def _audiences(
 ) -> "Iterator[dict[tuple[str, int], tuple[Channel, UUID | None]]]":
     """The whole smallest channel, and for each rule a segment of _FEW in a channel of each size."""
     with own_database():
-        from subscriptions_app.services import segment_create
+        from subscriptions_app.segments.services import segment_create
 
         channels = {size: filling.channel_with(size, platforms=[_PLATFORM]) for size in sizes}
         audiences: dict[tuple[str, int], tuple[Channel, UUID | None]] = {

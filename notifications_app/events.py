@@ -29,8 +29,8 @@ from pushsvc.common.links import absolute, may_be_opened
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from pushsvc.common.store.group_commit import GroupCommit
+from subscriptions_app.devices.selectors import exists_part
 from subscriptions_app.models import Subscription
-from subscriptions_app.selectors import exists_part
 
 MAX_EVENTS: Final = 20
 _WRITTEN_TOKEN: Final = re.compile(rb'"([A-Za-z0-9_-]{%d})"' % TOKEN_LENGTH)

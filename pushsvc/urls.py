@@ -8,7 +8,6 @@ from channels_app.api.urls import urlpatterns as channel_urls
 from channels_app.sign_in.admin.own import OwnPasswordPage
 from notifications_app.api.urls import urlpatterns as notification_urls
 from pushsvc.common.http.routes import endpoint
-from pushsvc.device_page import DeviceJoinView, DevicePageView, DeviceWorkerView
 from pushsvc.ops.doctor.page import doctor_page
 from pushsvc.ops.health import HealthView, ReadyView
 from pushsvc.ops.metrics import MetricsView
@@ -17,6 +16,7 @@ from pushsvc.site.demo import DemoCountsView, DemoSendView, DemoView, DemoWorker
 from pushsvc.site.guides import ExamplesView, GuideView
 from pushsvc.site.pages import SCALAR, ErrorsView, HomeView, OpenApiView, ReferenceView, ScalarView
 from subscriptions_app.api.urls import urlpatterns as subscription_urls
+from subscriptions_app.device_page import DeviceJoinView, DevicePageView, DeviceWorkerView
 
 urlpatterns = [
     *subscription_urls,  # first, because Django tries all routes in turn

@@ -27,11 +27,11 @@ from pushsvc.common.endpoints import TOKEN_SERVICES
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
 from sandbox.apns.devices import DEFAULT_TOPIC
-from subscriptions_app.categories import category_create
+from subscriptions_app.categories.services import category_create
+from subscriptions_app.devices.registration import subscription_register
 from subscriptions_app.models import Category, Person, Segment, Subscription, Tag, TestDevice
 from subscriptions_app.people.counting import Changes, Standing, changes_count
-from subscriptions_app.registration import subscription_register
-from subscriptions_app.services import segment_create
+from subscriptions_app.segments.services import segment_create
 
 GOOGLE_PROJECT = "alices-shop"
 

@@ -31,7 +31,7 @@ from pushsvc.common.console.figures import duration, share
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.store import sql
 from subscriptions_app.segments.describe import rule_text
-from subscriptions_app.selectors import segment_find
+from subscriptions_app.segments.selectors import segment_find
 
 
 class Shown(NamedTuple):

@@ -25,15 +25,15 @@ from channels_app.console.lists import ChannelFilter, OneChannelAdmin, list_url
 from channels_app.console.pages import ActsPage, ChannelPage, own_or_404
 from channels_app.models import Channel, Role
 from notifications_app.admin.subscribers import shown_deliveries
-from notifications_app.persons import person_forget
+from notifications_app.erasure import person_forget
 from notifications_app.reporting.known import person_known
 from notifications_app.selectors import person_deliveries
 from pushsvc.common.console.admin import badge
 from pushsvc.common.console.figures import moment
 from pushsvc.common.errors import NotFound
-from subscriptions_app.consent import categories_of, preferences
+from subscriptions_app.categories.consent import categories_of, preferences
 from subscriptions_app.models import Person
-from subscriptions_app.person import PersonChange, person_change, person_exported
+from subscriptions_app.people.services import PersonChange, person_change, person_exported
 
 _DEVICES: Final = 200  # of a person, on the page: the newest
 _LOOKED_AT: Final = 200  # newest notifications of the channel

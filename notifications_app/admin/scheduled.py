@@ -23,8 +23,8 @@ from pushsvc.common.console.figures import NOTHING
 from pushsvc.common.errors import Busy
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
-from subscriptions_app.selectors import segment_find
-from subscriptions_app.sizes import audience_size
+from subscriptions_app.audiences.sizes import audience_size
+from subscriptions_app.segments.selectors import segment_find
 
 MOST_AUDIENCES: Final = 10  # counted on a page, because counting a segment reads its rows
 _MOST_SHOWN: Final = 500

@@ -8,10 +8,11 @@ from typing_extensions import override
 from notifications_app.sends.personal_schema import Vars
 from pushsvc.common.http.fields import Flag, StrictSerializer, Timestamp
 from pushsvc.common.platforms import PLATFORM_VALUES
-from subscriptions_app.category_fields import Choices
-from subscriptions_app.device_fields import AttributeChanges, Attributes, Tags
-from subscriptions_app.person import PersonChange
-from subscriptions_app.tags import TagChange
+from subscriptions_app.categories.fields import Choices
+from subscriptions_app.devices.fields import AttributeChanges, Attributes
+from subscriptions_app.people.services import PersonChange
+from subscriptions_app.tags.fields import Tags
+from subscriptions_app.tags.services import TagChange
 
 
 class PersonInput(StrictSerializer):

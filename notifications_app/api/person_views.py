@@ -21,14 +21,19 @@ from notifications_app.api.person_serializers import (
     PersonKnown,
     PersonOutput,
 )
-from notifications_app.persons import person_forget
+from notifications_app.erasure import person_forget
 from notifications_app.reporting.known import person_known
 from pushsvc.common.errors import Fault, Invalid, MissingScope, NotFound
 from pushsvc.common.http.openapi import problem_responses
 from subscriptions_app.errors import CategoryUnknown
 from subscriptions_app.models import Person, Subscription
-from subscriptions_app.person import person_change, person_devices, person_exported, person_get
-from subscriptions_app.tagged import device_tags
+from subscriptions_app.people.services import (
+    person_change,
+    person_devices,
+    person_exported,
+    person_get,
+)
+from subscriptions_app.tags.selectors import device_tags
 
 _TAG: Final = "people"
 _ID: Final = "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52"

@@ -19,11 +19,11 @@ from notifications_app.sends.services import segment_delete
 from pushsvc.common.errors import Fault, Invalid, MissingScope
 from pushsvc.common.http.openapi import follow_ups, problem_responses
 from pushsvc.common.http.paging import PAGE_DESCRIPTION, PAGE_PARAMETERS, read_page
-from subscriptions_app import selectors
+from subscriptions_app.audiences.sizes import segment_size
 from subscriptions_app.errors import NotificationNotFound, SegmentNameTaken, TooManySegments
 from subscriptions_app.models import Segment
-from subscriptions_app.services import segment_create, segment_update
-from subscriptions_app.sizes import segment_size
+from subscriptions_app.segments import selectors
+from subscriptions_app.segments.services import segment_create, segment_update
 
 _TAG: Final = "segments"
 _ID: Final = "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52"

@@ -23,7 +23,7 @@ from pushsvc.common import metrics
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from pushsvc.common.trail import trail_of
-from subscriptions_app.services import GoneSubscription, subscriptions_expire_or_prove
+from subscriptions_app.devices.services import GoneSubscription, subscriptions_expire_or_prove
 
 logger = structlog.stdlib.get_logger(__name__)
 

@@ -29,8 +29,8 @@ from notifications_app.pipeline.transitions import UNCALLED
 from notifications_app.querysets import PlanQuerySet
 from notifications_app.states import STATES, DeliveryStatus, PlanStatus
 from pushsvc.common.store import sql
-from subscriptions_app.selectors import keys_proven_by_others, unchanged_since
-from subscriptions_app.services import GoneSubscription, subscriptions_expire_or_prove
+from subscriptions_app.devices.selectors import keys_proven_by_others, unchanged_since
+from subscriptions_app.devices.services import GoneSubscription, subscriptions_expire_or_prove
 
 logger = structlog.stdlib.get_logger(__name__)
 

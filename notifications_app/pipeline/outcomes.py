@@ -25,7 +25,7 @@ from notifications_app.pipeline.lease import Lease, LeaseLost, Renewal
 from notifications_app.pipeline.transitions import INTERNAL_ERROR, Transition, bounce
 from notifications_app.states import STATES, DeliveryStatus
 from pushsvc.common.store import sql
-from subscriptions_app.services import GoneSubscription
+from subscriptions_app.devices.services import GoneSubscription
 
 logger = structlog.stdlib.get_logger(__name__)
 

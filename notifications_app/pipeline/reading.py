@@ -31,8 +31,8 @@ from notifications_app.pipeline.transitions import (
 from notifications_app.selectors import NamedNow, no_longer_named, still_named
 from pushsvc.common.platforms import Platform
 from pushsvc.common.trail import Trail
-from subscriptions_app.consent import refusing
-from subscriptions_app.selectors import DeliveryTarget
+from subscriptions_app.categories.consent import refusing
+from subscriptions_app.devices.selectors import DeliveryTarget
 
 
 class Recipient(NamedTuple):

@@ -13,7 +13,7 @@ from django.conf import settings
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from pushsvc.common.trail import Trail, trail_of
-from subscriptions_app.consent import CONSENT_COLUMNS, consent_to
+from subscriptions_app.categories.consent import CONSENT_COLUMNS, consent_to
 from subscriptions_app.segments.compiler import EVERYBODY, Condition, compiled
 from subscriptions_app.segments.rules import Rule
 

@@ -19,7 +19,7 @@ from notifications_app.delivery.types import BrowserTarget, Site, Target
 from notifications_app.models import Notification
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import SecretUnreadable
-from subscriptions_app.selectors import DeliveryTarget, delivery_targets
+from subscriptions_app.devices.selectors import DeliveryTarget, delivery_targets
 
 logger = structlog.stdlib.get_logger(__name__)
 

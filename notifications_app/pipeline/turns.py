@@ -22,7 +22,7 @@ from notifications_app.states import STATES
 from pushsvc.common.store import sql
 from pushsvc.common.trail import named
 from subscriptions_app.segments.rules import NOBODY
-from subscriptions_app.selectors import rule_part
+from subscriptions_app.segments.selectors import rule_part
 
 logger = structlog.stdlib.get_logger(__name__)
 

@@ -10,18 +10,18 @@ from channels_app.selectors import channel_totals
 from notifications_app.content.values import MAX_TARGETS
 from notifications_app.models import Driver
 from notifications_app.pipeline.recipients import PlanLease, Source, Window, write_recipients
-from subscriptions_app.consent import wants_part
-from subscriptions_app.named import found_part
-from subscriptions_app.segments.compiler import compiled_for_index, indexed_part, required_tags
-from subscriptions_app.segments.rules import Rule
-from subscriptions_app.selectors import (
+from subscriptions_app.audiences.targets import targets_part
+from subscriptions_app.audiences.windows import (
     INDEX_ROWS,
     are_few_expected,
     first_part,
     indexed_window_part,
     window_part,
 )
-from subscriptions_app.tagged import smallest_tag, tag_window_part
+from subscriptions_app.categories.consent import wants_part
+from subscriptions_app.segments.compiler import compiled_for_index, indexed_part, required_tags
+from subscriptions_app.segments.rules import Rule
+from subscriptions_app.tags.selectors import smallest_tag, tag_window_part
 
 
 def write_window(lease: PlanLease, *, cursor: UUID | None, only: UUID | None) -> Window:
@@ -146,7 +146,7 @@ _SMALL_DIRECT: Final = f"""listed AS MATERIALIZED (
   SELECT row_number() OVER () AS position, plan_id, channel_id, listed.notification_id, place,
     external_id, subscription_id
   FROM listed JOIN small ON small.id = plan_id
-), {found_part()}, scanned AS MATERIALIZED (
+), {targets_part()}, scanned AS MATERIALIZED (
   SELECT DISTINCT ON (plan_id, reached.id) plan_id, reached.id, push_service, person_id, choices
   FROM reached JOIN named USING (position) JOIN small ON small.id = plan_id
   WHERE reached.platform = small.platform ORDER BY plan_id, reached.id

@@ -7,8 +7,8 @@ from notifications_app.models import Target
 from notifications_app.selectors import SubscriberDelivery, devices_deliveries
 from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.models import Person, Subscription
-from subscriptions_app.person import person_devices
-from subscriptions_app.tagged import device_tags
+from subscriptions_app.people.services import person_devices
+from subscriptions_app.tags.selectors import device_tags
 
 _LOOKED_UP: Final = 100_000  # notifications of the channel times devices
 _MOST: Final = 10_000  # newest notifications of the channel that are searched

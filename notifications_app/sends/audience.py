@@ -12,7 +12,7 @@ from notifications_app.errors import NotCombinable
 from notifications_app.sends.personal_schema import Vars
 from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.http.fields import Id, StrictSerializer, refuse
-from subscriptions_app.external_ids import ExternalId
+from subscriptions_app.people.fields import ExternalId
 from subscriptions_app.segments.rules import rule_faults
 
 

@@ -17,9 +17,9 @@ from notifications_app.errors import CategoryRequired, PayloadTooLarge, SegmentN
 from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
-from subscriptions_app.consent import is_category
+from subscriptions_app.categories.consent import is_category
 from subscriptions_app.errors import CategoryUnknown, PlatformNotEnabled
-from subscriptions_app.selectors import check_notifications, segment_hold
+from subscriptions_app.segments.selectors import check_notifications, segment_hold
 
 # A payload has the same size with any id and with any token.
 ANY_ID: Final = UUID(int=0)

@@ -19,12 +19,12 @@ from notifications_app.sends.checks import (
 from notifications_app.sends.sampling import largest_payload, named_by
 from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
-from subscriptions_app.consent import consent_to
-from subscriptions_app.named import Named, reach_of
+from subscriptions_app.audiences.sizes import Size, audience_size, services_seen
+from subscriptions_app.audiences.targets import TargetIds, targets_reach
+from subscriptions_app.categories.consent import consent_to
 from subscriptions_app.segments.compiler import EVERYBODY
 from subscriptions_app.segments.rules import Rule
-from subscriptions_app.selectors import segment_get
-from subscriptions_app.sizes import Size, audience_size, services_seen
+from subscriptions_app.segments.selectors import segment_get
 
 # The devices for which a push service takes less.
 _TIGHT: Final = {"mozilla": "Firefox for Android"}
@@ -58,7 +58,7 @@ class DryRun:
     """
 
     platforms: Mapping[Platform, PlatformDryRun]
-    unknown: Named | None = None
+    unknown: TargetIds | None = None
     missed: tuple[Platform, ...] = ()
 
 
@@ -77,7 +77,7 @@ def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
         seen = services_seen(channel.id, rule, Platform.WEB, consent) if is_web else ()
         services = _at_services(channel, request.content, sizes, seen)
         return DryRun(_dry_runs(sizes, audience, sampled, services))
-    reach = reach_of(channel.id, named_by(request.targets), consent)
+    reach = targets_reach(channel.id, named_by(request.targets), consent)
     counts = {platform: Size(count, estimated=False) for platform, count in reach.devices.items()}
     missed = tuple(each for each, count in reach.devices.items() if count and each not in sizes)
     at_targets = reach.services.get(Platform.WEB, ())

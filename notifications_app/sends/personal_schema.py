@@ -20,7 +20,7 @@ from pushsvc.common.http.fields import (
 )
 from pushsvc.common.links import LinkKind, is_link
 from pushsvc.common.texts import shows_nothing
-from subscriptions_app.device_fields import ATTRIBUTE_VALUE, AttributeValue
+from subscriptions_app.devices.fields import ATTRIBUTE_VALUE, AttributeValue
 
 MAX_VARS: Final = 20
 MAX_VAR_NAME: Final = 50

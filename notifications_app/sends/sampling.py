@@ -10,10 +10,10 @@ from notifications_app.delivery.messages import Messages
 from notifications_app.device_values import device_values, spoken_by
 from notifications_app.sends.checks import ANY_ID, payload_size
 from pushsvc.common.platforms import Platform
+from subscriptions_app.audiences.sizes import platform_sample
+from subscriptions_app.audiences.targets import TargetIds, targets_sample
 from subscriptions_app.models import Subscription
-from subscriptions_app.named import Named, named_sample
 from subscriptions_app.segments.rules import Rule
-from subscriptions_app.sizes import platform_sample
 
 SAMPLED: Final = 20  # devices of each platform
 
@@ -50,13 +50,13 @@ def _sampled(
 ) -> Sequence[UUID]:
     if not request.targets:
         return platform_sample(channel_id, rule, platform, limit=limit)
-    return named_sample(channel_id, named_by(request.targets), platform, limit=limit)
+    return targets_sample(channel_id, named_by(request.targets), platform, limit=limit)
 
 
-def named_by(targets: Sequence[TargetId]) -> Named:
+def named_by(targets: Sequence[TargetId]) -> TargetIds:
     people = [each.external_id for each in targets if each.external_id is not None]
     devices = [each.subscription_id for each in targets if each.subscription_id is not None]
-    return Named(people, devices)
+    return TargetIds(people, devices)
 
 
 def _sent_vars(request: SendRequest, device: Subscription) -> dict[str, Any]:

@@ -50,8 +50,8 @@ from pushsvc.common.http.fields import (
     WholeNumber,
 )
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
-from subscriptions_app.external_ids import ExternalId
 from subscriptions_app.models import MAX_CATEGORY_KEY
+from subscriptions_app.people.fields import ExternalId
 
 MAX_TTL: Final = 28 * 24 * 3600
 DEFAULT_TTL: Final = 3 * 24 * 3600

@@ -33,7 +33,8 @@ from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from pushsvc.common.timestamps import format_timestamp, parse_timestamp
-from subscriptions_app.selectors import segment_locked, subscription_active
+from subscriptions_app.devices.selectors import subscription_active
+from subscriptions_app.segments.selectors import segment_locked
 
 logger = structlog.stdlib.get_logger(__name__)
 

@@ -14,13 +14,13 @@ from channels_app.console.pages import ActsPage, require
 from channels_app.models import Role
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.errors import Conflict, Fault, Invalid, NotFound
-from subscriptions_app.categories import (
+from subscriptions_app.categories.consent import choices_seen
+from subscriptions_app.categories.services import (
     category_archive,
     category_create,
     category_require,
     category_update,
 )
-from subscriptions_app.consent import choices_seen
 from subscriptions_app.models import (
     CATEGORY_KEY,
     MAX_CATEGORY_DESCRIPTION,

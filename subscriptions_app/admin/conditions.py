@@ -5,8 +5,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from pushsvc.common.platforms import PLATFORM_VALUES
-from subscriptions_app.sizes import attribute_names
-from subscriptions_app.tagged import tag_names
+from subscriptions_app.audiences.sizes import attribute_names
+from subscriptions_app.tags.selectors import tag_names
 
 MOST_TAGS: Final = 200
 

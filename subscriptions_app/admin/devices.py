@@ -16,7 +16,8 @@ from channels_app.models import Role
 from pushsvc.common.console.qr import qr_svg
 from pushsvc.common.errors import Conflict, Fault, Invalid, NotFound
 from pushsvc.common.http.origin import own_origin
-from subscriptions_app.devices import (
+from subscriptions_app.devices.selectors import subscription_known_as
+from subscriptions_app.devices.test_devices import (
     INVITED_SECONDS,
     device_add,
     device_remove,
@@ -24,7 +25,6 @@ from subscriptions_app.devices import (
     invite,
 )
 from subscriptions_app.models import TestDevice
-from subscriptions_app.selectors import subscription_known_as
 
 
 class DevicesPage(TabPage, ActsPage):

@@ -19,13 +19,13 @@ from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
 from pushsvc.common.platforms import Platform
 from subscriptions_app.admin.conditions import builder_context
 from subscriptions_app.admin.segment_faults import shown_faults
+from subscriptions_app.audiences.sizes import audience_size, segment_sample
 from subscriptions_app.errors import NotificationNotFound
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment
 from subscriptions_app.segments.describe import rule_text
 from subscriptions_app.segments.rules import rule_faults
-from subscriptions_app.selectors import check_notifications
-from subscriptions_app.services import segment_create, segment_update
-from subscriptions_app.sizes import audience_size, segment_sample
+from subscriptions_app.segments.selectors import check_notifications
+from subscriptions_app.segments.services import segment_create, segment_update
 
 _SAMPLES = 10
 _MOST_CHARACTERS = 64 * 1024

@@ -26,8 +26,8 @@ from subscriptions_app.admin.categories import CategoriesPage
 from subscriptions_app.admin.devices import DevicesPage
 from subscriptions_app.admin.identity import IdentityPage
 from subscriptions_app.admin.tags import TagNamesPage, TagsPage
+from subscriptions_app.devices.services import subscription_expire, subscription_forget
 from subscriptions_app.models import Subscription
-from subscriptions_app.services import subscription_expire, subscription_forget
 
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 _ATTRIBUTE = re.compile(r"([^=]{1,50})=(.{0,255})", re.DOTALL)

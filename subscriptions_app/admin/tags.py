@@ -11,8 +11,8 @@ from channels_app.console.pages import ChannelPage
 from channels_app.models import Role
 from pushsvc.common.errors import NotFound
 from pushsvc.common.ids import is_tag_start
-from subscriptions_app.tagged import tag_names, tags_page
-from subscriptions_app.tags import tag_delete
+from subscriptions_app.tags.selectors import tag_names, tags_page
+from subscriptions_app.tags.services import tag_delete
 
 _SHOWN = 50
 _OFFERED = 20

@@ -10,7 +10,7 @@ from typing_extensions import override
 from pushsvc.common.http.fields import Flag, StrictSerializer, Text, Timestamp, WholeNumber, refuse
 from pushsvc.common.platforms import Platform
 from subscriptions_app.api.serializers import Auth, DeviceInput, KeysInput
-from subscriptions_app.category_fields import Choices
+from subscriptions_app.categories.fields import Choices
 from subscriptions_app.models import (
     CATEGORY_KEY,
     MAX_CATEGORY_DESCRIPTION,

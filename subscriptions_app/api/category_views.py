@@ -23,11 +23,11 @@ from subscriptions_app.api.category_serializers import (
     PreferencesOutput,
 )
 from subscriptions_app.api.views import BROWSER, DeviceView, count_refused
-from subscriptions_app.categories import category_archive, category_create, category_update
-from subscriptions_app.consent import category_page, device_preferences
+from subscriptions_app.categories.consent import category_page, device_preferences
+from subscriptions_app.categories.services import category_archive, category_create, category_update
 from subscriptions_app.errors import CategoryKeyTaken, CategoryUnknown, IdentityOff, IdentityRefused
 from subscriptions_app.models import CATEGORY_KEY, Category
-from subscriptions_app.person import person_preferences
+from subscriptions_app.people.services import person_preferences
 
 _TAG: Final = "categories"
 _CHANGED: Final[dict[str, Any]] = {

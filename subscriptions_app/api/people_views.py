@@ -16,7 +16,7 @@ from pushsvc.common.errors import MissingScope
 from pushsvc.common.http.fields import Id, ListOf, StrictSerializer
 from pushsvc.common.http.openapi import problem_responses
 from subscriptions_app.errors import TooManyDevices
-from subscriptions_app.external_ids import ExternalId
+from subscriptions_app.people.fields import ExternalId
 from subscriptions_app.people.linking import MOST_LINKS, devices_link
 
 _ID: Final = "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52"

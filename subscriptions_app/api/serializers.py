@@ -24,11 +24,12 @@ from subscriptions_app.addresses import (
     is_ios_token,
     url_spelling,
 )
-from subscriptions_app.device_fields import Attributes, Tags, TimeZone
-from subscriptions_app.external_ids import ExternalId
+from subscriptions_app.devices.fields import Attributes, TimeZone
 from subscriptions_app.models import Login
+from subscriptions_app.people.fields import ExternalId
 from subscriptions_app.people.identity_tokens import MAX_TOKEN as MAX_IDENTITY_TOKEN
-from subscriptions_app.tags import TagChange
+from subscriptions_app.tags.fields import Tags
+from subscriptions_app.tags.services import TagChange
 
 MAX_KEY: Final = 255
 MAX_TOKEN: Final = 4096

@@ -20,10 +20,15 @@ from pushsvc.common.http.openapi import follow_ups, problem_responses
 from pushsvc.common.http.origin import own_origin
 from pushsvc.common.http.paging import PAGE_PARAMETERS, page_from
 from pushsvc.common.ids import is_tag_start
-from subscriptions_app.external_ids import ExternalId
 from subscriptions_app.models import MAX_TAG
-from subscriptions_app.tagged import MOST_COUNTED, tags_page
-from subscriptions_app.tags import MAX_MEMBERS, MembersChanged, tag_delete, tag_members_change
+from subscriptions_app.people.fields import ExternalId
+from subscriptions_app.tags.selectors import MOST_COUNTED, tags_page
+from subscriptions_app.tags.services import (
+    MAX_MEMBERS,
+    MembersChanged,
+    tag_delete,
+    tag_members_change,
+)
 
 _TAG: Final = "tags"
 _ID: Final = "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52"

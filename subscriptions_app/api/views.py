@@ -24,6 +24,8 @@ from subscriptions_app.api.serializers import (
     SubscriptionOutput,
     UnsubscribeOutput,
 )
+from subscriptions_app.devices.registration import subscription_register
+from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.errors import (
     EndpointRefused,
     IdentityOff,
@@ -33,8 +35,6 @@ from subscriptions_app.errors import (
     TooManyDevices,
     VapidKeyUnknown,
 )
-from subscriptions_app.registration import subscription_register
-from subscriptions_app.services import subscription_unsubscribe
 
 BROWSER = {
     "endpoint": "https://updates.push.services.mozilla.com/wpush/v2/gAAAAABn",

@@ -131,7 +131,8 @@ class Subscription(models.Model):
     is null.
 
     An expired subscription is kept for a while, so that a returning device gets its id and
-    attributes back. In a full channel, a row that is not `is_proven` may be deleted (room.py).
+    attributes back. In a full channel, a row that is not `is_proven` may be deleted
+    (devices/capacity.py).
 
     If a device registers an address without proof that it is the same device, the existing row is
     set aside: it expires, and becomes active again when its own device returns.

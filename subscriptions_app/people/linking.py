@@ -8,7 +8,7 @@ from uuid import UUID
 from channels_app import audit
 from channels_app.models import Channel, Identity
 from pushsvc.common.store import sql
-from subscriptions_app.consent import choices_made_with_proof, choices_take_over
+from subscriptions_app.categories.consent import choices_made_with_proof, choices_take_over
 from subscriptions_app.errors import TooManyDevices
 from subscriptions_app.models import OPTED_OUT, Person, Subscription
 from subscriptions_app.people.counting import (
@@ -18,7 +18,7 @@ from subscriptions_app.people.counting import (
     changes_count,
     crowd_thin,
 )
-from subscriptions_app.people.persons import persons_named
+from subscriptions_app.people.services import people_get_or_create
 
 MOST_LINKS: Final = 1_000  # in one request
 _CHANGED: Final = ("person", "choices", "proven_choices", "expired_at", "expired_code")
@@ -55,7 +55,7 @@ def _link(channel: Channel, links: Mapping[UUID, str | None], *, crowded: bool) 
     with sql.brief_transaction():
         rows = list(Subscription.objects.filter(channel=channel, id__in=links).locked_by_id())
         wanted = {links[row.id] for row in rows}
-        persons = persons_named(channel.pk, {each for each in wanted if each is not None})
+        persons = people_get_or_create(channel.pk, {each for each in wanted if each is not None})
         changes, now = Changes(), sql.now()
         moved = [row for row in rows if row.person_id != _id_of(persons, links[row.id])]
         taken: list[tuple[UUID, dict[str, bool]]] = []

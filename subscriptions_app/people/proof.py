@@ -10,14 +10,9 @@ from channels_app.selectors import recent_identity_keys
 from pushsvc.common.errors import Unavailable
 from pushsvc.common.store.crypto import SecretUnreadable, decrypt
 from subscriptions_app.errors import IdentityOff, IdentityRefused
-from subscriptions_app.external_ids import ExternalId
 from subscriptions_app.models import Login
-from subscriptions_app.people.identity_tokens import (
-    Broken,
-    Judgement,
-    VerifyingKey,
-    token_judge,
-)
+from subscriptions_app.people.fields import ExternalId
+from subscriptions_app.people.identity_tokens import Broken, Judgement, VerifyingKey, token_judge
 
 logger = structlog.stdlib.get_logger(__name__)
 

@@ -1,8 +1,8 @@
 """Subscriptions as devices make them, and their state afterwards."""
 
 from channels_app.selectors import channel_totals
+from subscriptions_app.devices.services import GoneSubscription, subscriptions_expire_or_prove
 from subscriptions_app.models import Subscription
-from subscriptions_app.services import GoneSubscription, subscriptions_expire_or_prove
 
 HERE = "https://fcm.googleapis.com/fcm/send/here"
 THERE = "https://updates.push.services.mozilla.com/wpush/v2/there"

@@ -6,8 +6,8 @@ from auditlog.models import LogEntry
 from channels_app.selectors import recent_forget
 from notifications_app.content.values import Content
 from notifications_app.sends.services import notification_test
-from subscriptions_app import categories
-from subscriptions_app.categories import MAX_CATEGORIES, category_require
+from subscriptions_app.categories import services
+from subscriptions_app.categories.services import MAX_CATEGORIES, category_require
 from subscriptions_app.models import Category, Subscription
 from tests.api.support import accepted, code, faults, owner_of
 from tests.factories import add_each, add_subscription, make_category, make_segment
@@ -107,8 +107,8 @@ def test_a_channel_has_a_limited_number_of_categories(alice):
 
 
 def test_a_channel_has_a_limited_number_of_archived_categories(alice, monkeypatch):
-    assert categories.MAX_ARCHIVED == 200
-    monkeypatch.setattr(categories, "MAX_ARCHIVED", 2)
+    assert services.MAX_ARCHIVED == 200
+    monkeypatch.setattr(services, "MAX_ARCHIVED", 2)
     for key in ("a", "b"):
         created(alice, key=key)
         alice.call("DELETE", path(alice, key))

@@ -11,7 +11,7 @@ from channels_app.counters import channel_hours_merge, counter_add
 from channels_app.models import ChannelHour
 from channels_app.selectors import channel_totals
 from notifications_app import retention
-from subscriptions_app.services import (
+from subscriptions_app.devices.services import (
     GoneSubscription,
     subscription_unsubscribe,
     subscriptions_expire_or_prove,

@@ -14,8 +14,12 @@ from pushsvc.common.errors import Busy
 from pushsvc.common.store import estimates
 from pushsvc.common.store.estimates import OF_ACCOUNT, Client, ClientLeft, TooSlow
 from pushsvc.web.bulkhead import ESTIMATES, OF_KEY_IN_ESTIMATES, Bulkhead
-from subscriptions_app import sizes
-from subscriptions_app.sizes import Size, audience_size, segment_sample
+from subscriptions_app.audiences import sizes
+from subscriptions_app.audiences.sizes import (
+    Size,
+    audience_size,
+    segment_sample,
+)
 from tests import factories
 from tests.api.support import owner_of
 from tests.api.test_bulkhead import assert_serves, first_answered, get, locked, statuses

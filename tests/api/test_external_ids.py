@@ -3,7 +3,7 @@
 import pytest
 from rest_framework.exceptions import ValidationError
 
-from subscriptions_app.external_ids import ExternalId
+from subscriptions_app.people.fields import ExternalId
 
 
 def code_of(value):

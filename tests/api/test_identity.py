@@ -9,11 +9,8 @@ from django.test.utils import CaptureQueriesContext
 
 from channels_app.models import Channel, IdentityKey
 from channels_app.selectors import recent_forget
+from subscriptions_app.devices.services import subscription_forget, subscription_unsubscribe
 from subscriptions_app.models import MOST_DEVICES, Person, Subscription
-from subscriptions_app.services import (
-    subscription_forget,
-    subscription_unsubscribe,
-)
 from tests.api.devices import ANDROID_TOKEN, HERE, THERE, expire, subscribed
 from tests.api.people import audience, new_key, token
 from tests.api.support import code, faults, owner_of

@@ -11,8 +11,8 @@ from channels_app.selectors import channel_totals
 from channels_app.services import vapid_key_rotate
 from pushsvc.common.store import sql
 from subscriptions_app.addresses import address_digest, address_lock
+from subscriptions_app.devices.capacity import capacity_lock
 from subscriptions_app.models import Subscription
-from subscriptions_app.room import room_lock
 from tests.api.devices import ANDROID_TOKEN, HERE
 from tests.api.support import code
 from tests.factories import browser, phone, register
@@ -95,7 +95,7 @@ def test_a_registration_that_waited_sees_that_the_channel_became_full(alice):
     most = int(sql.rows("SHOW max_connections", {})[0][0]) + 10
     Channel.objects.update(max_subscriptions=most)
     hold, is_held = while_it_waits(
-        room_lock(alice.channel.id),
+        capacity_lock(alice.channel.id),
         lambda: counter_add(alice.channel.id, stored_subscriptions=most),
     )
 

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from channels_app.selectors import channel_totals
-from subscriptions_app.models import Login, Person, Subscription
-from subscriptions_app.people.linking import devices_link
-from subscriptions_app.registration import subscription_register
-from subscriptions_app.services import (
+from subscriptions_app.devices.registration import subscription_register
+from subscriptions_app.devices.services import (
     GoneSubscription,
     subscription_forget,
     subscription_unsubscribe,
     subscriptions_expire_or_prove,
 )
+from subscriptions_app.models import Login, Person, Subscription
+from subscriptions_app.people.linking import devices_link
 from tests.api.devices import HERE
 from tests.factories import browser_keys, make_channel
 from tests.pipeline.support import assert_people_exact

@@ -10,14 +10,19 @@ from channels_app.selectors import channel_totals
 from notifications_app import retention
 from pushsvc.common.store import sql
 from subscriptions_app.addresses import address_digest, address_lock
-from subscriptions_app.models import MOST_DEVICES, Login, Person, Subscription
-from subscriptions_app.people.linking import devices_link
-from subscriptions_app.people.persons import LEFT_DAYS, TRUSTED_LEFT_DAYS, people_purge
-from subscriptions_app.person import PersonChange, person_change
-from subscriptions_app.services import (
+from subscriptions_app.devices.services import (
     GoneSubscription,
     subscription_unsubscribe,
     subscriptions_expire_or_prove,
+)
+from subscriptions_app.models import MOST_DEVICES, Login, Person, Subscription
+from subscriptions_app.people.linking import devices_link
+from subscriptions_app.people.services import (
+    LEFT_DAYS,
+    TRUSTED_LEFT_DAYS,
+    PersonChange,
+    people_purge,
+    person_change,
 )
 from tests.api.devices import HERE, THERE
 from tests.factories import add_subscriptions, browser_keys, make_channel, register

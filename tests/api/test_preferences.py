@@ -2,8 +2,8 @@
 
 import pytest
 
+from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.models import Person, Subscription
-from subscriptions_app.services import subscription_unsubscribe
 from tests.api.devices import ANDROID_TOKEN
 from tests.api.support import NOWHERE, code, faults
 from tests.factories import browser, make_category, phone

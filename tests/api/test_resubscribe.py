@@ -9,8 +9,8 @@ from django.db.models.functions import Now
 from channels_app.selectors import current_vapid_key
 from channels_app.services import vapid_key_rotate
 from notifications_app.delivery.webpush.answers import SUSPECT_CODES
+from subscriptions_app.devices.registration import OTHER_KEY
 from subscriptions_app.models import Subscription
-from subscriptions_app.registration import OTHER_KEY
 from tests.api.devices import HERE, THERE, expire, subscribed, subscribers
 from tests.api.support import owner_of
 from tests.factories import browser, make_channel

@@ -13,10 +13,10 @@ from notifications_app.states import DeliveryStatus
 from pushsvc.common.errors import MAX_FAULTS
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
+from subscriptions_app.audiences.sizes import Size, audience_size, segment_sample
 from subscriptions_app.models import Person, Subscription
 from subscriptions_app.segments.describe import rule_text
 from subscriptions_app.segments.rules import MAX_DEPTH, MAX_LEAVES, rule_faults
-from subscriptions_app.sizes import Size, audience_size, segment_sample
 from tests import factories, segments
 from tests.api.support import NOWHERE
 from tests.segments import CLICKED, PLAN, RANDOM, attribute, field

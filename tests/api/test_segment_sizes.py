@@ -4,10 +4,10 @@ import pytest
 
 from channels_app.counters import counter_add
 from pushsvc.common.store import sql
-from subscriptions_app import sizes
-from subscriptions_app.consent import choices_seen
+from subscriptions_app.audiences import sizes
+from subscriptions_app.audiences.sizes import Size, attribute_names, audience_size, segment_sample
+from subscriptions_app.categories.consent import choices_seen
 from subscriptions_app.models import Subscription
-from subscriptions_app.sizes import Size, attribute_names, audience_size, segment_sample
 from tests import factories, segments
 from tests.segments import attribute, plans_of
 

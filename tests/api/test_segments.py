@@ -6,8 +6,8 @@ from django.test import Client
 
 from notifications_app.models import Notification
 from pushsvc.common.ids import uuid7
-from subscriptions_app import services
 from subscriptions_app.models import Segment
+from subscriptions_app.segments import services
 from tests import factories, segments
 from tests.api.support import anonymous, code, faults, owner_of
 from tests.factories import make_channel

@@ -17,12 +17,12 @@ from channels_app.selectors import channel_totals
 from notifications_app import retention
 from notifications_app.pipeline import dispatch
 from pushsvc.common.store import sql
-from subscriptions_app.models import Subscription
-from subscriptions_app.services import (
+from subscriptions_app.devices.services import (
     expired_purge,
     subscription_forget,
     subscription_unsubscribe,
 )
+from subscriptions_app.models import Subscription
 from tests import factories
 from tests.api.devices import ANDROID_TOKEN, HERE, THERE
 from tests.api.support import owner_of

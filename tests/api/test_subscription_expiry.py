@@ -11,14 +11,14 @@ from django.db.models.functions import Now
 from channels_app.selectors import channel_totals
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
-from subscriptions_app.models import Subscription
-from subscriptions_app.selectors import delivery_targets
-from subscriptions_app.services import (
+from subscriptions_app.devices.selectors import delivery_targets
+from subscriptions_app.devices.services import (
     GoneSubscription,
     expired_purge,
     subscription_unsubscribe,
     subscriptions_expire_or_prove,
 )
+from subscriptions_app.models import Subscription
 from tests import factories, segments
 from tests.factories import make_channel
 from tests.pipeline.support import in_threads

@@ -10,10 +10,10 @@ from django.db.models.functions import Now
 
 from channels_app.counters import counter_add
 from notifications_app import retention
-from subscriptions_app import tags as tag_services
 from subscriptions_app.models import Person, Subscription, Tag, TagRemoval
-from subscriptions_app.tagged import MOST_COUNTED
-from subscriptions_app.tags import MAX_TAGS, deleted_tags_purge
+from subscriptions_app.tags import services
+from subscriptions_app.tags.selectors import MOST_COUNTED
+from subscriptions_app.tags.services import MAX_TAGS, deleted_tags_purge
 from tests import factories
 from tests.api.support import NOWHERE, code, faults, owner_of
 from tests.pipeline.support import (
@@ -184,7 +184,7 @@ def test_odd_bounds_of_the_list_are_refused(alice, query, expected):
 
 
 def test_devices_are_counted_up_to_a_thousand_and_no_further(alice, monkeypatch):
-    monkeypatch.setattr("subscriptions_app.tagged.MOST_COUNTED", 3)
+    monkeypatch.setattr("subscriptions_app.tags.selectors.MOST_COUNTED", 3)
     factories.add_tags(factories.add_subscriptions(alice.channel, 3), "three")
     factories.add_tags(factories.add_subscriptions(alice.channel, 1_500), "many")
     counts = {each["tag"]: (each["devices"], each["more"]) for each in listed(alice).json()}
@@ -226,7 +226,7 @@ def test_a_deletion_whose_devices_are_gone_ends(alice):
     alice.call("DELETE", path(alice, "old"))
     Subscription.objects.filter(id=rows[0].id).delete()
     counter_add(alice.channel.id, web_subscribers=-1, stored_subscriptions=-1)
-    assert tag_services.deleted_tags_purge(10) == 0
+    assert services.deleted_tags_purge(10) == 0
     assert not TagRemoval.objects.exists()
 
 
@@ -266,7 +266,7 @@ def test_a_tag_is_taken_off_after_changes_of_its_devices_that_came_first(transac
             Subscription.objects.filter(pk=row.pk).locked_by_id().get()
             held.set()
             until(waiting_sessions)
-            tag_services.device_tags_change(row.pk, tag_services.TagChange(added=["team-7"]))
+            services.device_tags_change(row.pk, services.TagChange(added=["team-7"]))
 
     def take_off():
         assert held.wait(60)

@@ -4,9 +4,9 @@ import pytest
 
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
+from subscriptions_app.devices.services import subscription_forget
 from subscriptions_app.models import Subscription, Tag
-from subscriptions_app.services import subscription_forget
-from subscriptions_app.tags import MAX_TAGS
+from subscriptions_app.tags.services import MAX_TAGS
 from tests import factories
 from tests.api.support import faults
 from tests.pipeline.support import in_threads, statements

@@ -22,7 +22,7 @@ from channels_app.models import (
 from channels_app.services import api_key_issue, provider_credentials_store
 from notifications_app.models import Batch, EventHour, HourlyStat, Notification, OutcomeMinute, Plan
 from pushsvc.common.store.redis_client import redis_client
-from subscriptions_app.services import segment_create
+from subscriptions_app.segments.services import segment_create
 from tests.admin.support import signed_in
 from tests.api.credentials import APPLE, GOOGLE
 from tests.factories import (

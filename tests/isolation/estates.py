@@ -19,7 +19,7 @@ from notifications_app.content.tracking import make_token
 from notifications_app.models import Notification
 from pushsvc.common import base64url
 from subscriptions_app.models import Person, Segment, Subscription
-from subscriptions_app.tags import TagChange
+from subscriptions_app.tags.services import TagChange
 from tests.admin.support import House, fill_hours, make_house
 from tests.api.credentials import APPLE, GOOGLE
 from tests.api.support import owner_of

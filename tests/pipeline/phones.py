@@ -14,7 +14,7 @@ from notifications_app.pipeline import connections, dispatch
 from pushsvc.common.store import quota as quotas
 from pushsvc.common.store.redis_client import redis_client
 from sandbox.apns.devices import DEFAULT_TEAM, DEFAULT_TOPIC
-from subscriptions_app.services import subscription_unsubscribe
+from subscriptions_app.devices.services import subscription_unsubscribe
 from tests import factories
 from tests.factories import GOOGLE_PROJECT
 from tests.pipeline import support

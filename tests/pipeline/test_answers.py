@@ -11,8 +11,8 @@ from notifications_app.pipeline.lease import Renewal
 from notifications_app.pipeline.transitions import Limits, transition_of
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.store import sql
+from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.models import Subscription
-from subscriptions_app.services import subscription_unsubscribe
 from tests import factories
 from tests.pipeline import support
 

@@ -13,10 +13,10 @@ from notifications_app.pipeline import planning, turns
 from notifications_app.reporting.details import details_of
 from notifications_app.sends.services import notification_test
 from pushsvc.common.store import sql
-from subscriptions_app.categories import category_archive
-from subscriptions_app.consent import consent_to
+from subscriptions_app.audiences.sizes import audience_size
+from subscriptions_app.categories.consent import consent_to
+from subscriptions_app.categories.services import category_archive
 from subscriptions_app.models import Person, Subscription
-from subscriptions_app.sizes import audience_size
 from tests import factories, segments
 from tests.pipeline import support
 

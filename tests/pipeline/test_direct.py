@@ -7,15 +7,15 @@ from uuid import UUID
 import pytest
 from django.db.models.functions import Now
 
+from notifications_app.erasure import person_forget
 from notifications_app.models import Plan, Target
-from notifications_app.persons import person_forget
 from notifications_app.pipeline import planning, turns
 from notifications_app.retention import purge
 from pushsvc.common.ids import uuid7, uuid7_at
 from pushsvc.common.store import sql
+from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.models import Person
 from subscriptions_app.people.linking import devices_link
-from subscriptions_app.services import subscription_unsubscribe
 from tests import factories
 from tests.factories import make_direct_notification, make_person
 from tests.pipeline import support

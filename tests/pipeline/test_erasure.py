@@ -9,15 +9,15 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from notifications_app.persons import person_forget
+from notifications_app.erasure import person_forget
 from notifications_app.pipeline import planning, turns
 from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import Platform
-from subscriptions_app.consent import device_preferences, refusing
+from subscriptions_app.categories.consent import device_preferences, refusing
 from subscriptions_app.models import Person, Subscription
 from subscriptions_app.people.linking import devices_link
-from subscriptions_app.person import PersonChange, person_change
-from subscriptions_app.tags import TagChange, device_tags_change
+from subscriptions_app.people.services import PersonChange, person_change
+from subscriptions_app.tags.services import TagChange, device_tags_change
 from tests import factories
 from tests.pipeline import support
 

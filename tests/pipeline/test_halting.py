@@ -11,7 +11,7 @@ from notifications_app.models import Batch, Notification, Plan
 from notifications_app.pipeline import batches, dispatch, halting, reading, turns
 from notifications_app.pipeline.lease import HeldLeases
 from pushsvc.common.store import sql
-from subscriptions_app.services import subscription_unsubscribe
+from subscriptions_app.devices.services import subscription_unsubscribe
 from tests import factories
 from tests.pipeline import support
 from tests.pipeline.halting import began, pause, planned, resume, stop

@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from notifications_app.models import Batch, Delivery, Plan
 from notifications_app.pipeline import planning, turns
 from pushsvc.common.store import sql
-from subscriptions_app.services import subscription_unsubscribe
+from subscriptions_app.devices.services import subscription_unsubscribe
 from tests import factories
 from tests.pipeline import support
 

@@ -16,12 +16,10 @@ from notifications_app.sends.services import notification_cancel, segment_delete
 from pushsvc.common.errors import NotFound
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
+from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.models import Segment, Subscription
-from subscriptions_app.selectors import segment_hold
-from subscriptions_app.services import (
-    segment_update,
-    subscription_unsubscribe,
-)
+from subscriptions_app.segments.selectors import segment_hold
+from subscriptions_app.segments.services import segment_update
 from tests import factories, segments
 from tests.pipeline import support
 from tests.segments import attribute, field

@@ -7,7 +7,7 @@ from notifications_app.models import Plan
 from notifications_app.pipeline import turns
 from notifications_app.sends.services import notification_test
 from pushsvc.common.errors import NotFound
-from subscriptions_app.services import subscription_unsubscribe
+from subscriptions_app.devices.services import subscription_unsubscribe
 from tests.factories import subscribe_browsers
 from tests.pipeline import support
 from tests.pipeline.support import counts, deliver, deliveries, plan

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from notifications_app.pipeline import turns
 from pushsvc.common.store import sql
-from subscriptions_app import tagged
+from subscriptions_app.devices.services import subscription_forget, subscription_unsubscribe
 from subscriptions_app.models import Subscription, Tag
-from subscriptions_app.services import subscription_forget, subscription_unsubscribe
-from subscriptions_app.tags import TagChange, device_tags_change
+from subscriptions_app.tags import selectors
+from subscriptions_app.tags.services import TagChange, device_tags_change
 from tests import factories, segments
 from tests.pipeline import support
 
@@ -87,7 +87,7 @@ def test_of_several_tags_the_one_with_fewer_devices_is_read(channel, crowd):
 
 def test_many_devices_of_several_tags_are_not_all_counted(channel, crowd, monkeypatch):
     """Two tags that both have more than are compared: either may be read."""
-    monkeypatch.setattr(tagged, "_COMPARED", 3)
+    monkeypatch.setattr(selectors, "_COMPARED", 3)
     factories.add_tags(crowd, "all", "most")
     notification, lease = support.started(channel, {"all": [{"tag": "most"}, {"tag": "all"}]})
     support.windows_until_the_end(lease)

@@ -12,8 +12,8 @@ from notifications_app.pipeline import planning
 from pushsvc.common import worker
 from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
+from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.models import Subscription
-from subscriptions_app.services import subscription_unsubscribe
 from tests import factories
 from tests.pipeline import support
 

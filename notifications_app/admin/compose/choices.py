@@ -11,9 +11,9 @@ from notifications_app.models import Urgency
 from notifications_app.sends.content_schema import MAX_BODY, MAX_TITLE
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.platforms import PLATFORM_NAMES
-from subscriptions_app.consent import categories_of
+from subscriptions_app.categories.consent import categories_of
 from subscriptions_app.models import Segment
-from subscriptions_app.selectors import segment_find, segments_by_name
+from subscriptions_app.segments.selectors import segment_find, segments_by_name
 
 MOST_SEGMENTS: Final = 500
 _URGENCIES: Final = {

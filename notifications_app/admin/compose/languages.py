@@ -11,7 +11,7 @@ from django.utils.translation import get_language_info
 from notifications_app.admin.compose.form import ComposeForm
 from notifications_app.admin.compose.sections import Section, languages_of
 from pushsvc.common.languages import canonical_language, lookup_key, lookup_order
-from subscriptions_app.spoken import language_shares
+from subscriptions_app.audiences.languages import language_shares
 
 _LEAST_OFFERED: Final = 0.005  # half a percent, which is shown as 1 %
 

@@ -47,11 +47,12 @@ from notifications_app.sends.services import notification_test
 from pushsvc.common.errors import Fault, Invalid, NotFound, PushsvcError
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
-from subscriptions_app.devices import devices_of
+from subscriptions_app.audiences.targets import TargetIds
+from subscriptions_app.devices.selectors import subscription_known_as
+from subscriptions_app.devices.test_devices import devices_of
 from subscriptions_app.models import Subscription
-from subscriptions_app.named import Named
 from subscriptions_app.segments.describe import rule_text
-from subscriptions_app.selectors import segment_find, subscription_known_as
+from subscriptions_app.segments.selectors import segment_find
 
 MOST_CHANNELS: Final = 500
 _KEY: Final = "console "
@@ -282,7 +283,7 @@ def _local(moment: datetime | None, time_zone: str) -> datetime | None:
 
 def _named(found: DryRun) -> dict[str, Any]:
     """For a send to targets: unknown ids, and platforms that get nothing."""
-    unknown = found.unknown or Named()
+    unknown = found.unknown or TargetIds()
     return {
         "unknown": [*unknown.external_ids, *map(str, unknown.subscription_ids)],
         "missed": missed_words(found) if found.missed else "",

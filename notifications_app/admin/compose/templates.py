@@ -30,7 +30,7 @@ from notifications_app.sends.templates import (
 )
 from pushsvc.common.errors import Fault, Invalid, Outdated, PushsvcError
 from pushsvc.common.ids import parse_number
-from subscriptions_app.sizes import attribute_names
+from subscriptions_app.audiences.sizes import attribute_names
 
 _SHOWN: Final = 50
 

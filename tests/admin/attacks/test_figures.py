@@ -15,8 +15,8 @@ from notifications_app.models import Batch, Notification
 from notifications_app.pipeline import connections
 from notifications_app.sends.services import notification_cancel
 from pushsvc.common.store import sql
+from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.models import Subscription
-from subscriptions_app.services import subscription_unsubscribe
 from tests import factories
 from tests.admin.support import make_house, make_root, signed_in
 from tests.factories import make_channel, make_sent_notification

@@ -15,7 +15,7 @@ from channels_app.services import api_key_issue, api_key_revoke, provider_creden
 from notifications_app.models import HourlyStat
 from notifications_app.sends.services import notification_cancel
 from subscriptions_app.models import Person, Subscription
-from subscriptions_app.services import segment_create, segment_update
+from subscriptions_app.segments.services import segment_create, segment_update
 from tests.admin.console.test_scope import addresses, text_of
 from tests.admin.support import signed_in
 from tests.api.credentials import GOOGLE

@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from channels_app.models import ProviderCredential
 from notifications_app.models import IdempotencyRecord, Notification
-from subscriptions_app.services import segment_create
+from subscriptions_app.segments.services import segment_create
 from tests.admin.notifications.composing import (
     CHECK,
     COMPOSE,

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from subscriptions_app.spoken import language_shares
+from subscriptions_app.audiences.languages import language_shares
 from tests.admin.notifications.composing import COMPOSE, written
 from tests.admin.notifications.test_actions import scheduled
 from tests.factories import add_subscriptions, make_channel
@@ -65,7 +65,7 @@ def test_the_share_of_a_language_is_that_of_the_devices_which_get_its_texts(send
 
 
 def test_a_platforms_sample_counts_as_much_as_the_platform_has_devices(alice, monkeypatch):
-    monkeypatch.setattr("subscriptions_app.spoken.SAMPLE_ROWS", 2)
+    monkeypatch.setattr("subscriptions_app.audiences.languages.SAMPLE_ROWS", 2)
     add_subscriptions(alice.channel, 9, platform="web", language="de")
     add_subscriptions(alice.channel, 3, platform="ios", language="en")
 

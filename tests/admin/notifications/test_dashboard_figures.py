@@ -10,7 +10,7 @@ from channels_app.counters import counter_add
 from channels_app.models import Channel, ChannelHour
 from notifications_app.reporting.statistics import Changes, Outcomes, statistics_of
 from pushsvc.common.periods import period
-from subscriptions_app.services import subscription_unsubscribe
+from subscriptions_app.devices.services import subscription_unsubscribe
 from tests import factories
 from tests.admin.notifications.dashboards import all_of, hour, html, page, stat
 from tests.hours import stay_in_one_hour

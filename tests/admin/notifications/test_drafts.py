@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from notifications_app.models import Draft, Notification
 from notifications_app.sends import drafts
 from notifications_app.sends.drafts import DraftGone
-from subscriptions_app.services import segment_create
+from subscriptions_app.segments.services import segment_create
 from tests.admin.notifications.composing import (
     COMPOSE,
     DELETE,

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from notifications_app.models import Notification
-from subscriptions_app.services import segment_create
+from subscriptions_app.segments.services import segment_create
 from tests.admin.notifications.composing import shown_in
 from tests.admin.notifications.test_actions import running, scheduled
 from tests.admin.support import deleted_after_its_lock, signed_in

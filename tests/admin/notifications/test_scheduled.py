@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from notifications_app.admin import scheduled
 from notifications_app.models import Notification
-from subscriptions_app.services import segment_create
+from subscriptions_app.segments.services import segment_create
 from tests.factories import add_crowd, add_each, make_notification
 
 CALENDAR = reverse("admin:notification_calendar")

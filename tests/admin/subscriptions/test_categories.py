@@ -6,7 +6,7 @@ from django.urls import reverse
 from notifications_app.models import Notification
 from subscriptions_app.models import Category
 from subscriptions_app.people.linking import devices_link
-from subscriptions_app.person import PersonChange, person_change
+from subscriptions_app.people.services import PersonChange, person_change
 from tests.admin.support import signed_in
 from tests.factories import add_each, make_category
 

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from channels_app.models import Membership
 from pushsvc.common.store.redis_client import redis_client
-from subscriptions_app import devices
+from subscriptions_app.devices import test_devices
 from subscriptions_app.models import Subscription, TestDevice
 from tests.admin.support import signed_in, subscriber
 from tests.factories import add_crowd, make_channel, make_device
@@ -93,9 +93,9 @@ def test_the_page_tells_nobody_whether_there_is_such_a_channel(alice):
 
 
 def test_an_invitation_ends_after_its_time(alice, sender, phone, monkeypatch):
-    assert devices.INVITED_SECONDS == 15 * 60
+    assert test_devices.INVITED_SECONDS == 15 * 60
     text = invitation(sender, alice)
-    monkeypatch.setattr(devices, "INVITED_SECONDS", -1)
+    monkeypatch.setattr(test_devices, "INVITED_SECONDS", -1)
     answer = join(alice, text, phone.pk)
     assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
     assert not TestDevice.objects.exists()
@@ -132,7 +132,9 @@ def test_an_invitation_is_for_one_device(alice, sender, phone):
     assert [answer.status_code for answer in refused] == [403, 403]
     assert not TestDevice.objects.exists()
     [used] = redis_client().scan_iter("pushsvc:invitation:*")
-    assert devices.INVITED_SECONDS - 60 < redis_client().ttl(used) <= devices.INVITED_SECONDS
+    assert (
+        test_devices.INVITED_SECONDS - 60 < redis_client().ttl(used) <= test_devices.INVITED_SECONDS
+    )
 
 
 def test_an_invitation_is_not_used_up_by_what_was_refused(alice, sender, phone):
@@ -245,7 +247,7 @@ def test_two_devices_do_not_share_a_name(alice, sender, phone):
 
 
 def test_a_channel_has_a_bounded_number_of_test_devices(alice, sender, phone, monkeypatch):
-    monkeypatch.setattr(devices, "MOST_DEVICES", 1)
+    monkeypatch.setattr(test_devices, "MOST_DEVICES", 1)
     make_device(alice.channel, phone, alice.members["owner"])
     known_as = str(another(alice, phone).pk)
     page = do(sender, alice, "add", name="one more", known_as=known_as).content.decode()

@@ -7,7 +7,7 @@ from auditlog.models import LogEntry
 from django.urls import reverse
 
 from notifications_app.models import Delivery
-from subscriptions_app.categories import category_create
+from subscriptions_app.categories.services import category_create
 from subscriptions_app.models import Person, Subscription, Tag
 from subscriptions_app.people.linking import devices_link
 from tests.admin.support import signed_in

@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 
 from subscriptions_app.models import Segment
-from subscriptions_app.services import segment_create
+from subscriptions_app.segments.services import segment_create
 from tests.admin.support import deleted_after_its_lock, signed_in
 from tests.factories import add_crowd, make_sent_notification
 

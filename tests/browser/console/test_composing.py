@@ -11,7 +11,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from notifications_app.models import Delivery, Notification
-from subscriptions_app.services import segment_create
+from subscriptions_app.segments.services import segment_create
 from tests import factories
 from tests.browser.chromium import skip_without_chromium
 from tests.browser.console.support import PHONE, path_of, post, press_until

@@ -10,7 +10,7 @@ from channels_app.services import api_key_issue, provider_credentials_store
 from notifications_app.models import ActionCount, EventHour
 from subscriptions_app.models import MAX_TAG
 from subscriptions_app.people.linking import devices_link
-from subscriptions_app.services import segment_create
+from subscriptions_app.segments.services import segment_create
 from tests.admin.support import fill_hours, subscriber
 from tests.api.credentials import APPLE, GOOGLE
 from tests.browser.console.support import (

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from channels_app.models import ApiKey, ProviderCredential
 from notifications_app.models import Notification
 from subscriptions_app.models import Segment, Subscription
-from subscriptions_app.services import segment_create
+from subscriptions_app.segments.services import segment_create
 from tests.admin.support import subscriber
 from tests.browser.console.support import post
 from tests.factories import add_crowd, make_draft, make_sent_notification

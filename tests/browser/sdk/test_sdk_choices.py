@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from subscriptions_app.categories import category_create
+from subscriptions_app.categories.services import category_create
 from subscriptions_app.models import Subscription, Tag
 from tests.browser.sdk.site import HTML, attempt, visit
 from tests.browser.sdk.support import refusal

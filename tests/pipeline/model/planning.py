@@ -11,8 +11,8 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from notifications_app.models import Notification, Plan, Target
 from notifications_app.pipeline import planning, turns
+from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.people.linking import devices_link
-from subscriptions_app.services import subscription_unsubscribe
 from tests import factories
 from tests.pipeline import support
 from tests.pipeline.model.state import GROUPS, NAMED, PEOPLE, SOME, WAITING, Model

@@ -5,7 +5,7 @@ from uuid import UUID
 from channels_app.models import Channel
 from notifications_app.models import Target
 from subscriptions_app.models import Subscription
-from subscriptions_app.person import person_erase
+from subscriptions_app.people.services import person_erase
 
 
 def person_forget(*, channel: Channel, external_id: str) -> int:

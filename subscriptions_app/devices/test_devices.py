@@ -20,8 +20,8 @@ from channels_app.models import Channel
 from pushsvc.common.errors import Conflict, Fault, Forbidden, Invalid, Unavailable
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.store.redis_client import redis_client
+from subscriptions_app.devices.selectors import subscription_active
 from subscriptions_app.models import MAX_DEVICE_NAME, Subscription, TestDevice
-from subscriptions_app.selectors import subscription_active
 
 MOST_DEVICES: Final = 50  # of a channel
 INVITED_SECONDS: Final = 15 * 60

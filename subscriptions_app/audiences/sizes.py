@@ -18,6 +18,12 @@ from pushsvc.common.errors import Busy
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.store import estimates
 from pushsvc.common.store.estimates import TooSlow
+from subscriptions_app.audiences.windows import (
+    INDEX_ROWS,
+    INDEXED_CANDIDATES,
+    are_few_expected,
+    newest_part,
+)
 from subscriptions_app.models import Segment, Subscription
 from subscriptions_app.segments.compiler import (
     EVERYBODY,
@@ -29,13 +35,7 @@ from subscriptions_app.segments.compiler import (
     row_cost,
 )
 from subscriptions_app.segments.rules import NOBODY, Rule
-from subscriptions_app.selectors import (
-    INDEX_ROWS,
-    INDEXED_CANDIDATES,
-    are_few_expected,
-    newest_part,
-)
-from subscriptions_app.tagged import TAGGED_CANDIDATES, smallest_tag
+from subscriptions_app.tags.selectors import TAGGED_CANDIDATES, smallest_tag
 
 EXACT_UP_TO: Final = 10_000
 SAMPLE_ROWS: Final = 20_000  # rows of a platform; smaller platforms are read completely

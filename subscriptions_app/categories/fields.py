@@ -7,7 +7,7 @@ from rest_framework import serializers
 from typing_extensions import override
 
 from pushsvc.common.http.fields import Flag, refuse
-from subscriptions_app.categories import MAX_CATEGORIES
+from subscriptions_app.categories.services import MAX_CATEGORIES
 
 
 @extend_schema_field(

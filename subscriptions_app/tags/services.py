@@ -16,7 +16,7 @@ from channels_app.models import Channel
 from pushsvc.common.errors import Fault, Invalid, NotFound
 from pushsvc.common.store import sql
 from subscriptions_app.models import Person, Subscription, TagRemoval
-from subscriptions_app.tagged import tag_exists
+from subscriptions_app.tags.selectors import tag_exists
 
 MAX_TAGS: Final = 100  # of a device
 MAX_MEMBERS: Final = 1_000  # ids in one request

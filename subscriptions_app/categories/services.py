@@ -10,7 +10,7 @@ from channels_app import audit
 from channels_app.models import Channel
 from channels_app.selectors import recent_forget
 from pushsvc.common.errors import Fault, Invalid, NotFound
-from subscriptions_app.consent import categories_of
+from subscriptions_app.categories.consent import categories_of
 from subscriptions_app.errors import CategoryKeyTaken
 from subscriptions_app.models import Category
 

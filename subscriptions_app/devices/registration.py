@@ -1,8 +1,8 @@
 """Registers devices: finds the subscription and the person of a device, and stores its visit.
 
 Most registrations end with one of two statements: the visit of a known, active device, or the
-insertion of a newcomer (newcomers.py). All others take locks in the order in services.py. claims.py
-decides which stored subscription belongs to the device.
+insertion of a new device (insertion.py). All others take locks in the order in services.py.
+ownership.py decides which stored subscription belongs to the device.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,10 +25,12 @@ from pushsvc.common.endpoints import (
 )
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
-from subscriptions_app import selectors
 from subscriptions_app.addresses import address_digest, address_lock, device_address, url_spelling
-from subscriptions_app.claims import Claim, Proof
-from subscriptions_app.consent import choices_made_with_proof, choices_take_over
+from subscriptions_app.categories.consent import choices_made_with_proof, choices_take_over
+from subscriptions_app.devices import selectors
+from subscriptions_app.devices.capacity import CapacityScarce, capacity_take
+from subscriptions_app.devices.insertion import subscription_insert
+from subscriptions_app.devices.ownership import Claim, Proof
 from subscriptions_app.errors import (
     EndpointRefused,
     IdentityRefused,
@@ -37,7 +39,6 @@ from subscriptions_app.errors import (
     VapidKeyUnknown,
 )
 from subscriptions_app.models import OPTED_OUT, Login, Person, Subscription
-from subscriptions_app.newcomers import newcomer_store
 from subscriptions_app.people.counting import (
     Changes,
     PersonsChanged,
@@ -45,10 +46,9 @@ from subscriptions_app.people.counting import (
     changes_count,
     crowd_thin,
 )
-from subscriptions_app.people.persons import persons_named
 from subscriptions_app.people.proof import check_login, login_refusal
-from subscriptions_app.room import RoomScarce, take_room
-from subscriptions_app.tags import TagChange, device_tags_change, device_tags_inherit
+from subscriptions_app.people.services import people_get_or_create
+from subscriptions_app.tags.services import TagChange, device_tags_change, device_tags_inherit
 
 REPLACED = "replaced"
 # Codes of browsers that expired because a push service takes no message with their VAPID key. For
@@ -145,7 +145,7 @@ class _Visit:
         return login_refusal(self.channel, self.login) if self.login else None
 
     def store_alone(self) -> Registered | None:
-        """Stores the visit of a known device, or a newcomer, in one statement. None if the
+        """Stores the visit of a known device, or inserts a new one, in one statement. None if the
         registration needs locks."""
         what = (self.platform, self.facts, self.named_key_id)
         known_id = Subscription.objects.revisited(self.channel.pk, *what, self.login)
@@ -153,7 +153,9 @@ class _Visit:
             return Registered(known_id, is_new=False)
         if self.refusal is not None:
             return None
-        new_id = newcomer_store(self.channel, *what, self.login.external_id if self.login else None)
+        new_id = subscription_insert(
+            self.channel, *what, self.login.external_id if self.login else None
+        )
         return None if new_id is None else Registered(new_id, is_new=True)
 
     def change_tags(self, subscription_id: UUID) -> None:
@@ -176,7 +178,7 @@ def _with_locks(visit: _Visit) -> Registered:
     while True:
         try:
             return _register(visit, alone=is_alone, crowded=is_crowded)
-        except RoomScarce:
+        except CapacityScarce:
             is_alone = True
         except TooManyDevices:
             if is_crowded or visit.channel.identity != Identity.TRUST:
@@ -187,7 +189,8 @@ def _with_locks(visit: _Visit) -> Registered:
 
 
 def _register(visit: _Visit, *, alone: bool, crowded: bool) -> Registered:
-    """`alone`: the room is held alone. `crowded`: one of the person's devices gives its place."""
+    """`alone`: no other transaction holds the lock of the channel's capacity. `crowded`: one of the
+    person's devices is deleted for this one."""
     channel, platform = visit.channel, visit.platform
     with sql.brief_transaction():
         digests = sorted({visit.digest, visit.previous})
@@ -236,7 +239,7 @@ def _person_of(visit: _Visit, claim: Claim) -> Person | None:
         return claim.person if external_id else None
     if visit.refusal is not None:
         raise IdentityRefused(visit.refusal)
-    return persons_named(visit.channel.pk, [external_id])[external_id]
+    return people_get_or_create(visit.channel.pk, [external_id])[external_id]
 
 
 def _store(
@@ -256,7 +259,7 @@ def _store(
     if person is not None and crowded:
         crowd_thin(person.pk, 1, changes)
     if known is None and changes.stored == 0:
-        take_room(visit.channel, changes, alone=alone)
+        capacity_take(visit.channel, changes, alone=alone)
     values = _values_of(claim, facts, taken)
     if claim.own and is_refused:
         values |= {"expired_at": claim.own.expired_at, "expired_code": claim.own.expired_code}

@@ -15,7 +15,7 @@ from subscriptions_app.segments.compiler import EVERYBODY, Condition
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class TargetIds:
     """Ids without repetitions."""
 
     external_ids: Sequence[str] = ()
@@ -30,10 +30,10 @@ class Reach:
 
     devices: dict[Platform, int]
     services: Mapping[Platform, Sequence[str]]
-    unknown: Named
+    unknown: TargetIds
 
 
-def reach_of(channel_id: UUID, named: Named, consent: Condition = EVERYBODY) -> Reach:
+def targets_reach(channel_id: UUID, named: TargetIds, consent: Condition = EVERYBODY) -> Reach:
     """Counts the devices that the ids reach; only devices that match `consent`."""
     parameters = _ids(channel_id, named)
     statement = _DEVICES.format(consent=consent.text)
@@ -46,20 +46,22 @@ def reach_of(channel_id: UUID, named: Named, consent: Condition = EVERYBODY) -> 
     return Reach(
         devices={platform: counts[platform] for platform in Platform},
         services=services,
-        unknown=Named(
+        unknown=TargetIds(
             [external_id for external_id, _ in unknown if external_id is not None],
             [subscription_id for _, subscription_id in unknown if subscription_id is not None],
         ),
     )
 
 
-def named_sample(channel_id: UUID, named: Named, platform: Platform, *, limit: int) -> list[UUID]:
+def targets_sample(
+    channel_id: UUID, named: TargetIds, platform: Platform, *, limit: int
+) -> list[UUID]:
     """Ids of some of the named active subscriptions."""
     parameters = _ids(channel_id, named) | {"platform": platform, "limit": limit}
     return [row[0] for row in sql.rows(_SAMPLE, parameters)]
 
 
-def _ids(channel_id: UUID, named: Named) -> dict[str, Any]:
+def _ids(channel_id: UUID, named: TargetIds) -> dict[str, Any]:
     people, devices = list(named.external_ids), list(named.subscription_ids)
     return {
         "channel": channel_id,
@@ -68,7 +70,7 @@ def _ids(channel_id: UUID, named: Named) -> dict[str, Any]:
     }
 
 
-def found_part() -> str:
+def targets_part() -> str:
     """CTEs that find the subscriptions of an earlier CTE `named` (position, channel_id,
     external_id, subscription_id).
 

@@ -3,8 +3,8 @@
 `POST /subscribe` is public, so the number of subscriptions needs a limit. A full channel deletes
 its oldest subscription that is not proven, and never a proven one.
 
-A transaction that adds a row holds an advisory lock on the channel's room until it ends. The lock
-is shared while there is plenty of room, and exclusive if room is scarce, so that the count is
+A transaction that adds a row holds an advisory lock on the channel's capacity until it ends. The
+lock is shared while much capacity is left, and exclusive when little is left, so that the count is
 exact.
 """
 
@@ -21,28 +21,29 @@ from subscriptions_app.people.counting import Changes, Standing
 _MOST_EVICTED: Final = 100  # in one transaction; there are more only if the limit was lowered
 
 
-class RoomScarce(Exception):
-    """The registration must be repeated in another transaction, with the room held `alone`."""
+class CapacityScarce(Exception):
+    """Little capacity is left. Repeat the registration in another transaction, which holds the lock
+    `alone`."""
 
 
-def room_lock(channel_id: UUID) -> str:
-    """The name of the advisory lock of a channel's room."""
-    return f"{channel_id} room"
+def capacity_lock(channel_id: UUID) -> str:
+    """The name of the advisory lock of a channel's capacity."""
+    return f"{channel_id} capacity"
 
 
-def take_room(channel: Channel, changes: Changes, *, alone: bool) -> None:
+def capacity_take(channel: Channel, changes: Changes, *, alone: bool) -> None:
     """Makes sure that the caller's transaction may insert and count one more row.
 
-    May delete other rows, and notes this in `changes`. Raises SubscriptionsFull, and RoomScarce
-    unless the room is held `alone`.
+    May delete other rows, and notes this in `changes`. Raises SubscriptionsFull, and CapacityScarce
+    unless the lock is held `alone`.
     """
     most = channel.most_subscriptions
-    sql.rows(_HOLD_ALONE if alone else _HOLD_SHARED, {"name": room_lock(channel.id)})
+    sql.rows(_HOLD_ALONE if alone else _HOLD_SHARED, {"name": capacity_lock(channel.id)})
     # A separate statement, to see what other transactions committed before releasing the lock.
     stored = stored_subscriptions(channel.id)
     if not alone:
         if stored.counted + stored.most_uncounted >= most:
-            raise RoomScarce
+            raise CapacityScarce
     elif stored.counted >= most:
         _evict(channel, changes, min(stored.counted + 1 - most, _MOST_EVICTED))
 

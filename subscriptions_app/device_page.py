@@ -25,7 +25,7 @@ from pushsvc.common.http.fields import Id, StrictSerializer, Text
 from pushsvc.common.http.ratelimit import Limit
 from pushsvc.sdk import worker_snippet
 from pushsvc.sdk.files import script
-from subscriptions_app.devices import device_join, invitation_of
+from subscriptions_app.devices.test_devices import device_join, invitation_of
 
 
 class JoinInput(StrictSerializer):

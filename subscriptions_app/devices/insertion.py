@@ -1,6 +1,6 @@
-"""Stores a newcomer in one round trip.
+"""Inserts the subscription of a new device in one round trip.
 
-Most registrations of newcomers end here. registration.py handles all others.
+Most registrations of new devices end here. registration.py handles all others.
 """
 
 import json
@@ -16,11 +16,11 @@ from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from subscriptions_app.addresses import address_lock
+from subscriptions_app.devices.capacity import capacity_lock
 from subscriptions_app.models import MOST_DEVICES
-from subscriptions_app.room import room_lock
 
 
-def newcomer_store(
+def subscription_insert(
     channel: Channel,
     platform: Platform,
     facts: Mapping[str, Any],
@@ -31,7 +31,7 @@ def newcomer_store(
     current key. `external_id`: the subscription's person, who may be new, too.
 
     Stores nothing and returns None if there is a row at the address of `facts`, if the channel has
-    little room left, or if the person may have no further device."""
+    little capacity left, or if the person may have no further device."""
     statements, counts = _statements(platform, external_id is not None)
     parameters = {
         "attributes": "{}",
@@ -45,7 +45,7 @@ def newcomer_store(
         "vapid_key": vapid_key_id,
         "most": channel.most_subscriptions,
         "address_lock": address_lock(channel.id, platform, facts["address_sha256"]),
-        "room_lock": room_lock(channel.id),
+        "capacity_lock": capacity_lock(channel.id),
         "person": uuid7(),
         "external_id": external_id,
         "most_devices": MOST_DEVICES,
@@ -76,7 +76,7 @@ def _statements(platform: Platform, has_person: bool) -> tuple[str, dict[str, in
 # what other transactions committed before they released the locks.
 _STORE = """
 SELECT pg_advisory_xact_lock(hashtextextended(%(address_lock)s, 0)),
-  pg_advisory_xact_lock_shared(hashtextextended(%(room_lock)s, 0));
+  pg_advisory_xact_lock_shared(hashtextextended(%(capacity_lock)s, 0));
 WITH room AS (
   {room}
 ), place AS (

@@ -1,36 +1,31 @@
-"""Changes subscriptions, with the channel's counters, and segments.
+"""Changes subscriptions, with the channel's counters.
 
 All code that writes subscriptions takes locks in this order: address locks in the order of their
-keys, subscription rows in the order of their ids, the channel's room (room.py), tags, persons in
-the order of their ids, then one share of the channel's counters. The visit of a known device locks
-only its row and the tags that it changes.
+keys, subscription rows in the order of their ids, the channel's capacity (capacity.py), tags,
+persons in the order of their ids, then one share of the channel's counters. The visit of a known
+device locks only its row and the tags that it changes.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models.functions import Now
 
 from channels_app import audit
 from channels_app.models import Channel
-from pushsvc.common.errors import Fault, Invalid, Outdated
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
-from subscriptions_app import selectors
 from subscriptions_app.addresses import address_digest, device_address
-from subscriptions_app.errors import SegmentNameTaken, TooManySegments
-from subscriptions_app.models import MAX_SEGMENT_NAME, NOT_FOUND_APART, Segment, Subscription
+from subscriptions_app.models import NOT_FOUND_APART, Subscription
 from subscriptions_app.people.counting import Changes, Standing, changes_count
-from subscriptions_app.segments.rules import rule_faults
 
-MAX_SEGMENTS: Final = 1_000  # of a channel
 UNSUBSCRIBED = "unsubscribed"
+
+
 EXPIRED_BY_STAFF = "expired_by_staff"
 
 
@@ -126,54 +121,6 @@ def expired_purge(limit: int) -> int:
     return len(rows)
 
 
-def segment_create(*, channel: Channel, name: str, rule: object) -> Segment:
-    """Creates a segment. Raises Invalid with every fault of `name` and `rule` (JSON),
-    NotificationNotFound, SegmentNameTaken and TooManySegments."""
-    fields = _segment_fields(channel.id, name, rule)
-    with sql.unless_taken(SegmentNameTaken):
-        # Locks the channel, so that no other segment is added before the transaction ends.
-        Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
-        if Segment.objects.filter(channel=channel).count() >= MAX_SEGMENTS:
-            raise TooManySegments(f"The channel has {MAX_SEGMENTS:,} segments. Delete one first.")
-        segment = Segment.objects.create(channel=channel, **fields)
-        audit.record(segment, audit.Action.CREATE, after=audit.fields_of(segment))
-    return segment
-
-
-def segment_update(
-    *, channel_id: UUID, segment_id: UUID, name: str, rule: object, seen: str | None = None
-) -> Segment:
-    """Changes the segment, also for pending notifications, but not for started ones.
-
-    Safe to repeat. Raises NotFound, Invalid, NotificationNotFound and SegmentNameTaken, and
-    Outdated if `seen`, a version, is not the segment's.
-    """
-    fields = _segment_fields(channel_id, name, rule)
-    with sql.unless_taken(SegmentNameTaken):
-        segment = selectors.segment_locked(
-            channel_id=channel_id, segment_id=segment_id, to_edit=True
-        )
-        if seen is not None and seen != segment.version:
-            raise Outdated
-        before = audit.fields_of(segment)
-        Segment.objects.filter(pk=segment.pk).update(**fields, updated_at=Now())
-        segment.refresh_from_db()
-        audit.record(segment, audit.Action.UPDATE, before, audit.fields_of(segment))
-    return segment
-
-
-def _segment_fields(channel_id: UUID, name: str, rule: Any) -> dict[str, Any]:
-    faults = []
-    if not name.strip() or len(name) > MAX_SEGMENT_NAME or "\x00" in name:
-        detail = f"Must have 1 to {MAX_SEGMENT_NAME} characters."
-        faults.append(Fault("name", "malformed", detail))
-    faults += rule_faults(rule)
-    if faults:
-        raise Invalid(faults)
-    selectors.check_notifications(channel_id, rule)
-    return {"name": name, "rule": rule}
-
-
 def _count_expired(channel_id: UUID, expired: Iterable[tuple[str, UUID | None]]) -> None:
     """Counts expired subscriptions. `expired`: platform and person of each."""
     changes = Changes()
@@ -220,6 +167,7 @@ SET is_proven = is_proven OR locked.is_proof,
 FROM locked WHERE subscription.id = locked.id AND locked.channel_id = %(channel)s
 RETURNING subscription.platform, subscription.person_id, locked.is_gone
 """
+
 
 # Raw, because the ORM has no RETURNING for an update.
 _UNSUBSCRIBE = """

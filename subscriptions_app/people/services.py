@@ -4,7 +4,7 @@ Each change locks the person's devices in the order of their ids, then the perso
 linked meanwhile, the person's count shows it, and the change begins again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 from uuid import UUID
@@ -13,11 +13,11 @@ from django.db.models import QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from channels_app import audit
-from channels_app.models import Channel
+from channels_app.models import Channel, Identity
 from pushsvc.common.errors import Fault, Invalid, NotFound
 from pushsvc.common.platforms import PLATFORM_VALUES
 from pushsvc.common.store import sql
-from subscriptions_app.consent import (
+from subscriptions_app.categories.consent import (
     ChoiceChanges,
     Preference,
     categories_of,
@@ -34,11 +34,12 @@ from subscriptions_app.models import (
     SubscriptionQuerySet,
 )
 from subscriptions_app.people.counting import Changes, PersonsChanged, Standing, changes_count
-from subscriptions_app.people.persons import persons_named
 from subscriptions_app.people.proof import proven_person
-from subscriptions_app.tags import TagChange, device_tags_change
+from subscriptions_app.tags.services import TagChange, device_tags_change
 
 Result = TypeVar("Result")
+LEFT_DAYS: Final = 90
+TRUSTED_LEFT_DAYS: Final = 1 / 24  # in a channel where devices create people without proof
 _UNKNOWN: Final = "The channel knows no person with this `external_id`."
 _ERASED: Final = "The person was erased."
 
@@ -79,7 +80,7 @@ def person_change(
 
     def act() -> Person:
         if is_own:
-            persons_named(channel.pk, [external_id])
+            people_get_or_create(channel.pk, [external_id])
         person = person_get(channel_id=channel.pk, external_id=external_id)
         before = audit.fields_of(person)
         devices = list(_devices_of(person).locked_by_id())
@@ -150,6 +151,31 @@ def person_preferences(
     return wanted, bool(known and known.opted_out_at)
 
 
+def people_get_or_create(channel_id: UUID, external_ids: Collection[str]) -> dict[str, Person]:
+    """The channel's persons with these ids. Creates missing ones.
+
+    They are not locked. The transaction that links a device to a person also counts it
+    (`changes_count`), so that no other transaction deletes the person. Raises PersonsChanged.
+    """
+    found = _found(channel_id, external_ids)
+    missing = sorted(set(external_ids) - found.keys())
+    if missing:
+        made = [Person(channel_id=channel_id, external_id=each) for each in missing]
+        Person.objects.bulk_create(made, ignore_conflicts=True)
+        found = _found(channel_id, external_ids)
+    if len(found) < len(set(external_ids)):
+        raise PersonsChanged
+    return found
+
+
+def people_purge(limit: int) -> int:
+    """Deletes at most `limit` persons without devices and choices, whose last device ended or was
+    unlinked LEFT_DAYS (or TRUSTED_LEFT_DAYS) ago. Returns how many. Keeps persons who opted out,
+    because otherwise they would get messages again."""
+    values = {"trust": Identity.TRUST, "days": LEFT_DAYS, "trusted_days": TRUSTED_LEFT_DAYS}
+    return sql.execute(_PURGE, values | {"limit": limit})
+
+
 def person_exported(person: Person) -> None:
     """Records in the audit log that everything known about the person was exported."""
     _record(person, audit.Action.ACCESS, "Everything known was exported.")
@@ -167,6 +193,11 @@ def _repeated(act: Callable[[], Result]) -> Result:
 
 def _named(channel_id: UUID, external_id: str) -> QuerySet[Person]:
     return Person.objects.filter(channel_id=channel_id, external_id=external_id)
+
+
+def _found(channel_id: UUID, external_ids: Collection[str]) -> dict[str, Person]:
+    rows = Person.objects.filter(channel_id=channel_id, external_id__in=external_ids)
+    return {row.external_id: row for row in rows}
 
 
 def _devices_of(person: Person) -> SubscriptionQuerySet:
@@ -246,3 +277,22 @@ def _words(change: PersonChange) -> str:
         "tags": change.tags is not None,
     }
     return f"Changed: {', '.join(name for name, is_it in named.items() if is_it) or 'nothing'}."
+
+
+# A registration that links a device meanwhile finds no person to count, and begins again. Raw,
+# because the ORM cannot skip locked rows in a DELETE.
+_PURGE: Final = """
+DELETE FROM subscriptions_app_person WHERE id IN (
+  SELECT gone.id FROM channels_app_channel AS channel
+  CROSS JOIN LATERAL (
+    SELECT id FROM subscriptions_app_person AS person
+    WHERE channel_id = channel.id
+      AND left_at < statement_timestamp() - interval '1 day' * CASE channel.identity
+        WHEN %(trust)s THEN %(trusted_days)s ELSE %(days)s END
+      AND opted_out_at IS NULL AND choices = '{}' AND active_devices = 0
+      AND NOT EXISTS (SELECT FROM subscriptions_app_subscription WHERE person_id = person.id)
+    ORDER BY left_at LIMIT %(limit)s
+    FOR UPDATE SKIP LOCKED
+  ) AS gone
+  LIMIT %(limit)s)
+"""

@@ -17,10 +17,10 @@ from channels_app.models import Channel
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.store import sql
 from subscriptions_app.addresses import address_digest, device_address
+from subscriptions_app.audiences.windows import newest_part
 from subscriptions_app.errors import CategoryUnknown
 from subscriptions_app.models import Category, Person, Subscription
 from subscriptions_app.segments.compiler import Condition
-from subscriptions_app.selectors import newest_part
 
 # Changes by category: true or false is a choice, null removes a choice.
 ChoiceChanges = Mapping[str, bool | None]
@@ -194,8 +194,8 @@ def _choose(device: Subscription | None, auth: str, changes: ChoiceChanges) -> d
 
 
 def _is_proven(device: Subscription, auth: str) -> bool:
-    """Whether the request is the device's. Endpoints and tokens are not secret (claims.py), so an
-    address alone proves nothing. Compares in constant time."""
+    """Whether the request is the device's. Endpoints and tokens are not secret, so an address alone
+    proves nothing. Compares in constant time."""
     return bool(device.auth) and compare_digest(device.auth.encode(), auth.encode())
 
 

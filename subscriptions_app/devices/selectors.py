@@ -1,0 +1,147 @@
+"""Reads of subscriptions."""
+
+import json
+import re
+from collections.abc import Collection, Mapping, Set
+from datetime import datetime
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from channels_app.models import VapidKey
+from pushsvc.common.errors import NotFound
+from pushsvc.common.ids import parse_uuid
+from pushsvc.common.platforms import PLATFORM_VALUES, Platform
+from pushsvc.common.store import sql
+from subscriptions_app.models import Subscription, SubscriptionQuerySet
+
+PROVING_ROWS: Final = 1_000
+
+
+class DeliveryTarget(NamedTuple):
+    """A device that a message is sent to. A later expiry compares `registered_at`: if the device
+    has registered again since, the row does not expire. `is_proven`: an accepted message changes
+    nothing in the row.
+
+    The last fields are those of ASKABLE. They are empty unless they are known and were requested.
+    """
+
+    id: UUID
+    active: bool
+    address: str
+    p256dh: str
+    auth: str
+    vapid_key_id: UUID | None
+    registered_at: datetime
+    is_proven: bool
+    language: str = ""
+    timezone: str = ""
+    external_id: str = ""
+    attributes: Mapping[str, Any] = MappingProxyType({})
+
+
+# The language is the column, or the attribute of the same name.
+ASKABLE: Final[Mapping[str, str]] = {
+    "language": "coalesce(nullif(language, ''), attributes ->> 'language', '')",
+    "timezone": "timezone",
+    "external_id": """coalesce((SELECT external_id FROM subscriptions_app_person
+                                WHERE id = subscription.person_id), '')""",
+    "attributes": "attributes",
+}
+
+
+def delivery_targets(
+    subscription_ids: Collection[UUID], *, asked: Collection[str] = ()
+) -> list[DeliveryTarget]:
+    """Reads the devices, in any order. Ids that no longer exist are missing. `asked`: the names of
+    ASKABLE to read."""
+    ids = sql.array(each.hex for each in subscription_ids)
+    rows = sql.rows(_targets_statement(frozenset(asked)), {"ids": ids})
+    if "attributes" not in asked:
+        return [DeliveryTarget(*row) for row in rows]
+    # All at once, which takes half as long as one by one.
+    attributes = json.loads(f"[{','.join([row[-1] for row in rows])}]")
+    return [DeliveryTarget(*(*row[:-1], own)) for row, own in zip(rows, attributes, strict=True)]
+
+
+@cache
+def _targets_statement(asked: Set[str]) -> str:
+    """The statement with the columns of DeliveryTarget, up to the last requested one. Other columns
+    of ASKABLE are empty texts."""
+    most = max((place for place, name in enumerate(ASKABLE, start=1) if name in asked), default=0)
+    columns = [
+        f"{column} AS asked_{name}" if name in asked else "''"
+        for name, column in list(ASKABLE.items())[:most]
+    ]
+    return _TARGETS.format(asked="".join(f", {each}" for each in columns))
+
+
+def unchanged_since(moment: datetime) -> SubscriptionQuerySet:
+    """Active subscriptions that have not registered after the moment."""
+    return Subscription.objects.filter(expired_at__isnull=True, registered_at__lte=moment)
+
+
+def keys_proven_by_others(channel_id: UUID, subscription_ids: Collection[UUID]) -> Set[UUID]:
+    """Those of these browsers that never took a message, while one of the channel's newest
+    subscriptions has taken one with the same VAPID key at the same push service."""
+    browsers = Subscription.objects.active().filter(channel_id=channel_id, platform=Platform.WEB)
+    newest = browsers.order_by("-channel_id", "-platform", "-id")
+    by_key = newest.values_list("vapid_key_id", "push_service", "is_proven")[:PROVING_ROWS]
+    proven = {(key_id, service) for key_id, service, is_proven in by_key if is_proven}
+    return {
+        each.pk
+        for each in browsers.filter(pk__in=subscription_ids, is_proven=False)
+        if (each.vapid_key_id, each.push_service) in proven
+    }
+
+
+def exists_part(id_column: str) -> str:
+    """The SQL condition that the subscription is stored, active or not."""
+    table = Subscription._meta.db_table
+    return f"EXISTS (SELECT FROM {table} WHERE id = {id_column})"
+
+
+def vapid_key_id(channel_id: UUID, public_key: str) -> UUID | None:
+    """The id of the channel's key pair with this public key, current or retired; None if there is
+    none."""
+    keys = VapidKey.objects.filter(channel_id=channel_id, public_key=public_key)
+    return keys.values_list("id", flat=True).first()
+
+
+def subscription_active(*, channel_id: UUID, subscription_id: UUID) -> Subscription:
+    """Returns the subscription. Raises NotFound, also if it has expired or belongs to another
+    channel."""
+    found = _active_in(channel_id).filter(id=subscription_id).first()
+    if found is None:
+        raise NotFound("The channel has no such active subscription.")
+    return found
+
+
+def subscription_known_as(*, channel_id: UUID, text: str) -> Subscription | None:
+    """The active subscription with this id, or whose address has this SHA-256 (hex)."""
+    active = _active_in(channel_id)
+    word = text.strip().lower()
+    if re.fullmatch(r"[0-9a-f]{64}", word, re.ASCII):
+        digest = bytes.fromhex(word)
+        return active.filter(platform__in=PLATFORM_VALUES, address_sha256=digest).first()
+    try:
+        return active.filter(id=parse_uuid(word)).first()
+    except ValueError:
+        return None
+
+
+def _active_in(channel_id: UUID) -> QuerySet[Subscription]:
+    return Subscription.objects.active().filter(channel_id=channel_id)
+
+
+# Raw, because the ORM needs more time to compile a statement with a thousand ids than PostgreSQL to
+# run it.
+_TARGETS: Final = """
+SELECT id, expired_at IS NULL, address, p256dh, auth, vapid_key_id, registered_at,
+  is_proven AND not_found_at IS NULL{asked}
+FROM subscriptions_app_subscription AS subscription
+WHERE id = ANY(%(ids)s::uuid[])
+"""
