@@ -43,6 +43,7 @@ INSTALLED_APPS = [
     "corsheaders",
     "rest_framework",
     "drf_spectacular",
+    "drf_spectacular_sidecar",  # the files of Swagger UI
     "django_celery_beat",
     "auditlog",
     "axes",

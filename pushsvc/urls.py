@@ -14,7 +14,7 @@ from pushsvc.ops.metrics import MetricsView
 from pushsvc.sdk.views import SdkView
 from pushsvc.site.demo import DemoCountsView, DemoSendView, DemoView, DemoWorkerView
 from pushsvc.site.guides import ExamplesView, GuideView
-from pushsvc.site.pages import SCALAR, ErrorsView, HomeView, OpenApiView, ReferenceView, ScalarView
+from pushsvc.site.pages import ErrorsView, HomeView, OpenApiView, ReferenceView
 from subscriptions_app.api.urls import urlpatterns as subscription_urls
 from subscriptions_app.device_page import DeviceJoinView, DevicePageView, DeviceWorkerView
 
@@ -24,7 +24,6 @@ urlpatterns = [
     *channel_urls,
     endpoint("", HomeView),
     endpoint("docs", ReferenceView),
-    endpoint(f"docs/{SCALAR}", ScalarView),
     endpoint("docs/errors", ErrorsView),
     endpoint("docs/examples", ExamplesView),
     endpoint("docs/<str:name>", GuideView),

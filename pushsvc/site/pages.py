@@ -2,7 +2,7 @@
 
 import re
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpResponse
@@ -14,13 +14,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from pushsvc.common.http.drf import ApiView, django_request
-from pushsvc.common.http.served_files import FOR_EVER
 from pushsvc.site.guides import guides
 
 _ERROR_ROW = re.compile(
     r"^\| `(?P<code>\w+)` \| (?P<status>\d*) ?\| (?P<meaning>.+) \| (?P<todo>.+) \|$"
 )
-SCALAR: Final = "scalar-1.72.1.js"  # .ci/scalar writes it
 
 
 @extend_schema(exclude=True)
@@ -33,17 +31,7 @@ class HomeView(ApiView):
 @extend_schema(exclude=True)
 class ReferenceView(ApiView):
     def get(self, request: Request) -> HttpResponse:
-        return render(django_request(request), "reference.html", {"scalar": SCALAR})
-
-
-@extend_schema(exclude=True)
-class ScalarView(ApiView):
-    """The script of the reference, always compressed, because every browser accepts gzip and the
-    script has 4.3 MB. Its name contains its version."""
-
-    def get(self, request: Request) -> HttpResponse:
-        headers = {"Cache-Control": FOR_EVER, "Content-Encoding": "gzip"}
-        return HttpResponse(_scalar(), "text/javascript; charset=utf-8", headers=headers)
+        return render(django_request(request), "reference.html")
 
 
 @extend_schema(exclude=True)
@@ -58,11 +46,6 @@ class ErrorsView(ApiView):
 class OpenApiView(ApiView):
     def get(self, request: Request) -> Response:
         return Response(_openapi())
-
-
-@cache
-def _scalar() -> bytes:
-    return (settings.BASE_DIR / "pushsvc" / "scalar" / f"{SCALAR}.gz").read_bytes()
 
 
 @cache

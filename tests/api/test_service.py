@@ -17,7 +17,6 @@ from channels_app.counters import counter_add
 from notifications_app.models import Batch, Notification
 from notifications_app.pipeline import planning
 from notifications_app.sends.services import notification_pause
-from pushsvc.site.pages import SCALAR
 from tests import factories
 from tests.api.support import code, owner_of
 from tests.factories import browser, make_channel
@@ -183,7 +182,7 @@ def test_the_reference_loads_nothing_from_other_hosts():
 
     assert "://" not in page
     files = re.findall(r'(?:src|href)="([^"]+)"', page)
-    assert f"/docs/{SCALAR}" in files
+    assert any("swagger-ui-bundle" in path for path in files)
     for path in files:
         with closing(Client().get(path)) as file:
             assert file.status_code == 200

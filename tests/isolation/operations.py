@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver
 from rest_framework.views import APIView
 
-from pushsvc.site.pages import SCALAR, _openapi
+from pushsvc.site.pages import _openapi
 from tests.api.credentials import GOOGLE
 from tests.factories import browser_keys
 
@@ -20,7 +20,6 @@ from tests.factories import browser_keys
 OF_NOBODY = {
     "",
     "docs",
-    f"docs/{SCALAR}",
     "docs/errors",
     "docs/examples",
     "docs/<str:name>",

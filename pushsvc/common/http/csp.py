@@ -27,9 +27,8 @@ DEMO: Final[Policy] = {**PAGE, **WORKER, "worker-src": [SELF], "manifest-src": [
 REFERENCE: Final[Policy] = {
     **PAGE,
     "connect-src": [SELF],
-    "img-src": [SELF, "data:"],
+    "img-src": [SELF, "data:"],  # the icons of Swagger UI
     "script-src": [SELF],
-    "style-src": [SELF, UNSAFE_INLINE],  # Scalar writes style elements
 }
 CONSOLE: Final[Policy] = {
     **ANSWER,

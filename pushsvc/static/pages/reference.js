@@ -1,23 +1,22 @@
-// /docs: shows /openapi.json with Scalar, without loading anything from other hosts.
-Scalar.createApiReference("#reference", {
+// /docs: shows /openapi.json with Swagger UI, without loading anything from other hosts.
+const isDark = matchMedia("(prefers-color-scheme: dark)");
+const setScheme = () => document.documentElement.classList.toggle("dark-mode", isDark.matches);
+isDark.addEventListener("change", setScheme);
+setScheme();
+
+SwaggerUIBundle({
+  dom_id: "#reference",
   url: "/openapi.json",
-  agent: { disabled: true },
-  mcp: { disabled: true },
-  showDeveloperTools: "never",
-  telemetry: false,
-  withDefaultFonts: false,
-  hideClientButton: true,
-  // Only the languages of examples/.
-  hiddenClients: [
-    ...["c", "clojure", "csharp", "dart", "fsharp", "http", "java", "js", "julia"],
-    ...["kotlin", "objc", "ocaml", "powershell", "r", "rust", "swift"],
-  ],
+  deepLinking: true,
+  docExpansion: "list",
+  defaultModelsExpandDepth: 0,
+  displayRequestDuration: true,
   // The key is entered once, and this browser stores it.
-  persistAuth: true,
-  authentication: { preferredSecurityScheme: "ApiKey" },
+  persistAuthorization: true,
   // The key may be entered as it was issued: the name of the scheme is added here.
-  onRequestBuilt({ request }) {
-    const given = request.headers.get("Authorization");
-    if (given && !given.startsWith("Key ")) request.headers.set("Authorization", `Key ${given}`);
+  requestInterceptor(request) {
+    const given = request.headers.Authorization;
+    if (given && !given.startsWith("Key ")) request.headers.Authorization = `Key ${given}`;
+    return request;
   },
 });

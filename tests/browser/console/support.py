@@ -4,6 +4,7 @@ import re
 from contextlib import ExitStack
 from pathlib import Path
 
+import axe_playwright_python
 from playwright.sync_api import expect
 
 from tests.admin.support import signed_in
@@ -11,7 +12,7 @@ from tests.admin.support import signed_in
 TIMEOUT = 120_000  # milliseconds; machines that run tests are busy
 expect.set_options(timeout=TIMEOUT)
 PHONE = {"width": 390, "height": 844}
-AXE = Path(__file__).parent.parent / "axe" / "axe.min.js"
+AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")
 
 
 class Console:

@@ -5,71 +5,77 @@ from playwright.sync_api import expect
 
 from notifications_app.models import Notification
 from tests.api.support import owner_of
+from tests.browser.console.support import PHONE, is_wider_than_screen
 from tests.factories import make_channel
-from tests.pipeline.support import until
 
-SEND = 'section[id$="/notifications/POST/send-notification"]'
-
-
-@pytest.fixture
-def requested():
-    """The addresses that the page asked for."""
-    return []
+SEND = "#operations-notifications-notification_send"
+DARK = "rgb(28, 32, 34)"
 
 
-@pytest.fixture
-def page(service, chromium, transactional_db, requested):
-    with chromium.new_context() as context:
-        page = context.new_page()
-        page.set_default_timeout(120_000)
-        page.on("request", lambda request: requested.append(request.url))
-        page.goto(f"{service}/docs")
-        yield page
+def authorize(page, key):
+    page.get_by_role("button", name="Authorize").first.click()
+    dialog = page.locator(".modal-ux")
+    dialog.get_by_label("Value").fill(key)
+    dialog.get_by_role("button", name="Apply credentials").click()
+    dialog.get_by_role("button", name="Close").last.click()
 
 
-def open_send(page):
-    page.get_by_role("button", name="notifications").first.click()
-    page.get_by_role("link", name="Send a notification").first.click()
-    return page.locator(SEND)
-
-
-def try_it(page, operation):
-    """The status of the answer."""
-    operation.get_by_role("button", name="Test Request").click()
+def try_send(page):
+    """The status of the answer to the example that the page shows."""
+    send = page.locator(SEND)
+    send.get_by_text("Send a notification").click()
+    send.get_by_role("button", name="Try it out").click()
     with page.expect_response("**/send-notification") as answer:
-        page.get_by_role("dialog").get_by_role("button", name="Send").first.click()
+        send.get_by_role("button", name="Execute").click()
+    expect(send.get_by_text("curl -X 'POST'")).to_be_visible()
     return answer.value.status
 
 
 @pytest.mark.parametrize("prefix", ["", "Key "])
-def test_a_request_can_be_tried_with_the_key_as_issued_or_as_sent(page, prefix):
+def test_a_request_can_be_tried_with_the_key_as_issued_or_as_sent(console, prefix):
     owner = owner_of(make_channel())
-    page.get_by_label("Value").first.fill(prefix + owner.key)
+    page = console.open("/docs")
+    authorize(page, prefix + owner.key)
 
-    assert try_it(page, open_send(page)) == 202
+    assert try_send(page) == 202
 
     assert Notification.objects.filter(channel=owner.channel).count() == 1
 
 
-def test_the_key_survives_a_reload(page):
-    page.get_by_label("Value").first.fill("psk_example")
-    until(lambda: "psk_example" in page.evaluate("JSON.stringify(localStorage)"))
+def test_the_key_survives_a_reload(console):
+    owner = owner_of(make_channel())
+    page = console.open("/docs")
+    authorize(page, owner.key)
     page.reload()
 
-    expect(page.get_by_label("Value").first).to_have_value("psk_example", timeout=120_000)
+    assert try_send(page) == 202
 
 
-def test_each_call_is_shown_in_the_languages_of_the_examples(page):
-    open_send(page).get_by_role("button", name="Curl").first.click()
+def test_the_reference_follows_the_scheme_of_the_system(console):
+    page = console.open("/docs", color_scheme="dark")
+    html = page.locator("html")
+    expect(html).to_have_css("background-color", DARK)
 
-    shown = page.get_by_role("listbox").inner_text()
+    page.emulate_media(color_scheme="light")
 
-    for language in ("Shell", "Python", "Node.js", "PHP", "Go", "Ruby"):
-        assert language in shown
-    assert "Rust" not in shown
+    expect(html).not_to_have_css("background-color", DARK)
 
 
-def test_the_reference_loads_nothing_from_another_host(page, service, requested):
-    open_send(page).get_by_role("button", name="Test Request").wait_for()
+def test_the_reference_fits_a_phone(console):
+    page = console.open("/docs", viewport=PHONE)
+    page.locator(SEND).get_by_text("Send a notification").click()
+    page.locator(SEND).get_by_role("button", name="Try it out").wait_for()
 
+    assert not is_wider_than_screen(page)
+
+
+def test_the_reference_loads_nothing_from_another_host(console, service):
+    page = console.open("/docs")
+    requested = []
+    page.on("request", lambda request: requested.append(request.url))
+    page.reload()
+    page.locator(SEND).get_by_text("Send a notification").click()
+    page.locator(SEND).get_by_role("button", name="Try it out").wait_for()
+
+    assert requested
     assert all(url.startswith((service, "data:", "blob:")) for url in requested)
