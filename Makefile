@@ -53,7 +53,7 @@ container: .venv/run.stamp ## as root: build the image on a minimal Debian, with
 test-previous: .venv/dev.stamp ## run the previous version's tests of the pipeline on the schema of this one (PREVIOUS=v1.0.0)
 	@exec $(BIN)/python -m tests.previous $(if $(PREVIOUS),--previous $(PREVIOUS)) $(ARGS)
 
-lint: .venv/dev.stamp .venv/node.stamp ## check style, types, imports, migrations, settings, OpenAPI, scripts, templates, spelling
+lint: .venv/dev.stamp .venv/node.stamp ## check style, types, imports, migrations, settings, OpenAPI, icons, scripts, templates, spelling
 	@.ci/lint
 
 format: .venv/dev.stamp .venv/node.stamp ## put the code into the form that lint asks for
@@ -90,9 +90,8 @@ bench-console: .venv/run.stamp ## print what the console's pages cost (ARGS="--s
 screenshots: .venv/dev.stamp ## take the pictures of the console in docs/screenshots again (ARGS="compose")
 	@exec $(BIN)/python -m tests.browser.screenshots $(ARGS)
 
-# Only this needs fonttools, so no environment has it.
 icons: .venv/dev.stamp ## write the console's font of icons, after a change of .ci/icons.py or of the theme
-	@$(BIN)/python -m uv run --no-project --python $(BIN)/python --with 'fonttools[woff]==4.68.0' .ci/icons.py
+	@$(BIN)/python .ci/icons.py pushsvc/static/console/icons.woff2
 
 openapi: .venv/dev.stamp .venv/clients.stamp ## write docs/openapi.yaml from the code, and the types of clients/typescript
 	@. .ci/environment && $(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml

@@ -1,9 +1,11 @@
-"""Writes pushsvc/static/console/icons.woff2: the icons of the console, out of the theme's font.
+"""Writes the font of the console's icons, a subset of the theme's, to the file that it is given.
 
-`make icons`, after a change of NAMES or of the theme. The font is Google's Material Symbols
-(Apache-2.0). All of it would be 290 KB on each first visit; a few dozen icons are 7 KB.
+`make icons`, after a change of NAMES or of the theme; `make lint` compares the result. The font is
+Google's Material Symbols (Apache-2.0). All of it would be 290 KB on each first visit; a few dozen
+icons are 7 KB.
 """
 
+import sys
 from pathlib import Path
 
 from fontTools import subset
@@ -11,7 +13,6 @@ from fontTools.ttLib import TTFont
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 THEMES = "unfold/static/unfold/fonts/material-symbols/Material-Symbols-Outlined.woff2"
-OWN = CHECKOUT / "pushsvc" / "static" / "console" / "icons.woff2"
 # The names in the theme's templates, in ours, and in the side bar
 # (pushsvc/common/console/theme.py).
 _NAMES = """
@@ -27,17 +28,22 @@ _NAMES = """
 NAMES = _NAMES.split()
 
 
-def main() -> None:
-    font = TTFont(next((CHECKOUT / ".venv").glob(f"lib/*/site-packages/{THEMES}")))
+def main(written: str) -> None:
+    theme = next((CHECKOUT / ".venv").glob(f"lib/*/site-packages/{THEMES}"))
+    font = TTFont(theme, recalcTimestamp=False)  # the same bytes each time
     glyphs = _ligatures(font)
     # Without closure, because the letters of the names would bring every other icon along.
     options = subset.Options(
-        layout_closure=False, layout_features=["*"], flavor="woff2", hinting=False
+        layout_closure=False,
+        layout_features=["*"],
+        flavor="woff2",
+        hinting=False,
+        drop_tables=["FFTM"],
     )
     subsetter = subset.Subsetter(options)
     subsetter.populate(glyphs=[glyphs[name] for name in NAMES], text="".join(NAMES))
     subsetter.subset(font)
-    subset.save_font(font, str(OWN), options)
+    subset.save_font(font, written, options)
 
 
 def _ligatures(font: TTFont) -> dict[str, str]:
@@ -53,4 +59,4 @@ def _ligatures(font: TTFont) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])
