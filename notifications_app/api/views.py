@@ -33,6 +33,7 @@ from notifications_app.api.serializers import (
     dry_run_output,
     notification_details,
 )
+from notifications_app.content.values import SendRequest
 from notifications_app.errors import (
     CategoryRequired,
     IdempotencyKeyInFlight,
@@ -47,11 +48,14 @@ from notifications_app.errors import (
     TemplateNotFound,
     TooManyPending,
 )
+from notifications_app.models import Notification
 from notifications_app.reporting.details import details_of
-from notifications_app.sends.dry_run import DryRun
+from notifications_app.sends.dry_run import notification_dry_run
 from notifications_app.sends.editing import notification_edit
-from notifications_app.sends.sending import send
-from notifications_app.sends.services import Acceptance, notification_cancel
+from notifications_app.sends.idempotency import once
+from notifications_app.sends.schema import read_send
+from notifications_app.sends.services import notification_accept, notification_cancel
+from notifications_app.sends.templates import with_template
 from notifications_app.states import NotificationStatus
 from pushsvc.common.errors import MissingScope
 from pushsvc.common.http.openapi import follow_ups, problem_responses
@@ -125,14 +129,20 @@ class SendView(KeyedView):
         },
     )
     def post(self, request: Request) -> Response:
-        answer = send(
-            channel=key_of(request).channel,
-            body=request.data,
-            idempotency_key=idempotency_key(request),
+        channel, body, key = key_of(request).channel, request.data, idempotency_key(request)
+
+        def read() -> SendRequest:
+            return read_send(with_template(channel.id, body))
+
+        if isinstance(body, dict) and body.get("dry_run") is True:
+            return Response(dry_run_output(notification_dry_run(channel=channel, request=read())))
+        accepted = once(
+            channel_id=channel.id,
+            key=key,
+            body=body,
+            act=lambda: _accepted(notification_accept(channel=channel, request=read())),
         )
-        if isinstance(answer, DryRun):
-            return Response(dry_run_output(answer))
-        return Response(_accepted(answer), status=202)
+        return Response(accepted, status=202)
 
 
 class CancelView(KeyedView):
@@ -292,11 +302,11 @@ class NotificationDetailsView(ReadingView):
         return Response(notification_details(details))
 
 
-def _accepted(acceptance: Acceptance) -> dict[str, Any]:
+def _accepted(notification: Notification) -> dict[str, Any]:
     return {
         "success": True,
-        "message": f"Notification stored for processing with id {acceptance.notification_id}.",
-        "notification_id": str(acceptance.notification_id),
-        "scheduled_at": format_timestamp(acceptance.scheduled_at),
+        "message": f"Notification stored for processing with id {notification.id}.",
+        "notification_id": str(notification.id),
+        "scheduled_at": format_timestamp(notification.scheduled_at),
         "status": NotificationStatus.PENDING.value,
     }

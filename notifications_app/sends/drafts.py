@@ -13,8 +13,8 @@ from django.db.models.functions import Now
 from channels_app import audit
 from channels_app.models import Channel
 from notifications_app.content.values import SendRequest
-from notifications_app.models import Draft
-from notifications_app.sends.services import Acceptance, accept_once, notification_accept
+from notifications_app.models import Draft, Notification
+from notifications_app.sends.services import notification_accept
 from pushsvc.common.errors import Conflict, Fault, Invalid, NotFound
 
 MOST_DRAFTS: Final = 200  # for each channel
@@ -68,36 +68,25 @@ def draft_delete(draft: Draft) -> None:
         draft.delete()
 
 
+@transaction.atomic
 def draft_send(
-    drafts: QuerySet[Draft] | None,
-    *,
-    version: int,
-    channel: Channel,
-    request: SendRequest,
-    body: Any,
-    idempotency_key: str,
-) -> Acceptance:
-    """As `notification_accept`. `drafts` selects the draft that is sent; None for a form that was
-    never saved. Deletes the draft in the same transaction, unless it was changed after the
-    `version` that the user saw.
+    drafts: QuerySet[Draft], *, version: int, channel: Channel, request: SendRequest
+) -> Notification:
+    """As `notification_accept`. `drafts` selects the draft that is sent. Deletes the draft in the
+    same transaction, unless it was changed after the `version` that the user saw.
 
     Raises DraftGone if the draft was deleted, or if this version or a later one was sent. So two
     users who review a version send it once.
     """
-
-    def accept() -> Acceptance:
-        if drafts is not None:
-            draft = _locked(drafts)
-            if draft.sent_version is not None and version <= draft.sent_version:
-                raise DraftGone
-            if draft.version == version:
-                draft.delete()
-            else:
-                draft.sent_version = version
-                draft.save(update_fields=["sent_version"])
-        return notification_accept(channel=channel, request=request, body=body)
-
-    return accept_once(channel=channel, body=body, idempotency_key=idempotency_key, accept=accept)
+    draft = _locked(drafts)
+    if draft.sent_version is not None and version <= draft.sent_version:
+        raise DraftGone
+    if draft.version == version:
+        draft.delete()
+    else:
+        draft.sent_version = version
+        draft.save(update_fields=["sent_version"])
+    return notification_accept(channel=channel, request=request)
 
 
 def _take_place(channel: Channel) -> None:

@@ -1,4 +1,4 @@
-"""Stores one answer for each Idempotency-Key of a channel, for 24 hours."""
+"""Stores one response for each Idempotency-Key of a channel, for 24 hours."""
 
 import json
 import re
@@ -19,8 +19,6 @@ from pushsvc.common.store import sql
 
 _KEY: Final = re.compile(r"[\x20-\x7e]{1,255}")
 
-Answer = dict[str, Any]
-
 
 def checked_key(key: str) -> str:
     """Returns the key; raises IdempotencyKeyInvalid."""
@@ -29,35 +27,31 @@ def checked_key(key: str) -> str:
     return key
 
 
-def answer_once(*, channel_id: UUID, key: str, body: Any, act: Callable[[], Answer]) -> Answer:
-    """Returns the answer that the key got in the last 24 hours. If there is none, calls `act`, and
-    stores and returns its answer.
+def once(
+    *, channel_id: UUID, key: str | None, body: Any, act: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """Returns the response that the key got in the last 24 hours. If there is none, calls `act`,
+    and stores its response in the same transaction. Without a key, only calls `act`.
 
-    Call it with a checked key, in the transaction in which `act` writes. `body` is the request's
-    parsed JSON. An error of `act` is not stored. Raises IdempotencyKeyInFlight,
-    IdempotencyKeyReused.
+    `key` is a checked key, `body` the request's parsed JSON. Nothing is stored if `act` raises.
+    Raises IdempotencyKeyInFlight, IdempotencyKeyReused.
     """
-    _lock(channel_id, key)
-    digest = _digest(body)
-    record = _live_record(channel_id, key)
-    if record is None:
-        answer = act()
-        IdempotencyRecord.objects.create(
-            channel_id=channel_id, key=key, body_sha256=digest, response=json.dumps(answer)
-        )
-        return answer
-    if record.body_sha256 != digest:
-        raise IdempotencyKeyReused
-    stored: Answer = json.loads(record.response)
-    return stored
-
-
-def once(*, channel_id: UUID, key: str | None, body: Any, act: Callable[[], Answer]) -> Answer:
-    """As `answer_once`, in its own transaction. Without a key, calls `act`."""
     if key is None:
         return act()
     with transaction.atomic():
-        return answer_once(channel_id=channel_id, key=key, body=body, act=act)
+        _lock(channel_id, key)
+        digest = _digest(body)
+        record = _live_record(channel_id, key)
+        if record is None:
+            response = act()
+            IdempotencyRecord.objects.create(
+                channel_id=channel_id, key=key, body_sha256=digest, response=json.dumps(response)
+            )
+            return response
+    if record.body_sha256 != digest:
+        raise IdempotencyKeyReused
+    stored: dict[str, Any] = json.loads(record.response)
+    return stored
 
 
 def _lock(channel_id: UUID, key: str) -> None:

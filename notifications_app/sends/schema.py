@@ -215,11 +215,12 @@ def _platforms(given: list[str]) -> tuple[Platform, ...]:
     return ()
 
 
-def read_send(data: object) -> tuple[SendRequest, bool]:
-    """The request, and whether it is a dry run. Raises DRF's ValidationError."""
+def read_send(data: object) -> SendRequest:
+    """The send in the body of a request, in which a template is already resolved. Raises DRF's
+    ValidationError."""
     given = SendBody.checked(data)
-    is_dry_run = given.pop("dry_run")
-    return _request(given), is_dry_run
+    del given["dry_run"]
+    return _request(given)
 
 
 def read_edit(notification: Notification, changes: Mapping[str, Any]) -> SendRequest:

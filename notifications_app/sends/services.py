@@ -1,10 +1,8 @@
 """Accepts, tests, pauses, resumes, stops and cancels notifications."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import structlog
@@ -23,7 +21,6 @@ from notifications_app.errors import (
 from notifications_app.models import Notification, Target
 from notifications_app.pipeline import halting
 from notifications_app.querysets import NotificationQuerySet
-from notifications_app.sends import idempotency
 from notifications_app.sends.bounds import check_pending, check_volume
 from notifications_app.sends.checks import send_check, with_platforms
 from notifications_app.states import NotificationStatus
@@ -32,7 +29,6 @@ from pushsvc.common import metrics, trail
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
-from pushsvc.common.timestamps import format_timestamp, parse_timestamp
 from subscriptions_app.devices.selectors import subscription_active
 from subscriptions_app.segments.selectors import segment_locked
 
@@ -42,51 +38,15 @@ _WAS_PENDING: Final = {"status": NotificationStatus.PENDING}
 _IS_CANCELLED: Final = {"status": NotificationStatus.CANCELLED}
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
-    """A notification that is stored and will be sent."""
+def notification_accept(*, channel: Channel, request: SendRequest) -> Notification:
+    """Stores the notification, which will be sent, and returns it.
 
-    notification_id: UUID
-    scheduled_at: datetime
-
-
-def notification_accept(
-    *, channel: Channel, request: SendRequest, body: Any, idempotency_key: str | None = None
-) -> Acceptance:
-    """Stores the notification in a committed transaction; it will be sent.
-
-    With a key, safe to repeat: the same `body` (parsed JSON) returns the first acceptance again,
-    even if the channel was changed since. Raises what `send_check`, `with_platforms`,
-    `check_volume`, `check_pending` and idempotency.answer_once raise.
+    Raises what `with_platforms`, `send_check`, `check_pending` and `check_volume` raise.
     """
-    if idempotency_key is not None:
-        return accept_once(
-            channel=channel,
-            body=body,
-            idempotency_key=idempotency_key,
-            accept=lambda: _store(channel, request),
-        )
     if _is_one_statement(request):
         return _store(channel, request)
     with transaction.atomic():
         return _store(channel, request)
-
-
-@transaction.atomic
-def accept_once(
-    *, channel: Channel, body: Any, idempotency_key: str, accept: Callable[[], Acceptance]
-) -> Acceptance:
-    """Returns the acceptance that the key got before, or calls `accept`.
-
-    Raises what `accept` and idempotency.answer_once raise.
-    """
-    answer = idempotency.answer_once(
-        channel_id=channel.id,
-        key=idempotency_key,
-        body=body,
-        act=lambda: _as_answer(accept()),
-    )
-    return _from_answer(answer)
 
 
 def _is_one_statement(request: SendRequest) -> bool:
@@ -94,8 +54,8 @@ def _is_one_statement(request: SendRequest) -> bool:
     return request.segment_id is None and not request.targets and not audit.is_by_staff()
 
 
-def notification_test(*, channel: Channel, content: Content, subscription_id: UUID) -> UUID:
-    """Sends the content at once to only this subscription. Returns the notification's id.
+def notification_test(*, channel: Channel, content: Content, subscription_id: UUID) -> Notification:
+    """Sends the content at once to only this subscription. Returns the notification.
 
     It goes through the same pipeline and counts like any other notification. Raises NotFound if
     the channel has no such active subscription, and what `notification_accept` raises.
@@ -106,7 +66,7 @@ def notification_test(*, channel: Channel, content: Content, subscription_id: UU
         target_platforms=(Platform(device.platform),),
         only_subscription_id=device.id,
     )
-    return notification_accept(channel=channel, request=test, body=None).notification_id
+    return notification_accept(channel=channel, request=test)
 
 
 def notification_cancel(*, channel_id: UUID, notification_id: UUID) -> Notification:
@@ -185,7 +145,7 @@ def _changed(
     return selectors.notification_get(channel_id=channel_id, notification_id=notification_id)
 
 
-def _store(channel: Channel, request: SendRequest) -> Acceptance:
+def _store(channel: Channel, request: SendRequest) -> Notification:
     request = with_platforms(channel, request)
     send_check(channel=channel, request=request)
     check_pending(channel.pk, request)
@@ -199,7 +159,7 @@ def _store(channel: Channel, request: SendRequest) -> Acceptance:
     transaction.on_commit(partial(_log_accepted, notification))
     if notification.scheduled_at <= notification.created_at:
         transaction.on_commit(wake_planner)
-    return Acceptance(notification.id, notification.scheduled_at)
+    return notification
 
 
 def targets_store(notification: Notification, request: SendRequest) -> None:
@@ -244,17 +204,6 @@ def _log_accepted(notification: Notification) -> None:
 def _only(request: SendRequest) -> UUID | None:
     is_new_kind = request.rule is not None or request.targets
     return NO_SUBSCRIPTION if is_new_kind else request.only_subscription_id
-
-
-def _as_answer(acceptance: Acceptance) -> idempotency.Answer:
-    return {
-        "notification_id": str(acceptance.notification_id),
-        "scheduled_at": format_timestamp(acceptance.scheduled_at),
-    }
-
-
-def _from_answer(answer: idempotency.Answer) -> Acceptance:
-    return Acceptance(UUID(answer["notification_id"]), parse_timestamp(answer["scheduled_at"]))
 
 
 def _record_composed(notification: Notification) -> None:

@@ -55,8 +55,8 @@ class DemoSendView(ApiView):
         channel = _channel()
         _require_own_page(request)
         greeting = _greeting(django_request(request).build_absolute_uri("/demo"))
-        accepted = notification_accept(channel=channel, request=greeting, body=request.data)
-        return Response({"notification_id": str(accepted.notification_id)}, status=202)
+        accepted = notification_accept(channel=channel, request=greeting)
+        return Response({"notification_id": str(accepted.id)}, status=202)
 
 
 @extend_schema(exclude=True)

@@ -206,4 +206,4 @@ def test_a_test_message_asks_nobody(channel):
         channel=channel, content=Content(body="x", ttl=60), subscription_id=device.id
     )
     support.plan()
-    assert support.planned_ids(channel.notifications.get(pk=test)) == [device.id]
+    assert support.planned_ids(test) == [device.id]

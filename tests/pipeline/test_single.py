@@ -16,8 +16,7 @@ CONTENT = Content(body="Fresh bread", ttl=3600)
 
 
 def send_test(channel, subscription):
-    test = notification_test(channel=channel, content=CONTENT, subscription_id=subscription.id)
-    return channel.notifications.get(pk=test)
+    return notification_test(channel=channel, content=CONTENT, subscription_id=subscription.id)
 
 
 def test_a_test_message_reaches_only_its_subscription(sandbox, channel):

@@ -200,8 +200,8 @@ def test_a_notification_accepted_while_the_broker_is_away_is_found_later(channel
     content = Content(body="Fresh bread", ttl=60)
     request = SendRequest(content=content, target_platforms=(Platform.WEB,))
 
-    acceptance = notification_accept(channel=channel, request=request, body={})
-    assert Notification.objects.get().id == acceptance.notification_id
+    accepted = notification_accept(channel=channel, request=request)
+    assert Notification.objects.get() == accepted
 
     wire.is_cut = False
     wakeup._silent_until = 0.0

@@ -167,8 +167,7 @@ def read_form(form: ComposeForm) -> tuple[SendRequest, dict[str, Any]]:
     """
     faults: list[Fault] = []
     body = _whole(form, faults)
-    send, _ = validated(body, faults, read_send)
-    return send, body
+    return validated(body, faults, read_send), body
 
 
 def read_changes(form: ComposeForm, notification: Notification) -> dict[str, Any]:
@@ -193,8 +192,7 @@ def read_content(form: ComposeForm, *, platform: str) -> Content:
     """Only the content, for a test on this platform. Raises Invalid, as `read_form`."""
     faults: list[Fault] = []
     body = content_body(form, faults) | {"target_platforms": [platform]}
-    send, _ = validated(body, faults, read_send)
-    return send.content
+    return validated(body, faults, read_send).content
 
 
 def moment_of(form: ComposeForm) -> datetime | None:

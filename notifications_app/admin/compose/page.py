@@ -15,7 +15,6 @@ from typing_extensions import override
 from channels_app.console.access import channels_of, may, may_anywhere
 from channels_app.console.lists import list_url
 from channels_app.models import Channel, Role
-from notifications_app import selectors
 from notifications_app.admin.compose.audience import AUDIENCES, rule_faults_of
 from notifications_app.admin.compose.errors import faults_by_field, labelled
 from notifications_app.admin.compose.form import ComposeForm, moment_of, read_content, read_form
@@ -32,8 +31,9 @@ from notifications_app.admin.compose.sender import (
 from notifications_app.admin.compose.writing import content_and_audience_context
 from notifications_app.admin.page import ttl_words
 from notifications_app.admin.pauses import pauses_of
+from notifications_app.content.values import SendRequest
 from notifications_app.errors import IdempotencyKeyInFlight
-from notifications_app.models import Draft
+from notifications_app.models import Draft, Notification
 from notifications_app.reporting.limited import slow_words
 from notifications_app.sends.drafts import DraftGone, draft_send
 from notifications_app.sends.dry_run import (
@@ -42,8 +42,8 @@ from notifications_app.sends.dry_run import (
     notification_dry_run,
     too_large_words,
 )
-from notifications_app.sends.idempotency import checked_key
-from notifications_app.sends.services import notification_test
+from notifications_app.sends.idempotency import checked_key, once
+from notifications_app.sends.services import notification_accept, notification_test
 from pushsvc.common.errors import Fault, Invalid, NotFound, PushsvcError
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
@@ -185,21 +185,28 @@ class ComposePage(SenderPage):
     def _send(self, form: ComposeForm) -> HttpResponse:
         send, body = read_form(form)
         key = checked_key(self.request.POST.get("key", ""))
-        acceptance = draft_send(
-            named_drafts(self.request),
-            version=seen_version(self.request),
-            channel=self.chosen,
-            request=send,
+        stored = once(
+            channel_id=self.chosen.id,
+            key=key,
             body=body,
-            idempotency_key=key,
+            act=lambda: {"notification_id": str(self._accept(send).id)},
         )
         is_later = send.scheduled_at is not None and not _is_past(send.scheduled_at)
         when = "It is scheduled." if is_later else "It is on its way."
         messages.success(self.request, f"The notification is stored. {when}")
         page = reverse(
-            "admin:notifications_app_notification_change", args=[acceptance.notification_id]
+            "admin:notifications_app_notification_change", args=[stored["notification_id"]]
         )
         return HttpResponseRedirect(f"{page}?composed=1")
+
+    def _accept(self, send: SendRequest) -> Notification:
+        """Stores the notification, and removes the draft if one is sent."""
+        drafts = named_drafts(self.request)
+        if drafts is None:
+            return notification_accept(channel=self.chosen, request=send)
+        return draft_send(
+            drafts, version=seen_version(self.request), channel=self.chosen, request=send
+        )
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -269,8 +276,7 @@ class ComposeTest(SenderPage):
             return self._shown(faults=labelled(error.faults))
         except NotFound as error:
             return self._shown(faults=[error.detail])
-        found = selectors.notification_get(channel_id=self.chosen.id, notification_id=test)
-        return self._shown(notification=found, device=device)
+        return self._shown(notification=test, device=device)
 
     def _shown(self, **context: Any) -> HttpResponse:
         return self.render_to_response(context)
