@@ -2,7 +2,7 @@
 
 SPECTACULAR_SETTINGS = {
     "TITLE": "pushsvc",
-    "VERSION": "1",
+    "VERSION": "1.0.0",
     "DESCRIPTION": (
         "Push notifications to browsers, Android and iOS.\n\n"
         "The channel's owner sends `Authorization: Key <API key>`. Browsers and devices send "

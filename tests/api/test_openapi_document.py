@@ -1,9 +1,14 @@
 """What generators of clients need from the OpenAPI document."""
 
+import json
+import re
+import tomllib
+
 import pytest
 
 from pushsvc.common.http.openapi_document import name_shapes
 from tests import openapi
+from tests.forked import CHECKOUT
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +45,15 @@ def test_every_operation_and_property_is_described(document):
     ]
 
     assert bare == []
+
+
+def test_the_document_the_packages_and_the_changelog_name_the_same_version(document):
+    projects = [CHECKOUT / "pyproject.toml", CHECKOUT / "clients/python/pyproject.toml"]
+    package = json.loads((CHECKOUT / "clients/typescript/package.json").read_text())
+    newest = re.search(r"^## (\S+)$", (CHECKOUT / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+    versions = {tomllib.loads(path.read_text())["project"]["version"] for path in projects}
+    assert versions | {package["version"], newest[1]} == {document["info"]["version"]}
 
 
 def test_no_property_has_a_default_that_makes_generators_require_it(document):
