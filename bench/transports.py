@@ -24,10 +24,10 @@ from bench.sink import HOST, Sink, find_nginx, running_sink
 from bench.work import BODY, TITLE, TOKEN, Work, make_work
 from notifications_app.content.values import Content
 from notifications_app.delivery.apns.transport import AppKey
-from notifications_app.delivery.engine import PatientLoop
+from notifications_app.delivery.event_loop import PatientLoop
 from notifications_app.delivery.fcm.transport import ServiceAccount
 from notifications_app.delivery.registry import Connecting, make_client
-from notifications_app.delivery.types import Accepted, BrowserTarget, Message, Target
+from notifications_app.delivery.types import Accepted, BrowserDestination, Destination, Message
 from notifications_app.delivery.webpush.transport import VapidKey
 from pushsvc.common.platforms import Platform
 
@@ -80,7 +80,7 @@ async def _all(send: _Send, count: int, in_flight: int) -> None:
 def _senders(sink: Sink, work: Work) -> dict[str, AbstractAsyncContextManager[_Send]]:
     content = work.content
     account = ServiceAccount.parse(Path(content["fcm"]["account_file"]).read_text(), 1)
-    tokens = [Target(uuid4(), token, TOKEN) for token in content["tokens"]]
+    tokens = [Destination(uuid4(), token, TOKEN) for token in content["tokens"]]
     vapid = {_KEY_ID: VapidKey(content["vapid"]["private"], content["vapid"]["subject"])}
     app_key = AppKey.parse(apns_key(content["apns"]), 1)
     browsers = [_browser(device) for device in content["web"]]
@@ -92,8 +92,8 @@ def _senders(sink: Sink, work: Work) -> dict[str, AbstractAsyncContextManager[_S
     }
 
 
-def _browser(device: dict[str, str]) -> BrowserTarget:
-    return BrowserTarget(
+def _browser(device: dict[str, str]) -> BrowserDestination:
+    return BrowserDestination(
         subscription_id=uuid4(),
         address=device["endpoint"],
         token=TOKEN,
@@ -118,14 +118,14 @@ async def _bare(sink: Sink) -> AsyncIterator[_Send]:
 
 @asynccontextmanager
 async def _through(
-    platform: Platform, sink: Sink, targets: list[Any], keys: object
+    platform: Platform, sink: Sink, destinations: list[Any], keys: object
 ) -> AsyncIterator[_Send]:
     client = make_client(platform, _connecting(sink))
     content = Content(title=TITLE, body=BODY, ttl=3_600)
     message = Message(uuid4(), content, expires_at=time.monotonic() + 3_600)
 
     async def send(number: int) -> None:
-        outcome = await client.send(message, targets[number % len(targets)], keys)
+        outcome = await client.send(message, destinations[number % len(destinations)], keys)
         if not isinstance(outcome, Accepted):
             raise TypeError(f"not accepted: {outcome}")
 

@@ -40,10 +40,10 @@ def measure(options: Options) -> Result:
 
 
 def _claims() -> dict[str, Callable[[], object]]:
-    from notifications_app.pipeline import batches, turns
+    from notifications_app.pipeline import batches, plan_queue
 
     return {
-        "claim of a plan": lambda: turns.claim_plans(most=1),
+        "claim of a plan": lambda: plan_queue.claim_plans(most=1),
         "claim of a batch": lambda: batches.claim(_PLATFORM, most=1, skip=[], processes=1),
         "batches out of time": batches.overdue,
         "count of due batches": lambda: batches.due_counts(16),

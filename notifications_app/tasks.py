@@ -9,10 +9,12 @@ from celery.signals import worker_init, worker_process_shutdown
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
-from notifications_app import credential_check, credential_retry, retention
+from notifications_app import retention
 from notifications_app.pipeline import (
     batches,
     connections,
+    credential_check,
+    credential_retry,
     dispatch,
     expiry,
     halting,
@@ -103,24 +105,24 @@ def _check_credentials(platform: Platform) -> None:
 @shared_task
 def tick() -> None:
     """Runs every second: does work that became due, or that a lost wakeup or a dead worker left."""
-    _attempt(batches.shorten_dead)
-    _attempt(batches.free_lost)
-    _attempt(batches.unpark)
-    _attempt(_bounce_overdue)
-    _attempt(outcomes.finish_forgotten)
-    _attempt(expiry.close_delivered_plans)
-    _attempt(_decide_expiries)
-    _attempt(_have_credentials_checked)
+    _run_step(batches.shorten_dead)
+    _run_step(batches.free_lost)
+    _run_step(batches.unpark)
+    _run_step(_bounce_overdue)
+    _run_step(outcomes.finish_forgotten)
+    _run_step(expiry.close_delivered_plans)
+    _run_step(_decide_expiries)
+    _run_step(_have_credentials_checked)
     _wake_workers()
     worker.note_tick()  # last, so that ticks that wait or end with an error do not count
 
 
 def _bounce_overdue() -> None:
     for batch_id, code in batches.overdue():
-        _attempt(outcomes.bounce_overdue, batch_id, code)
+        _run_step(outcomes.bounce_overdue, batch_id, code)
 
 
-def _attempt(step: Callable[..., Any], *arguments: Any) -> None:
+def _run_step(step: Callable[..., Any], *arguments: Any) -> None:
     """Runs a step. A row that cannot be written must not stop the other steps and the wakeups. If
     the database is away, the task ends."""
     try:
@@ -160,11 +162,11 @@ def _wake_workers() -> None:
 def housekeeping() -> None:
     """Runs every minute: applies retention, warns of channels that are nearly full, and stops
     notifications that were paused for too long."""
-    _attempt(retention.purge)
-    _attempt(retention.warn_of_full_channels)
-    _attempt(_stop_long_paused)
+    _run_step(retention.purge)
+    _run_step(retention.warn_of_full_channels)
+    _run_step(_stop_long_paused)
 
 
 def _stop_long_paused() -> None:
     for notification_id in halting.long_paused():
-        _attempt(halting.stop_long_paused, notification_id)
+        _run_step(halting.stop_long_paused, notification_id)

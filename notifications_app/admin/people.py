@@ -26,7 +26,7 @@ from channels_app.console.pages import ActsPage, ChannelPage, own_or_404
 from channels_app.models import Channel, Role
 from notifications_app.admin.subscribers import shown_deliveries
 from notifications_app.erasure import person_forget
-from notifications_app.reporting.known import person_known
+from notifications_app.reporting.stored_data import person_data
 from notifications_app.selectors import person_deliveries
 from pushsvc.common.console.admin import badge
 from pushsvc.common.console.figures import moment
@@ -135,7 +135,7 @@ class ExportPage(PersonPage):
     @override
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         person_exported(self.person)
-        answer = JsonResponse(person_known(self.person), json_dumps_params={"indent": 2})
+        answer = JsonResponse(person_data(self.person), json_dumps_params={"indent": 2})
         # The row's id, because an external id may contain any character.
         name = f"person-{self.person.pk}.json"
         answer.headers["Content-Disposition"] = f'attachment; filename="{name}"'

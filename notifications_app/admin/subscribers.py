@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from channels_app import audit
 from channels_app.models import Role
-from notifications_app.reporting.known import devices_known
+from notifications_app.reporting.stored_data import devices_data
 from notifications_app.selectors import SubscriberDelivery, subscriber_deliveries
 from subscriptions_app.admin.subscriptions import SubscriberPage
 
@@ -48,7 +48,7 @@ class ExportPage(SubscriberPage):
     @override
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         audit.record(self.subscription, audit.Action.ACCESS, note="Everything known was exported.")
-        (known,) = devices_known([self.subscription])
+        (known,) = devices_data([self.subscription])
         answer = JsonResponse(known, json_dumps_params={"indent": 2})
         name = f"subscriber-{self.subscription.pk}.json"
         answer.headers["Content-Disposition"] = f'attachment; filename="{name}"'

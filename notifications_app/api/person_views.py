@@ -22,7 +22,7 @@ from notifications_app.api.person_serializers import (
     PersonOutput,
 )
 from notifications_app.erasure import person_forget
-from notifications_app.reporting.known import person_known
+from notifications_app.reporting.stored_data import person_data
 from pushsvc.common.errors import Fault, Invalid, MissingScope, NotFound
 from pushsvc.common.http.openapi import problem_responses
 from subscriptions_app.errors import CategoryUnknown
@@ -153,7 +153,7 @@ class PersonExportView(_PersonView):
         channel = own_channel(request, channel_id)
         person = person_get(channel_id=channel.pk, external_id=_external_id(request))
         person_exported(person)
-        return Response(person_known(person))
+        return Response(person_data(person))
 
 
 def _external_id(request: Request) -> str:

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 import structlog
 
-from notifications_app.delivery.types import Deferred, Message, Outcome, Rejected, Target
+from notifications_app.delivery.types import Deferred, Destination, Message, Outcome, Rejected
 
 logger = structlog.stdlib.get_logger(__name__)
 
-TargetT = TypeVar("TargetT", bound=Target, contravariant=True)
+DestinationT = TypeVar("DestinationT", bound=Destination, contravariant=True)
 KeysT = TypeVar("KeysT", contravariant=True)
 
 # How many messages a transport caches. A batch has one for each language of its content; web
@@ -57,7 +57,7 @@ class PayloadTooLargeError(ValueError):
         self.limit = limit
 
 
-class Client(ABC, Generic[TargetT, KeysT]):
+class Client(ABC, Generic[DestinationT, KeysT]):
     """The connections of one platform. Create and use it inside one running event loop."""
 
     # The event to log for an error that should not occur.
@@ -72,13 +72,13 @@ class Client(ABC, Generic[TargetT, KeysT]):
     def connecting(cls, how: Connecting) -> Self:
         """Creates a client. Call it in the event loop that will use the client."""
 
-    async def send(self, message: Message, target: TargetT, keys: KeysT) -> Outcome:
+    async def send(self, message: Message, destination: DestinationT, keys: KeysT) -> Outcome:
         """Makes one attempt and returns its outcome. Raises only CancelledError.
 
         `keys`: the channel's credentials or VAPID keys.
         """
         try:
-            return await self._send(message, target, keys)
+            return await self._send(message, destination, keys)
         except Exception as error:  # noqa: BLE001 - one recipient must not stop its batch
             return self._own_outcome(error) or self._without_answer(error)
 
@@ -90,7 +90,7 @@ class Client(ABC, Generic[TargetT, KeysT]):
     async def close(self) -> None: ...
 
     @abstractmethod
-    async def _send(self, message: Message, target: TargetT, keys: KeysT) -> Outcome: ...
+    async def _send(self, message: Message, destination: DestinationT, keys: KeysT) -> Outcome: ...
 
     def _own_outcome(self, _error: Exception) -> Outcome | None:
         """The outcome of an error that is specific to this transport; None for other errors."""
@@ -100,7 +100,7 @@ class Client(ABC, Generic[TargetT, KeysT]):
         match error:
             case PayloadTooLargeError():
                 detail = f"more than {error.limit} bytes"
-                return Rejected("payload_too_large", detail, was_asked=False)
+                return Rejected("payload_too_large", detail, was_called=False)
             case TimeoutError():
                 return self._outage("timeout")
             case socket.gaierror():
@@ -113,7 +113,7 @@ class Client(ABC, Generic[TargetT, KeysT]):
                 # Neither text nor traceback is logged: both may contain the address.
                 name = type(error).__name__
                 logger.error(self.unexpected_event, error=name)
-                return Deferred("unexpected_error", name, was_asked=False)
+                return Deferred("unexpected_error", name, was_called=False)
 
     def _outage(self, code: str, detail: str = "") -> Deferred:
         return Deferred(code, detail, self.outage_wait, outage=True)

@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, assert_never
 
 from notifications_app.content.values import Content
-from notifications_app.delivery.apns import answers as apns_answers
 from notifications_app.delivery.apns import app_key
 from notifications_app.delivery.apns import payload as apns_payload
+from notifications_app.delivery.apns import responses as apns_responses
 from notifications_app.delivery.apns.app_key import AppKey
 from notifications_app.delivery.client import Client as BaseClient
 from notifications_app.delivery.client import Connecting
-from notifications_app.delivery.fcm import answers as fcm_answers
 from notifications_app.delivery.fcm import payload as fcm_payload
+from notifications_app.delivery.fcm import responses as fcm_responses
 from notifications_app.delivery.fcm import service_account
 from notifications_app.delivery.fcm.service_account import ServiceAccount
-from notifications_app.delivery.types import BrowserTarget, Message, Target
-from notifications_app.delivery.webpush import answers as webpush_answers
+from notifications_app.delivery.types import BrowserDestination, Destination, Message
 from notifications_app.delivery.webpush import payload as webpush_payload
+from notifications_app.delivery.webpush import responses as webpush_responses
 from notifications_app.delivery.webpush.vapid import VapidKey, VapidKeys
 from pushsvc.common.endpoints import (
     TOKEN_SERVICES,
@@ -47,8 +47,8 @@ __all__ = [
     "services_with_breaker",
 ]
 
-# The client of any platform. `send` takes the platform's targets and credentials; on the web, VAPID
-# keys.
+# The client of any platform. `send` takes the platform's destinations and credentials; on the web,
+# VAPID keys.
 Client: TypeAlias = BaseClient[Any, Any]
 Credentials: TypeAlias = ServiceAccount | AppKey
 
@@ -90,25 +90,25 @@ TRANSPORTS: Final[Mapping[Platform, Transport]] = {
         max_payload=webpush_payload.MAX_PAYLOAD,
         sure_payloads=webpush_payload.SURE_PAYLOADS,
         declarative_services=webpush_payload.DECLARATIVE_SERVICES,
-        codes=webpush_answers.CODES,
-        suspect_codes=webpush_answers.SUSPECT_CODES,
-        repeated_codes=webpush_answers.REPEATED_CODES,
-        refusal_events=webpush_answers.REFUSAL_EVENTS,
+        codes=webpush_responses.CODES,
+        suspect_codes=webpush_responses.SUSPECT_CODES,
+        repeated_codes=webpush_responses.REPEATED_CODES,
+        refusal_events=webpush_responses.REFUSAL_EVENTS,
     ),
     Platform.ANDROID: Transport(
         payload=fcm_payload.payload,
         max_payload=fcm_payload.MAX_PAYLOAD,
         unusable_data_names=fcm_payload.unusable_data_names,
-        codes=fcm_answers.CODES,
-        suspect_codes=fcm_answers.SUSPECT_CODES,
-        refusal_events=fcm_answers.REFUSAL_EVENTS,
+        codes=fcm_responses.CODES,
+        suspect_codes=fcm_responses.SUSPECT_CODES,
+        refusal_events=fcm_responses.REFUSAL_EVENTS,
         no_device=service_account.NO_DEVICE,
     ),
     Platform.IOS: Transport(
         payload=apns_payload.payload,
         max_payload=apns_payload.MAX_PAYLOAD,
-        codes=apns_answers.CODES,
-        suspect_codes=apns_answers.SUSPECT_CODES,
+        codes=apns_responses.CODES,
+        suspect_codes=apns_responses.SUSPECT_CODES,
         refusal_events={},
         no_device=app_key.NO_DEVICE,
     ),
@@ -158,8 +158,8 @@ def services_with_breaker(platform: Platform, trusted_origins: frozenset[str]) -
     return [TOKEN_SERVICES[platform]]
 
 
-def is_at(target: Target, service: str, trusted_origins: frozenset[str]) -> bool:
-    """Whether a call to the target reaches the service, according to the current lists of hosts."""
-    if not isinstance(target, BrowserTarget):
+def is_at(destination: Destination, service: str, trusted_origins: frozenset[str]) -> bool:
+    """Whether a call reaches the service, according to the current lists of hosts."""
+    if not isinstance(destination, BrowserDestination):
         return True
-    return service_of(target.address, trusted_origins) == service
+    return service_of(destination.address, trusted_origins) == service

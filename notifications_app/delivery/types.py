@@ -26,7 +26,7 @@ class Deferred:
     """Another attempt may succeed, but not within `retry_after` seconds.
 
     `outage`: the push service fails (5xx, timeouts, resets); breakers count this. A request to slow
-    down is not an outage. `was_asked`: False if no call was made, so that the outcome says nothing
+    down is not an outage. `was_called`: False if no call was made, so that the outcome says nothing
     about the push service.
     """
 
@@ -34,19 +34,19 @@ class Deferred:
     detail: str = ""
     retry_after: float | None = None
     outage: bool = False
-    was_asked: bool = field(default=True, compare=False)
+    was_called: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
     """The push service will never take this message for this device. The address is still valid.
 
-    `was_asked`: as in Deferred.
+    `was_called`: as in Deferred.
     """
 
     code: str
     detail: str = ""
-    was_asked: bool = field(default=True, compare=False)
+    was_called: bool = field(default=True, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,11 @@ class Gone:
 
 @dataclass(frozen=True, slots=True)
 class Misconfigured:
-    """The channel's credentials were refused. `was_asked`: as in Deferred."""
+    """The channel's credentials were refused. `was_called`: as in Deferred."""
 
     code: str
     detail: str = ""
-    was_asked: bool = field(default=True, compare=False)
+    was_called: bool = field(default=True, compare=False)
 
 
 # The code of a Deferred call that a web push service asked to make later.
@@ -130,7 +130,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Destination:
     """What a transport needs for one recipient.
 
     `address`: a browser's endpoint or a phone's token; `token`: the tracking token.
@@ -142,7 +142,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class BrowserTarget(Target):
+class BrowserDestination(Destination):
     """`p256dh` and `auth`: base64url, with or without padding."""
 
     p256dh: str = field(repr=False)

@@ -54,7 +54,7 @@ class Caller:
     async def call(self, recipient: Recipient) -> Outcome:
         """Makes one attempt. Misconfigured only if a second call confirmed it."""
         outcome = await self._timed(self._client, recipient)
-        if isinstance(outcome, Misconfigured) and outcome.was_asked:
+        if isinstance(outcome, Misconfigured) and outcome.was_called:
             outcome = await self._confirmed(recipient, outcome)
         self._outages_in_a_row = self._outages_in_a_row + 1 if is_outage(outcome) else 0
         if self._is_rated:
@@ -63,7 +63,7 @@ class Caller:
 
     async def _timed(self, client: Client, recipient: Recipient) -> Outcome:
         began = time.monotonic()
-        outcome = await client.send(recipient.message, recipient.target, self._credentials)
+        outcome = await client.send(recipient.message, recipient.destination, self._credentials)
         self._call_seconds.append(time.monotonic() - began)
         return outcome
 

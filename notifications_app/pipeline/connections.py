@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from django.conf import settings
 
-from notifications_app.delivery.engine import Engine
+from notifications_app.delivery.event_loop import EventLoopThread
 from notifications_app.delivery.registry import Client, Connecting, load_transport, make_client
 from pushsvc.common.platforms import Platform
 
@@ -21,15 +21,15 @@ def load(platforms: Iterable[Platform]) -> None:
         load_transport(platform)
 
 
-def engine() -> Engine:
-    return _engine(os.getpid())
+def event_loop() -> EventLoopThread:
+    return _event_loop(os.getpid())
 
 
 def client(platform: Platform) -> Client:
-    """The platform's transport. Await its calls in the engine's loop."""
+    """The platform's transport. Await its calls in `event_loop`."""
     pid = os.getpid()
     if (pid, platform) not in _clients:
-        _clients[pid, platform] = engine().run(_made(platform))
+        _clients[pid, platform] = event_loop().run(_made(platform))
     return _clients[pid, platform]
 
 
@@ -38,15 +38,15 @@ def shut_down() -> None:
     pid = os.getpid()
     own = [key for key in _clients if key[0] == pid]
     for key in own:
-        engine().run(_clients.pop(key).close())
+        event_loop().run(_clients.pop(key).close())
     if own:
-        engine().stop()
-        _engine.cache_clear()
+        event_loop().stop()
+        _event_loop.cache_clear()
 
 
 @functools.cache
-def _engine(_pid: int) -> Engine:
-    return Engine()
+def _event_loop(_pid: int) -> EventLoopThread:
+    return EventLoopThread()
 
 
 _clients: dict[tuple[int, str], Client] = {}

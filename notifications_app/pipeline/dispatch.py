@@ -18,16 +18,16 @@ from django.conf import settings
 from django.db import connection
 from structlog.contextvars import bound_contextvars
 
-from notifications_app.delivery.engine import Calls
+from notifications_app.delivery.event_loop import Calls
 from notifications_app.delivery.registry import ServiceAccount
 from notifications_app.delivery.types import Misconfigured, Outcome
 from notifications_app.pipeline import batches, breakers, connections, fcm_rate, web_rate
 from notifications_app.pipeline.caller import Caller
+from notifications_app.pipeline.destinations import CredentialsMissing, CredentialsUnreadable
 from notifications_app.pipeline.evidence import sample
 from notifications_app.pipeline.lease import HeldLeases, Lease, LeaseLost
 from notifications_app.pipeline.reading import Halted, PassRead, Recipient, read
 from notifications_app.pipeline.recording import Recorder, pause
-from notifications_app.pipeline.targets import CredentialsMissing, CredentialsUnreadable
 from pushsvc.common import worker
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import SecretUnreadable
@@ -112,7 +112,7 @@ def try_parked(lease: Lease, ends_pause: Callable[[Outcome | None], bool]) -> No
     """Calls one recipient of a parked batch with the credentials that were refused, and records the
     outcome. The batch is handed back if `ends_pause` returns True, else parked again. It gets the
     outcome of the call, or None if there was no recipient to call. Raises Halted, and what
-    `read_targets` raises if the credentials cannot be used."""
+    `read_destinations` raises if the credentials cannot be used."""
     held = HeldLeases([lease])
     try:
         work = held.persistently(
@@ -283,7 +283,7 @@ class _Pass:
         most_unwritten = self._at_once(settings.UNWRITTEN_OUTCOMES)
         most = min(settings.FLUSH_OUTCOMES, most_unwritten)  # a larger flush could never fill
         calls = Calls(
-            connections.engine(),
+            connections.event_loop(),
             self._caller.call,
             recipients,
             may_go_on=self._caller.may_go_on,

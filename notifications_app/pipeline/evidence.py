@@ -11,9 +11,9 @@ from notifications_app.delivery.types import (
     MAX_RETRY_AFTER,
     Accepted,
     Deferred,
+    Destination,
     Gone,
     Outcome,
-    Target,
     is_throttled,
 )
 
@@ -31,7 +31,7 @@ class Called(Protocol):
     """The part of a recipient that this module reads."""
 
     @property
-    def target(self) -> Target: ...
+    def destination(self) -> Destination: ...
 
     @property
     def is_first_attempt(self) -> bool: ...
@@ -96,7 +96,7 @@ def evidence_of(
     """
     answered = outages = 0
     for called, outcome in answers:
-        if not _was_asked(outcome) or not is_at(called.target, service, trusted_origins):
+        if not _was_called(outcome) or not is_at(called.destination, service, trusted_origins):
             continue
         if not is_outage(outcome):
             answered += 1
@@ -120,7 +120,7 @@ def throttling_of(
     asked = [
         (called, outcome)
         for called, outcome in answers
-        if _was_asked(outcome) and is_at(called.target, service, trusted_origins)
+        if _was_called(outcome) and is_at(called.destination, service, trusted_origins)
     ]
     counted = [
         outcome
@@ -148,5 +148,5 @@ def refused_by_many(outcomes: Iterable[Outcome]) -> Iterator[tuple[str, int]]:
             yield event, codes[code]
 
 
-def _was_asked(outcome: Outcome) -> bool:
-    return isinstance(outcome, Accepted | Gone) or outcome.was_asked
+def _was_called(outcome: Outcome) -> bool:
+    return isinstance(outcome, Accepted | Gone) or outcome.was_called

@@ -26,8 +26,8 @@ from channels_app.counters import counters_add
 from notifications_app.models import Driver, Notification, Plan
 from notifications_app.pipeline import wakeup
 from notifications_app.pipeline.counting import finish_complete, hourly_add, notifications_add
+from notifications_app.pipeline.plan_queue import PLAN_LEASE, RoundRobin, claim_plans, start_due
 from notifications_app.pipeline.recipients import PlanLease, Window
-from notifications_app.pipeline.turns import PLAN_LEASE, Turns, claim_plans, start_due
 from notifications_app.pipeline.windows import write_whole, write_window
 from notifications_app.states import STATES
 from pushsvc.common import worker
@@ -44,7 +44,7 @@ _STARTS = 1_000
 _TRANSACTION_SECONDS = 0.1  # in which windows of several plans are written
 
 
-_turns = Turns()  # of this process
+_round_robin = RoundRobin()  # of this process
 
 
 def work(*, seconds: float) -> bool:
@@ -52,8 +52,8 @@ def work(*, seconds: float) -> bool:
     time is over or the worker must stop."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and not worker.is_stopping():
-        started = start_due(turns=_turns)
-        leases = claim_plans(most=settings.CLAIM_PLANS, turns=_turns)
+        started = start_due(round_robin=_round_robin)
+        leases = claim_plans(most=settings.CLAIM_PLANS, round_robin=_round_robin)
         if leases:
             run_slice(leases, until=until)
         elif not started:

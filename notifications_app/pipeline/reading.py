@@ -17,10 +17,10 @@ from notifications_app.content.personal import values_of
 from notifications_app.content.placeholders import Values
 from notifications_app.delivery.messages import Messages, Unsendable
 from notifications_app.delivery.registry import TRANSPORTS, Credentials, VapidKeys
-from notifications_app.delivery.types import Message, Site, Target
+from notifications_app.delivery.types import Destination, Message, Site
 from notifications_app.models import Delivery, Notification, Plan
+from notifications_app.pipeline.destinations import destination_of, messages_of, read_destinations
 from notifications_app.pipeline.lease import Lease
-from notifications_app.pipeline.targets import messages_of, read_targets, target_of
 from notifications_app.pipeline.transitions import (
     OPTED_OUT,
     PERSON_CHANGED,
@@ -32,7 +32,7 @@ from notifications_app.selectors import NamedNow, no_longer_named, still_named
 from pushsvc.common.platforms import Platform
 from pushsvc.common.trail import Trail
 from subscriptions_app.categories.consent import refusing
-from subscriptions_app.devices.selectors import DeliveryTarget
+from subscriptions_app.devices.selectors import DeliveryDevice
 
 
 class Recipient(NamedTuple):
@@ -42,8 +42,8 @@ class Recipient(NamedTuple):
     delivery: DueDelivery
     message: Message
     limits: Limits
-    device: DeliveryTarget
-    target: Target
+    device: DeliveryDevice
+    destination: Destination
     unsendable: Unsendable | None = None
 
     @property
@@ -94,7 +94,7 @@ class _Terms:
     notification_text: str
     trail: Trail
 
-    def messages_for(self, device: DeliveryTarget) -> Messages:
+    def messages_for(self, device: DeliveryDevice) -> Messages:
         since = self.declarative_from
         is_declarative = since is not None and device.registered_at >= since
         return (self.declarative if is_declarative else None) or self.messages
@@ -106,14 +106,14 @@ class _Terms:
 
 
 def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
-    """Reads the batches of a claim. `even_paused`: as in `read_targets`. Raises Halted, and what
-    `read_targets` raises if the credentials cannot be used."""
+    """Reads the batches of a claim. `even_paused`: as in `read_destinations`. Raises Halted, and
+    what `read_destinations` raises if the credentials cannot be used."""
     platform, channel_id = leases[0].platform, leases[0].channel_id
     terms = _terms(leases)
     due = _due_deliveries(terms)
     ids = {each.subscription_id for each in due}
     asked = frozenset().union(*(own.messages.asks for own in terms.values()))
-    reachable = read_targets(platform, channel_id, ids, asked=asked, even_paused=even_paused)
+    reachable = read_destinations(platform, channel_id, ids, asked=asked, even_paused=even_paused)
     opted_out = _opted_out(channel_id, terms, due)
     unnamed, named = _unnamed(terms, due), _named(terms, due)
     recipients, withdrawn = [], []
@@ -142,7 +142,7 @@ def _recipient(
     platform: Platform,
     own: _Terms,
     delivery: DueDelivery,
-    device: DeliveryTarget,
+    device: DeliveryDevice,
     named: NamedNow | None,
 ) -> Recipient:
     messages = own.messages_for(device)
@@ -153,12 +153,12 @@ def _recipient(
             unsendable = found
         else:
             message = found
-    target = target_of(platform, own.notification_id, device)
-    return Recipient(delivery, message, own.limits, device, target, unsendable)
+    destination = destination_of(platform, own.notification_id, device)
+    return Recipient(delivery, message, own.limits, device, destination, unsendable)
 
 
 def _values(
-    platform: Platform, own: _Terms, device: DeliveryTarget, named: NamedNow | None
+    platform: Platform, own: _Terms, device: DeliveryDevice, named: NamedNow | None
 ) -> Values:
     return values_of(
         platform=platform,

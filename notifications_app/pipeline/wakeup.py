@@ -52,7 +52,7 @@ def _send(task: str, queue: str, count: int, after: float | None) -> None:
         _publish(task, queue, count, after)
     except Exception as error:  # noqa: BLE001 (each broker has errors of its own, not all wrapped)
         _silent_until = time.monotonic() + _SILENCE_SECONDS
-        logger.warning("doorbell.unheard", queue=queue, error=type(error).__name__)
+        logger.warning("wakeup.failed", queue=queue, error=type(error).__name__)
 
 
 class _BrokerChannel(redis.Channel):

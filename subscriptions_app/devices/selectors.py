@@ -21,7 +21,7 @@ from subscriptions_app.models import Subscription, SubscriptionQuerySet
 PROVING_ROWS: Final = 1_000
 
 
-class DeliveryTarget(NamedTuple):
+class DeliveryDevice(NamedTuple):
     """A device that a message is sent to. A later expiry compares `registered_at`: if the device
     has registered again since, the row does not expire. `is_proven`: an accepted message changes
     nothing in the row.
@@ -53,23 +53,23 @@ ASKABLE: Final[Mapping[str, str]] = {
 }
 
 
-def delivery_targets(
+def delivery_devices(
     subscription_ids: Collection[UUID], *, asked: Collection[str] = ()
-) -> list[DeliveryTarget]:
+) -> list[DeliveryDevice]:
     """Reads the devices, in any order. Ids that no longer exist are missing. `asked`: the names of
     ASKABLE to read."""
     ids = sql.array(each.hex for each in subscription_ids)
     rows = sql.rows(_targets_statement(frozenset(asked)), {"ids": ids})
     if "attributes" not in asked:
-        return [DeliveryTarget(*row) for row in rows]
+        return [DeliveryDevice(*row) for row in rows]
     # All at once, which takes half as long as one by one.
     attributes = json.loads(f"[{','.join([row[-1] for row in rows])}]")
-    return [DeliveryTarget(*(*row[:-1], own)) for row, own in zip(rows, attributes, strict=True)]
+    return [DeliveryDevice(*(*row[:-1], own)) for row, own in zip(rows, attributes, strict=True)]
 
 
 @cache
 def _targets_statement(asked: Set[str]) -> str:
-    """The statement with the columns of DeliveryTarget, up to the last requested one. Other columns
+    """The statement with the columns of DeliveryDevice, up to the last requested one. Other columns
     of ASKABLE are empty texts."""
     most = max((place for place, name in enumerate(ASKABLE, start=1) if name in asked), default=0)
     columns = [

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 from channels_app.selectors import current_vapid_key
 from channels_app.services import vapid_key_rotate
-from notifications_app.delivery.webpush.answers import SUSPECT_CODES
+from notifications_app.delivery.webpush.responses import SUSPECT_CODES
 from subscriptions_app.devices.registration import OTHER_KEY
 from subscriptions_app.models import Subscription
 from tests.api.devices import HERE, THERE, expire, subscribed, subscribers

@@ -11,7 +11,7 @@ from django.db.models.functions import Now
 from channels_app.selectors import channel_totals
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
-from subscriptions_app.devices.selectors import delivery_targets
+from subscriptions_app.devices.selectors import delivery_devices
 from subscriptions_app.devices.services import (
     GoneSubscription,
     expired_purge,
@@ -143,7 +143,7 @@ def test_targets_hold_state_address_and_keys_of_subscriptions(channel):
     active, expired = register(channel, "a"), register(channel, "b")
     expire(channel, gone(expired))
 
-    found = {target.id: target for target in delivery_targets([active.id, expired.id, uuid7()])}
+    found = {target.id: target for target in delivery_devices([active.id, expired.id, uuid7()])}
 
     assert found.keys() == {active.id, expired.id}
     assert found[active.id].active

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from notifications_app.content.values import CONTENT_FIELDS, Content
-from notifications_app.delivery.types import BrowserTarget, Message
+from notifications_app.delivery.types import BrowserDestination, Message
 from notifications_app.delivery.webpush.transport import Client, VapidKey
 from pushsvc.common import base64url
 from pushsvc.common.egress import tls_context
@@ -53,11 +53,11 @@ async def http_client(**options):
         await made.close()
 
 
-async def send(target, *, message=None, credentials=CREDENTIALS, trusted=(), **settings):
+async def send(destination, *, message=None, credentials=CREDENTIALS, trusted=(), **settings):
     """The outcome of one message over a client of its own."""
     client = make_client(*trusted, **settings)
     try:
-        return await client.send(message or make_message(), target, credentials)
+        return await client.send(message or make_message(), destination, credentials)
     finally:
         await client.close()
 
@@ -70,8 +70,8 @@ class Browser:
             Encoding.X962, PublicFormat.UncompressedPoint
         )
 
-    def target(self, endpoint, **over):
-        target = BrowserTarget(
+    def destination(self, endpoint, **over):
+        destination = BrowserDestination(
             subscription_id=UUID("01936c5e-0000-7000-8000-0000000000bb"),
             address=endpoint,
             p256dh=base64url.encode(self.p256dh),
@@ -79,7 +79,7 @@ class Browser:
             vapid_key_id=KEY_ID,
             token="tracking-token",
         )
-        return replace(target, **over)
+        return replace(destination, **over)
 
     def decrypt(self, body):
         return http_ece.decrypt(

@@ -7,15 +7,19 @@ from itertools import count
 
 import pytest
 
-from notifications_app.delivery import engine as engines
-from notifications_app.delivery.engine import Calls, Engine
+from notifications_app.delivery import event_loop
+from notifications_app.delivery.event_loop import Calls, EventLoopThread
 from notifications_app.delivery.types import Accepted
 
 RECIPIENTS = 100
 
 
 def test_outcomes_that_come_while_others_are_collected_are_collected_too():
-    engine, gates, numbers = Engine(), [asyncio.Event() for _ in range(RECIPIENTS)], count()
+    loop_thread, gates, numbers = (
+        EventLoopThread(),
+        [asyncio.Event() for _ in range(RECIPIENTS)],
+        count(),
+    )
 
     async def call(recipient):
         await gates[recipient].wait()
@@ -28,11 +32,11 @@ def test_outcomes_that_come_while_others_are_collected_are_collected_too():
         if frame.f_code is not Calls.collect.__code__:
             return None
         if event == "line" and (recipient := next(numbers)) < RECIPIENTS:
-            engine.run(answer(recipient))
-            engine.run(asyncio.sleep(0))  # until its outcome is noted
+            loop_thread.run(answer(recipient))
+            loop_thread.run(asyncio.sleep(0))  # until its outcome is noted
         return answer_before_each_line
 
-    calls = made(engine, call, range(RECIPIENTS))
+    calls = made(loop_thread, call, range(RECIPIENTS))
     collected, before = [], sys.gettrace()
     sys.settrace(answer_before_each_line)
     try:
@@ -40,13 +44,13 @@ def test_outcomes_that_come_while_others_are_collected_are_collected_too():
             collected += calls.collect(most=RECIPIENTS, seconds=0)
     finally:
         sys.settrace(before)
-        engine.stop()
+        loop_thread.stop()
 
     assert sorted(recipient for recipient, _ in collected) == list(range(RECIPIENTS))
 
 
 def test_what_is_to_be_done_when_calls_are_over_waits_for_those_in_flight():
-    engine, gate, done = Engine(), asyncio.Event(), threading.Event()
+    loop_thread, gate, done = EventLoopThread(), asyncio.Event(), threading.Event()
     begun = threading.Event()
 
     async def call(_recipient):
@@ -57,36 +61,36 @@ def test_what_is_to_be_done_when_calls_are_over_waits_for_those_in_flight():
     async def answer():
         gate.set()
 
-    calls = made(engine, call, [1])
+    calls = made(loop_thread, call, [1])
     assert begun.wait(60)
     calls.when_over(done.set)
     assert not done.is_set()
-    engine.run(answer())
+    loop_thread.run(answer())
 
     assert done.wait(60)
     assert calls.collect(most=2, seconds=60) == [(1, Accepted())]
     assert calls.is_over
-    engine.stop()
+    loop_thread.stop()
 
 
 def test_recipients_that_may_not_start_are_left_out():
-    engine, called = Engine(), []
+    loop_thread, called = EventLoopThread(), []
 
     async def call(recipient):
         called.append(recipient)
         return Accepted()
 
-    calls = made(engine, call, range(5), may_start=lambda recipient: recipient % 2)
+    calls = made(loop_thread, call, range(5), may_start=lambda recipient: recipient % 2)
     while not calls.is_over:
         calls.collect(most=5, seconds=60)
-    engine.stop()
+    loop_thread.stop()
 
     assert called == [1, 3]
     assert not calls.is_whole
 
 
 def test_no_call_starts_while_one_in_flight_makes_the_others_wait():
-    engine, called, waiting = Engine(), [], set()
+    loop_thread, called, waiting = EventLoopThread(), [], set()
 
     def note_the_first(recipient):
         waiting.update({recipient} - {1, 2, 3})
@@ -99,10 +103,12 @@ def test_no_call_starts_while_one_in_flight_makes_the_others_wait():
             waiting.clear()
         return Accepted()
 
-    calls = made(engine, call, range(4), may_start=note_the_first, must_wait=lambda: bool(waiting))
+    calls = made(
+        loop_thread, call, range(4), may_start=note_the_first, must_wait=lambda: bool(waiting)
+    )
     while not calls.is_over:
         calls.collect(most=4, seconds=60)
-    engine.stop()
+    loop_thread.stop()
 
     assert called == [(0, [0]), (1, []), (2, []), (3, [])]
     assert calls.is_whole
@@ -110,27 +116,27 @@ def test_no_call_starts_while_one_in_flight_makes_the_others_wait():
 
 @pytest.mark.parametrize("limit", ["most_in_flight", "most_unwritten"])
 def test_the_next_call_starts_as_soon_as_there_is_room(limit, monkeypatch):
-    monkeypatch.setattr(engines, "_LOOK_AGAIN_SECONDS", 3600.0)
-    engine, collected = Engine(), []
+    monkeypatch.setattr(event_loop, "_LOOK_AGAIN_SECONDS", 3600.0)
+    loop_thread, collected = EventLoopThread(), []
 
     async def call(_recipient):
         return Accepted()
 
-    calls = made(engine, call, range(5), **{limit: 1})
+    calls = made(loop_thread, call, range(5), **{limit: 1})
     while len(collected) < 5:
         outcomes = calls.collect(most=1, seconds=20)
         assert outcomes
         collected += outcomes
         if limit == "most_unwritten":
             calls.written(len(outcomes))
-    engine.stop()
+    loop_thread.stop()
 
     assert [recipient for recipient, _ in collected] == [0, 1, 2, 3, 4]
 
 
-def made(engine, call, recipients, **options):
+def made(loop_thread, call, recipients, **options):
     return Calls(
-        engine,
+        loop_thread,
         call,
         recipients,
         may_go_on=lambda: True,

@@ -8,7 +8,7 @@ import pytest
 
 from notifications_app.delivery.apns import transport as apns
 from notifications_app.delivery.fcm import transport as fcm
-from notifications_app.delivery.types import Target
+from notifications_app.delivery.types import Destination
 from notifications_app.delivery.webpush import transport as webpush
 from pushsvc.common.endpoints import EndpointNotAllowed, check_endpoint
 from tests.delivery.support import make_message
@@ -46,8 +46,8 @@ def test_each_android_phone_gets_its_own_address_and_remaining_time():
     now = message.expires_at - 100
 
     def sent(address, now):
-        target = Target(message.notification_id, address, "t")
-        return json.loads(fcm.build_request(message, target, "u", "a", now).body)["message"]
+        destination = Destination(message.notification_id, address, "t")
+        return json.loads(fcm.build_request(message, destination, "u", "a", now).body)["message"]
 
     first, second = sent("one", now), sent("two", now + 40)
 
@@ -57,11 +57,11 @@ def test_each_android_phone_gets_its_own_address_and_remaining_time():
 
 def test_each_iphone_gets_the_key_and_topic_of_its_channel():
     message = make_message(expires_at=time.monotonic() + 3_600)
-    target = Target(message.notification_id, "a1" * 32, "t")
+    destination = Destination(message.notification_id, "a1" * 32, "t")
     keys = [apns.AppKey(apns.ApnsKey("pem", "K", "T"), topic, "sandbox") for topic in ("a", "b")]
 
     def fields(key, signed):
-        request = apns.build_request(message, target, key, time.monotonic())
+        request = apns.build_request(message, destination, key, time.monotonic())
         headers, _ = apns.encode(request, authority="x", signed=signed, now=1.0)
         return {bytes(name): bytes(value) for name, value in headers}
 

@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 
 from notifications_app.delivery.types import Accepted
 from notifications_app.models import Delivery, Notification, Plan
-from notifications_app.pipeline import outcomes, turns
+from notifications_app.pipeline import outcomes, plan_queue
 from notifications_app.pipeline.transitions import Limits, transition_of
 from notifications_app.sends.services import (
     notification_pause,
@@ -44,7 +44,7 @@ def half_planned(channel, settings):
     settings.PLAN_WINDOW = 2
     factories.add_subscriptions(channel, 4)
     notification = factories.make_notification(channel)
-    turns.start_due()
+    plan_queue.start_due()
     lease = support.claim_plan()
     assert support.plan_window(lease)
     return notification, lease

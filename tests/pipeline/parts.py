@@ -5,7 +5,7 @@ from datetime import timedelta
 from django.db.models.functions import Now
 
 from notifications_app.models import Plan
-from notifications_app.pipeline import turns
+from notifications_app.pipeline import plan_queue
 from tests import factories, segments
 
 PRO = segments.attribute("plan", "eq", "pro")
@@ -21,7 +21,7 @@ def subscribers(channel, pro, free):
 def in_parts(channel, *, later=timedelta(), **fields):
     """A notification that has started, and its parts: `pro` at once, everybody `later`."""
     notification = factories.make_notification(channel, **fields)
-    turns.start_due()
+    plan_queue.start_due()
     first = notification.plans.get()
     Plan.objects.filter(pk=first.pk).update(rule=PRO)
     rest = Plan.objects.create(

@@ -1,13 +1,13 @@
 """Notifications that a planner starts, claims and plans."""
 
-from notifications_app.pipeline import planning, turns
+from notifications_app.pipeline import plan_queue, planning
 from tests import factories
 from tests.pipeline import support
 
 
 def started(channel, count, **fields):
     notifications = [factories.make_notification(channel, **fields) for _ in range(count)]
-    turns.start_due()
+    plan_queue.start_due()
     return notifications
 
 
@@ -25,7 +25,7 @@ def noted_calls(monkeypatch, name):
 
 
 def claim(most=100):
-    return turns.claim_plans(most=most)
+    return plan_queue.claim_plans(most=most)
 
 
 def planned(leases):

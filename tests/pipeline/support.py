@@ -20,7 +20,7 @@ from notifications_app.models import (
     Notification,
     Plan,
 )
-from notifications_app.pipeline import batches, breakers, dispatch, planning, turns
+from notifications_app.pipeline import batches, breakers, dispatch, plan_queue, planning
 from notifications_app.pipeline.transitions import DueDelivery
 from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
@@ -134,7 +134,7 @@ def plan(notification=None):
 
 def claim_plan():
     """One plan; None if none is due."""
-    return next(iter(turns.claim_plans(most=1)), None)
+    return next(iter(plan_queue.claim_plans(most=1)), None)
 
 
 def plan_window(lease):
@@ -146,7 +146,7 @@ def started(channel, rule):
     """A notification to a new segment, and its only plan, claimed."""
     segment = factories.make_segment(channel, rule)
     notification = factories.make_notification(channel, segment_id=segment.id)
-    turns.start_due()
+    plan_queue.start_due()
     return notification, claim_plan()
 
 

@@ -4,7 +4,7 @@ list only its channels' notifications."""
 from functools import partial
 
 from notifications_app.models import Notification, Plan
-from notifications_app.pipeline import planning, turns
+from notifications_app.pipeline import plan_queue, planning
 from notifications_app.selectors import newest_ids
 from pushsvc.common.store import sql
 from tests import factories
@@ -27,8 +27,8 @@ def test_small_plans_are_read_by_their_own_platforms(channel, other_channel):
     lie_in_order()
     every = ["web", "android", "ios"]
     notifications = [factories.make_notification(channel, target_platforms=every) for _ in "ab"]
-    turns.start_due()
-    leases = turns.claim_plans(most=10)
+    plan_queue.start_due()
+    leases = plan_queue.claim_plans(most=10)
 
     read = support.most_rows_read(partial(planning.plan_windows, leases))
 
@@ -45,7 +45,7 @@ def test_the_last_window_ends_where_the_channel_ends(channel, other_channel, set
     factories.add_crowd(other_channel, 6_000)
     lie_in_order()
     factories.make_notification(channel)
-    turns.start_due()
+    plan_queue.start_due()
     lease = support.claim_plan()
     for _ in range(3_000 // 200):
         assert support.plan_window(lease)

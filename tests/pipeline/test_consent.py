@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from notifications_app.content.values import Content
 from notifications_app.models import Plan
-from notifications_app.pipeline import planning, turns
+from notifications_app.pipeline import plan_queue, planning
 from notifications_app.reporting.details import details_of
 from notifications_app.sends.services import notification_test
 from pushsvc.common.store import sql
@@ -106,7 +106,7 @@ def test_sparse_sends_ask_the_candidates(channel, other_channel):
     sql.execute("ANALYZE subscriptions_app_subscription", {})
     segment = factories.make_segment(channel, PRO)
     notification = factories.make_notification(channel, segment_id=segment.id, category="offers")
-    turns.start_due()
+    plan_queue.start_due()
 
     assert support.plan_window(support.claim_plan()) is False
 
@@ -133,7 +133,7 @@ def test_a_plain_send_asks_nobody(channel):
     factories.make_category(channel, "offers")
     factories.add_subscriptions(channel, 6, choices={"offers": False})
     notification = factories.make_notification(channel)
-    turns.start_due()
+    plan_queue.start_due()
     lease = support.claim_plan()
 
     with support.statements() as made:
@@ -152,7 +152,7 @@ def test_people_of_other_channels_are_not_read(channel, other_channel):
     factories.add_each(channel, [{"person": person}, {}])
     sql.execute("ANALYZE subscriptions_app_person", {})
     notification = factories.make_notification(channel, category="offers")
-    turns.start_due()
+    plan_queue.start_due()
     lease = support.claim_plan()
 
     assert support.most_rows_read(lambda: support.plan_window(lease), as_if_large=True) < 100

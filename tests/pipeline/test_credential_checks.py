@@ -11,7 +11,7 @@ from channels_app.pauses import credential_check_claim
 from channels_app.selectors import credentials_unchecked
 from channels_app.services import api_key_issue, provider_credentials_store
 from notifications_app import tasks
-from notifications_app.credential_check import platforms_to_check
+from notifications_app.pipeline.credential_check import platforms_to_check
 from tests.api.credentials import APPLE, GOOGLE
 from tests.pipeline import support
 from tests.pipeline.phones import store_apple, store_google

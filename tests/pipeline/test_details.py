@@ -21,7 +21,7 @@ from channels_app.selectors import current_vapid_key
 from channels_app.services import provider_credentials_store
 from notifications_app.content.tracking import make_token
 from notifications_app.models import Notification
-from notifications_app.pipeline import planning, turns
+from notifications_app.pipeline import plan_queue, planning
 from tests.api.credentials import APPLE, GOOGLE
 from tests.factories import (
     add_subscriptions,
@@ -117,7 +117,7 @@ def test_details_are_exact_from_the_first_window_to_the_end(service, sandbox, ch
     slow.behave("throttled", times=1)
     sent = service.send()["notification_id"]
 
-    turns.start_due()
+    plan_queue.start_due()
     lease = support.claim_plan()
     assert support.plan_window(lease)
     found = service.details(sent)

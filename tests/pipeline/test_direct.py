@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 
 from notifications_app.erasure import person_forget
 from notifications_app.models import Plan, Target
-from notifications_app.pipeline import planning, turns
+from notifications_app.pipeline import plan_queue, planning
 from notifications_app.retention import purge
 from pushsvc.common.ids import uuid7, uuid7_at
 from pushsvc.common.store import sql
@@ -111,7 +111,7 @@ def test_more_devices_than_a_window_are_planned_in_one(channel):
     ada = make_person(channel, "ada")
     rows = factories.add_subscriptions(channel, 11, person=ada)
     notification = make_direct_notification(channel, people=["ada"])
-    turns.start_due()
+    plan_queue.start_due()
 
     assert support.plan_window(support.claim_plan()) is False
 
@@ -125,7 +125,7 @@ def test_a_direct_send_reads_its_own_devices_and_not_the_channel(channel):
     sql.execute("ANALYZE subscriptions_app_subscription, subscriptions_app_person", {})
     (mine,) = factories.add_subscriptions(channel, 1, person=make_person(channel, "ada"))
     notification = make_direct_notification(channel, people=["ada", "nobody"])
-    turns.start_due()
+    plan_queue.start_due()
     lease = support.claim_plan()
 
     assert support.most_rows_read(lambda: support.plan_window(lease)) < 100
@@ -136,7 +136,7 @@ def test_a_planner_of_the_version_before_plans_nobody(channel):
     person = make_person(channel, "ada")
     factories.add_subscriptions(channel, 2, person=person)
     notification = make_direct_notification(channel, people=["ada"])
-    turns.start_due()
+    plan_queue.start_due()
 
     Plan.objects.update(driver="scan")  # as it takes every plan
     support.plan()
@@ -148,7 +148,7 @@ def test_a_planner_that_dies_in_the_window_leaves_no_count(channel, monkeypatch)
     ada = make_person(channel, "ada")
     rows = factories.add_subscriptions(channel, 3, person=ada)
     notification = make_direct_notification(channel, people=["ada"])
-    turns.start_due()
+    plan_queue.start_due()
     with monkeypatch.context() as dying:
         dying.setattr(planning, "counters_add", _die)
         with pytest.raises(RuntimeError):

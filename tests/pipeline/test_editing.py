@@ -11,7 +11,7 @@ from django.db import transaction
 
 from notifications_app.errors import NotEditable, StillSending
 from notifications_app.models import Notification
-from notifications_app.pipeline import turns
+from notifications_app.pipeline import plan_queue
 from notifications_app.pipeline.lease import HeldLeases
 from notifications_app.sends.editing import notification_edit
 from pushsvc.common.store import sql
@@ -93,9 +93,9 @@ def test_either_the_edit_or_the_start_is_first_and_the_device_gets_what_was_answ
     for _ in range(1000 if os.environ.get("FAULTS_LONG") else 100):
         notification = factories.make_notification(channel, body="old")
         answered[str(notification.id)] = support.in_threads(
-            turns.start_due, lambda n=notification: _edited(n, body="new")
+            plan_queue.start_due, lambda n=notification: _edited(n, body="new")
         )[1]
-        turns.start_due()
+        plan_queue.start_due()
     while Notification.objects.exclude(status="sent").exists():
         support.plan()
         support.deliver()
@@ -117,15 +117,15 @@ def test_a_planner_passes_over_what_is_being_edited(channel):
     notification = factories.make_notification(channel)
     with sql.brief_transaction():
         Notification.objects.filter(pk=notification.pk).locked()
-        assert support.in_threads(turns.start_due) == [0]
-    assert turns.start_due() == 1
+        assert support.in_threads(plan_queue.start_due) == [0]
+    assert plan_queue.start_due() == 1
 
 
 def test_an_edit_that_waits_for_a_start_is_too_late(channel):
     notification = factories.make_notification(channel, body="old")
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
-            assert turns.start_due() == 1
+            assert plan_queue.start_due() == 1
             edit_it = support.closing_connection(lambda: _edited(notification, body="new"))
             edited = pool.submit(edit_it)
             support.until(support.waiting_sessions)

@@ -10,7 +10,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from notifications_app.erasure import person_forget
-from notifications_app.pipeline import planning, turns
+from notifications_app.pipeline import plan_queue, planning
 from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import Platform
 from subscriptions_app.categories.consent import device_preferences, refusing
@@ -98,7 +98,7 @@ def test_an_erasure_while_a_send_runs_keeps_its_sums(sandbox, channel, settings,
     browsers, devices = people_of(sandbox, channel)
     own = traces(*devices)
     notification = factories.make_notification(channel)
-    turns.start_due()
+    plan_queue.start_due()
     lease = support.claim_plan()
     assert support.plan_window(lease)
     if moment != "planning":

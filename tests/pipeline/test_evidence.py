@@ -6,12 +6,12 @@ import pytest
 
 from notifications_app.delivery.types import (
     Accepted,
-    BrowserTarget,
+    BrowserDestination,
     Deferred,
+    Destination,
     Gone,
     Misconfigured,
     Rejected,
-    Target,
 )
 from notifications_app.pipeline.evidence import Evidence, evidence_of, sample
 from pushsvc.common.ids import uuid7
@@ -22,12 +22,12 @@ MADE_UP = "https://no1.push.services.mozilla.com/x"
 
 
 class Called(NamedTuple):
-    target: Target
+    destination: Destination
     is_first_attempt: bool = True
 
 
 def browser(endpoint=AT_MOZILLA, **fields):
-    return Called(BrowserTarget(uuid7(), endpoint, "", "", "", uuid7()), **fields)
+    return Called(BrowserDestination(uuid7(), endpoint, "", "", "", uuid7()), **fields)
 
 
 def seen(*answers, service="mozilla"):
@@ -55,9 +55,9 @@ def test_an_unknown_host_is_no_evidence_about_the_push_service_it_resembles(outc
 @pytest.mark.parametrize(
     "outcome",
     [
-        Rejected("payload_too_large", was_asked=False),
-        Deferred("unexpected_error", was_asked=False),
-        Misconfigured("key_unreadable", was_asked=False),
+        Rejected("payload_too_large", was_called=False),
+        Deferred("unexpected_error", was_called=False),
+        Misconfigured("key_unreadable", was_called=False),
     ],
 )
 def test_a_call_that_was_not_made_is_no_evidence(outcome):
@@ -65,7 +65,7 @@ def test_a_call_that_was_not_made_is_no_evidence(outcome):
 
 
 def test_tokens_always_belong_to_their_platforms_push_service():
-    phone = Called(Target(uuid7(), "token", ""))
+    phone = Called(Destination(uuid7(), "token", ""))
 
     assert seen((phone, OUTAGE), service="fcm_v1") == Evidence(0, 1)
 

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 from notifications_app import tasks
 from notifications_app.models import Batch, Notification, Plan
-from notifications_app.pipeline import batches, dispatch, halting, reading, turns
+from notifications_app.pipeline import batches, dispatch, halting, plan_queue, reading
 from notifications_app.pipeline.lease import HeldLeases
 from pushsvc.common.store import sql
 from subscriptions_app.devices.services import subscription_unsubscribe
@@ -24,7 +24,7 @@ def started_while_paused(sandbox, channel):
     """As a planner of a version before pauses starts it: its plan is not halted."""
     factories.subscribe_browsers(sandbox, channel, 2)
     notification = factories.make_notification(channel)
-    turns.start_due()
+    plan_queue.start_due()
     Notification.objects.update(paused_at=Now())
     support.plan(notification)
     assert notification.is_paused

@@ -217,7 +217,7 @@ def test_a_recipient_that_crashes_workers_bounces_and_the_others_are_delivered_o
     call = dispatch._Pass._call
 
     def break_worker(self, recipients):
-        if any(each.target.subscription_id == subscription.id for each in recipients):
+        if any(each.destination.subscription_id == subscription.id for each in recipients):
             raise Killed
         return call(self, recipients)
 
@@ -270,7 +270,7 @@ def test_each_pass_that_breaks_is_counted_and_doubles_the_wait(sandbox, channel,
 
     waits = []
     with monkeypatch.context() as breaking:
-        breaking.setattr(reading, "read_targets", broken)
+        breaking.setattr(reading, "read_destinations", broken)
         for _ in range(3):
             lease = support.claim()
             with pytest.raises(RuntimeError):

@@ -14,7 +14,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from notifications_app.models import Batch, Delivery, Notification, Target
-from notifications_app.pipeline import batches, outcomes, planning, turns
+from notifications_app.pipeline import batches, outcomes, plan_queue, planning
 from notifications_app.pipeline.lease import HeldLeases, LeaseLost
 from notifications_app.pipeline.transitions import EXPIRED, Transition
 from notifications_app.states import DeliveryStatus
@@ -118,7 +118,7 @@ def to_people(channel, *names):
     for name in names:
         factories.add_subscription(channel, person=make_person(channel, name))
     notification = make_direct_notification(channel, people=names)
-    turns.start_due()
+    plan_queue.start_due()
     return notification
 
 

@@ -9,7 +9,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from notifications_app.models import Batch, Delivery, Notification, Plan
-from notifications_app.pipeline import batches, expiry, planning, reading, turns
+from notifications_app.pipeline import batches, expiry, plan_queue, planning, reading
 from notifications_app.reporting.details import details_of
 from notifications_app.reporting.progress import progress_of
 from notifications_app.sends.editing import notification_edit
@@ -303,7 +303,7 @@ def test_thousands_of_parts_that_wait_are_read_by_no_claim_and_no_tick(
     factories.make_notification(other_channel)
     support.plan()
     factories.make_notification(other_channel)
-    assert turns.start_due() == 1  # so that there is something to claim
+    assert plan_queue.start_due() == 1  # so that there is something to claim
     sql.execute("ANALYZE notifications_app_plan, notifications_app_batch", {})
 
     calls = (

@@ -61,7 +61,7 @@ def test_a_read_that_fails_by_itself_is_not_repeated_until_the_lease_ends(
             sql.rows("SET LOCAL statement_timeout = 1; SELECT pg_sleep(60)", {})
 
     with monkeypatch.context() as failing:
-        failing.setattr(reading, "read_targets", time_out)
+        failing.setattr(reading, "read_destinations", time_out)
         with pytest.raises(OperationalError):
             dispatch.deliver_batches([lease])
 
@@ -92,15 +92,15 @@ def test_a_recipient_past_its_deadline_does_not_keep_others_from_being_called(
 def test_a_connection_cut_while_a_batch_is_read_is_no_lease_loss(sandbox, channel, monkeypatch):
     notification, devices = planned(sandbox, channel)
     devices[0][0].behave("throttled", times=1)  # so that the batch is handed back
-    read_targets, cut = reading.read_targets, []
+    read_destinations, cut = reading.read_destinations, []
 
     def cut_once(*arguments, **options):
         if not cut:
             cut.append("a session")
             sql.rows("SELECT pg_terminate_backend(pg_backend_pid())", {})
-        return read_targets(*arguments, **options)
+        return read_destinations(*arguments, **options)
 
-    monkeypatch.setattr(reading, "read_targets", cut_once)
+    monkeypatch.setattr(reading, "read_destinations", cut_once)
     support.deliver(notification)
 
     batch = Batch.objects.get()

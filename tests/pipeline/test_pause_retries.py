@@ -9,10 +9,10 @@ from channels_app.models import ProviderCredential
 from channels_app.pauses import credential_retry_claim, platform_pause
 from channels_app.selectors import credentials_to_retry
 from notifications_app import tasks
-from notifications_app.credential_check import credentials_check
-from notifications_app.credential_retry import platforms_with_work
 from notifications_app.models import Batch
 from notifications_app.pipeline import batches, breakers, dispatch
+from notifications_app.pipeline.credential_check import credentials_check
+from notifications_app.pipeline.credential_retry import platforms_with_work
 from notifications_app.sends.services import notification_pause
 from subscriptions_app.models import Subscription
 from tests.factories import GOOGLE_PROJECT

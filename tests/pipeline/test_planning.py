@@ -7,7 +7,7 @@ import pytest
 from django.db.models.functions import Now
 
 from notifications_app.models import Batch, Delivery, Plan
-from notifications_app.pipeline import planning, turns
+from notifications_app.pipeline import plan_queue, planning
 from pushsvc.common.store import sql
 from subscriptions_app.devices.services import subscription_unsubscribe
 from tests import factories
@@ -103,7 +103,7 @@ def test_only_active_subscriptions_of_the_channel_and_platform_are_planned(chann
 def test_subscribing_and_unsubscribing_during_planning_affects_no_other_recipient(channel):
     before = factories.add_subscriptions(channel, 8)
     notification = factories.make_notification(channel)
-    turns.start_due()
+    plan_queue.start_due()
     lease = support.claim_plan()
     assert support.plan_window(lease)
 
@@ -120,7 +120,7 @@ def test_subscribing_and_unsubscribing_during_planning_affects_no_other_recipien
 def test_a_planner_continues_where_a_dead_one_stopped(channel, monkeypatch):
     rows = factories.add_subscriptions(channel, 11)
     notification = factories.make_notification(channel)
-    turns.start_due()
+    plan_queue.start_due()
     dead = support.claim_plan()
     assert support.plan_window(dead)
     with monkeypatch.context() as dying:
@@ -140,7 +140,7 @@ def test_a_planner_continues_where_a_dead_one_stopped(channel, monkeypatch):
 def test_a_planner_whose_lease_another_took_writes_nothing(channel):
     factories.add_subscriptions(channel, 8)
     notification = factories.make_notification(channel)
-    turns.start_due()
+    plan_queue.start_due()
     stale = support.claim_plan()
     Plan.objects.update(lease_until=Now() - timedelta(seconds=1))
     current = support.claim_plan()
@@ -160,7 +160,7 @@ def test_a_window_that_fails_is_tried_again_later_and_other_plans_continue(
     factories.add_subscriptions(channel, 2)
     rows = factories.add_subscriptions(other_channel, 2)
     broken = factories.make_notification(channel)
-    turns.start_due()
+    plan_queue.start_due()
     with monkeypatch.context() as failing:
         failing.setattr(planning, "hourly_add", die)
         with pytest.raises(RuntimeError):
@@ -202,7 +202,7 @@ def test_a_plan_whose_connection_is_cut_while_it_is_given_back_continues_at_once
     settings.PLAN_SLICE_SECONDS = 0
     rows = factories.add_subscriptions(channel, 6)
     notification = factories.make_notification(channel)
-    turns.start_due()
+    plan_queue.start_due()
 
     planning.run_slice([support.claim_plan()])
 
@@ -219,11 +219,11 @@ def test_time_slices_let_a_later_notification_overtake_a_large_one(
     factories.add_subscriptions(channel, 20)
     factories.add_subscriptions(other_channel, 2)
     large = factories.make_notification(channel)
-    turns.start_due()
+    plan_queue.start_due()
     planning.run_slice([support.claim_plan()])
 
     factories.make_notification(other_channel)
-    turns.start_due()
+    plan_queue.start_due()
     planning.run_slice([support.claim_plan()])
 
     statuses = dict(Plan.objects.values_list("notification_id", "status"))
@@ -262,7 +262,7 @@ def test_two_concurrent_planners_start_a_notification_once(channel):
     for _ in range(10):
         factories.make_notification(channel)
 
-    started = support.in_threads(*[turns.start_due] * 3)
+    started = support.in_threads(*[plan_queue.start_due] * 3)
 
     assert sum(started) == 10
     assert Plan.objects.count() == 10
@@ -284,7 +284,7 @@ def test_a_scheduled_notification_starts_when_it_is_due_and_not_before(channel):
 def test_each_window_wakes_workers_up_for_its_batches_at_once(channel):
     factories.add_subscriptions(channel, 8)
     factories.make_notification(channel)
-    turns.start_due()
+    plan_queue.start_due()
 
     support.plan_window(support.claim_plan())
 
@@ -308,7 +308,7 @@ def test_a_notification_for_two_platforms_has_a_plan_for_each(channel):
 def test_a_notification_does_not_end_before_its_last_window(sandbox, channel):
     devices = factories.subscribe_browsers(sandbox, channel, 10)
     notification = factories.make_notification(channel)
-    turns.start_due()
+    plan_queue.start_due()
     lease = support.claim_plan()
     support.plan_window(lease)
 
@@ -326,7 +326,7 @@ def test_a_notification_does_not_end_before_its_last_window(sandbox, channel):
 def test_a_notification_ends_with_its_last_window_if_all_earlier_batches_are_done(sandbox, channel):
     factories.subscribe_browsers(sandbox, channel, 4)
     notification = factories.make_notification(channel)
-    turns.start_due()
+    plan_queue.start_due()
     lease = support.claim_plan()
     assert support.plan_window(lease)  # the window is full, so there may be more
     support.deliver(notification)

@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 
 from channels_app.selectors import channel_totals
 from notifications_app.models import Plan, Target
-from notifications_app.pipeline import planning, turns
+from notifications_app.pipeline import plan_queue, planning
 from tests import factories, segments
 from tests.pipeline import support
 from tests.pipeline.halting import pause, resume, stop
@@ -60,7 +60,7 @@ def test_many_small_plans_need_no_more_statements_than_one(kind, channel):
                 factories.make_direct_notification(channel, subscriptions=[row])
             else:
                 factories.make_notification(channel)
-        turns.start_due()
+        plan_queue.start_due()
         with support.statements() as made:
             planning.run_slice(claim())
         needed.append(len(made))
@@ -101,7 +101,7 @@ def test_direct_sends_that_are_planned_together_count_each_target(channel, other
         make(channel, people=["ada"], subscriptions=[rows[0]], **platforms),
         make(other_channel, people=["ada"]),
     ]
-    turns.start_due()
+    plan_queue.start_due()
 
     planning.run_slice(claim())
 
@@ -122,7 +122,7 @@ def test_each_of_several_small_plans_asks_for_its_own_category(channel, other_ch
         *(factories.make_notification(channel, category=key) for key in ("offers", "news", "")),
         factories.make_notification(other_channel, category="offers"),
     ]
-    turns.start_due()
+    plan_queue.start_due()
 
     planning.run_slice(claim())
 

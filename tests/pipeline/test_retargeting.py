@@ -4,7 +4,7 @@ import pytest
 
 from notifications_app.events import Event, events_record
 from notifications_app.models import Delivery
-from notifications_app.pipeline import outcomes, turns
+from notifications_app.pipeline import outcomes, plan_queue
 from notifications_app.pipeline.transitions import Transition
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.ids import uuid7
@@ -86,7 +86,7 @@ def test_a_window_reads_the_ledger_only_for_its_own_devices(channel, earlier):
     rule = {"notification": str(notification.id), "outcome": "not_clicked"}
     segment = factories.make_segment(channel, rule)
     sent = factories.make_notification(channel, segment_id=segment.id)
-    turns.start_due()
+    plan_queue.start_due()
     lease = support.claim_plan()
     assert support.most_rows_read(lambda: support.plan_window(lease)) < len(others) / 2
     assert support.planned_ids(sent) == recipients[2:4]

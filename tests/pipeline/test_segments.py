@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from notifications_app.errors import SegmentInUse
 from notifications_app.models import Notification, Plan
-from notifications_app.pipeline import turns
+from notifications_app.pipeline import plan_queue
 from notifications_app.sends.services import notification_cancel, segment_delete
 from pushsvc.common.errors import NotFound
 from pushsvc.common.ids import uuid7
@@ -96,7 +96,7 @@ def test_only_an_edit_before_the_start_changes_the_recipients(channel):
     notification = factories.make_notification(channel, segment_id=segment.id)
 
     edit(segment, FREE)
-    turns.start_due()
+    plan_queue.start_due()
     edit(segment, PRO)
     support.plan(notification)
 
@@ -107,7 +107,7 @@ def test_a_planner_that_takes_over_uses_the_rule_of_the_start(channel):
     by_plan = add(channel, ["pro", "free"] * 6)
     segment = factories.make_segment(channel, READ)
     notification = factories.make_notification(channel, segment_id=segment.id)
-    turns.start_due()
+    plan_queue.start_due()
     assert support.plan_window(support.claim_plan())
     edit(segment, FREE)
 
@@ -120,7 +120,7 @@ def test_a_planner_that_takes_over_uses_the_rule_of_the_start(channel):
 def test_days_are_counted_from_the_start_in_every_window(channel):
     segment = factories.make_segment(channel, field("last_seen_at", "lt", {"days_ago": 10}))
     notification = factories.make_notification(channel, segment_id=segment.id)
-    turns.start_due()
+    plan_queue.start_due()
     Notification.objects.update(started_at=Now() - timedelta(days=5))
     notification.refresh_from_db()
     start = notification.started_at
@@ -154,7 +154,7 @@ def test_a_window_without_many_members_moves_the_cursor_and_writes_only_members(
     rows = factories.add_each(channel, [{"attributes": {"plan": plan}} for plan in plans])
     segment = factories.make_segment(channel, READ)
     notification = factories.make_notification(channel, segment_id=segment.id)
-    turns.start_due()
+    plan_queue.start_due()
     lease = support.claim_plan()
 
     cursors, counts = [], []
@@ -206,7 +206,7 @@ def test_a_member_throughout_planning_is_planned_once(channel, plans, events, ru
     crowd = factories.add_each(channel, [{"attributes": {"plan": plan}} for plan in plans])
     always = ever = _members(channel)
     notification = factories.make_notification(channel, segment_id=segment.id)
-    turns.start_due()
+    plan_queue.start_due()
     lease = support.claim_plan()
     for event in events:
         if event == "window":

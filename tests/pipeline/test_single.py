@@ -4,7 +4,7 @@ import pytest
 
 from notifications_app.content.values import Content
 from notifications_app.models import Plan
-from notifications_app.pipeline import turns
+from notifications_app.pipeline import plan_queue
 from notifications_app.sends.services import notification_test
 from pushsvc.common.errors import NotFound
 from subscriptions_app.devices.services import subscription_unsubscribe
@@ -36,7 +36,7 @@ def test_one_window_finds_the_subscription_in_a_channel_of_any_size(sandbox, cha
     settings.PLAN_WINDOW = 2
     *_, (_, last) = subscribe_browsers(sandbox, channel, 7)
     test = send_test(channel, last)
-    turns.start_due()
+    plan_queue.start_due()
     lease = support.claim_plan()
 
     assert support.plan_window(lease) is False

@@ -9,7 +9,7 @@ from channels_app.models import ProviderCredential
 from channels_app.pauses import platform_pause
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured
 from notifications_app.models import Batch, Delivery, Notification, Plan
-from notifications_app.pipeline import batches, outcomes, turns
+from notifications_app.pipeline import batches, outcomes, plan_queue
 from notifications_app.pipeline.lease import HeldLeases
 from notifications_app.pipeline.transitions import Limits, transition_of
 from notifications_app.sends.services import notification_cancel, notification_stop
@@ -105,7 +105,7 @@ def test_the_pipeline_makes_every_declared_change_and_no_other(changed, google, 
     cancelled = factories.make_notification(channel)
     notification_cancel(channel_id=channel.id, notification_id=cancelled.id)
     stopped = factories.make_notification(channel)
-    turns.start_due()
+    plan_queue.start_due()
     notification_stop(channel_id=channel.id, notification_id=stopped.id)
 
     assert set(changed()) == DECLARED

@@ -6,7 +6,7 @@ from django.db.models import F
 
 from notifications_app.errors import NotCancellable
 from notifications_app.models import Batch, Delivery, Notification, Plan
-from notifications_app.pipeline import counting, turns
+from notifications_app.pipeline import counting, plan_queue
 from notifications_app.sends.services import notification_cancel
 from notifications_app.states import NotificationStatus, next_states
 from pushsvc.common.ids import uuid7
@@ -17,7 +17,7 @@ from tests.pipeline import support
 def test_a_due_notification_is_processing_after_a_planner_started_it(channel):
     notification = factories.make_notification(channel, ttl=600)
 
-    assert turns.start_due() == 1
+    assert plan_queue.start_due() == 1
 
     notification.refresh_from_db()
     assert notification.status == "processing"
@@ -27,7 +27,7 @@ def test_a_due_notification_is_processing_after_a_planner_started_it(channel):
 def test_ttl_zero_leaves_an_hour_for_the_one_attempt(channel):
     notification = factories.make_notification(channel, ttl=0)
 
-    turns.start_due()
+    plan_queue.start_due()
 
     notification.refresh_from_db()
     assert (notification.deadline_at - notification.started_at).total_seconds() == 3600
@@ -74,7 +74,7 @@ def test_exactly_one_of_a_simultaneous_start_and_cancel_wins(channel):
     for _ in range(20):
         notification = factories.make_notification(channel)
         started, cancelled = support.in_threads(
-            turns.start_due, lambda notification=notification: cancel(notification)
+            plan_queue.start_due, lambda notification=notification: cancel(notification)
         )
         notification.refresh_from_db()
         assert bool(started) != cancelled

@@ -7,7 +7,7 @@ import pytest
 from notifications_app import tasks
 from notifications_app.errors import NotRunning
 from notifications_app.models import Notification, Plan
-from notifications_app.pipeline import dispatch, planning, turns
+from notifications_app.pipeline import dispatch, plan_queue, planning
 from notifications_app.pipeline.lease import HeldLeases
 from notifications_app.sends.services import (
     notification_pause,
@@ -23,7 +23,7 @@ from tests.pipeline.halting import began, half_planned, pause, planned, record, 
 def test_a_notification_stopped_with_nobody_planned_is_cancelled(channel):
     factories.add_subscriptions(channel, 3)
     notification = factories.make_notification(channel, target_platforms=["web", "android"])
-    turns.start_due()
+    plan_queue.start_due()
 
     stopped = stop(notification)
 
@@ -70,7 +70,7 @@ def test_a_notification_stopped_after_its_last_outcome_ends_at_once(sandbox, cha
     settings.PLAN_WINDOW = 2
     factories.subscribe_browsers(sandbox, channel, 4)
     notification = factories.make_notification(channel)
-    turns.start_due()
+    plan_queue.start_due()
     assert support.plan_window(support.claim_plan())
     support.deliver()
 
@@ -172,7 +172,7 @@ def test_a_notification_paused_while_it_starts_is_paused_before_or_after(channel
     factories.add_subscriptions(channel, 1)
     for _ in range(30):
         notification = factories.make_notification(channel)
-        support.in_threads(turns.start_due, lambda n=notification: pause(n))
+        support.in_threads(plan_queue.start_due, lambda n=notification: pause(n))
 
         notification.refresh_from_db()
         plans = Plan.objects.filter(notification=notification)
@@ -187,7 +187,7 @@ def test_concurrent_pauses_resumes_and_stops_do_not_deadlock_and_are_complete(ch
     factories.add_subscriptions(channel, 20)
     for _ in range(5):
         notification = factories.make_notification(channel, target_platforms=["web", "ios"])
-        turns.start_due()
+        plan_queue.start_due()
         support.in_threads(
             lambda n=notification: pause(n),
             lambda n=notification: resume(n),

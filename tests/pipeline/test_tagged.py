@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from notifications_app.pipeline import turns
+from notifications_app.pipeline import plan_queue
 from pushsvc.common.store import sql
 from subscriptions_app.devices.services import subscription_forget, subscription_unsubscribe
 from subscriptions_app.models import Subscription, Tag
@@ -144,7 +144,7 @@ def test_who_has_the_tags_throughout_is_planned_exactly_once(channel, tags, even
     name = f"{sorted(wanted)} {len(channel.segments.all())}"
     segment = factories.make_segment(channel, rule, name)
     notification = factories.make_notification(channel, segment_id=segment.id)
-    turns.start_due()
+    plan_queue.start_due()
     lease = support.claim_plan()
     always = ever = _members(channel, wanted)
     for event in events:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from notifications_app.models import Batch
-from notifications_app.pipeline import turns
+from notifications_app.pipeline import plan_queue
 from tests import factories
 from tests.pipeline import support
 from tests.pipeline.processes import running_web
@@ -106,7 +106,7 @@ def test_a_line_names_at_most_a_hundred_notifications(channel, caplog):
         factories.make_notification(channel)
 
     with caplog.at_level(logging.INFO):
-        turns.start_due(limit=101)
+        plan_queue.start_due(limit=101)
 
     lines = [vars(line) for line in support.logged(caplog, "notifications.started")]
     assert [len(line.get("notifications", "1")) for line in lines] == [100, 1]

@@ -133,7 +133,7 @@ def test_a_refused_connection_raises_nothing(broker_at, caplog):
 
     wakeup.wake("web")
 
-    assert len(support.logged(caplog, "doorbell.unheard")) == 1
+    assert len(support.logged(caplog, "wakeup.failed")) == 1
 
 
 def test_a_broker_that_never_answers_raises_nothing(broker_at, caplog):
@@ -142,7 +142,7 @@ def test_a_broker_that_never_answers_raises_nothing(broker_at, caplog):
 
         wakeup.wake("web")  # it would wait for ever without a time limit
 
-    assert len(support.logged(caplog, "doorbell.unheard")) == 1
+    assert len(support.logged(caplog, "wakeup.failed")) == 1
 
 
 def test_a_broker_that_did_not_answer_is_not_asked_for_a_moment(wire, caplog, monkeypatch):
@@ -155,7 +155,7 @@ def test_a_broker_that_did_not_answer_is_not_asked_for_a_moment(wire, caplog, mo
     wakeup.wake("plan")
 
     assert wire.dials == dials
-    assert len(support.logged(caplog, "doorbell.unheard")) == 1
+    assert len(support.logged(caplog, "wakeup.failed")) == 1
 
 
 def test_wakeups_arrive_again_once_the_broker_is_back(wire, caplog):
@@ -163,7 +163,7 @@ def test_wakeups_arrive_again_once_the_broker_is_back(wire, caplog):
     assert support.waiting("web") == 1
     wire.cut()
     wakeup.wake("web")
-    assert support.logged(caplog, "doorbell.unheard")
+    assert support.logged(caplog, "wakeup.failed")
 
     wire.is_cut = False
     wakeup._silent_until = 0.0

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from notifications_app.content.values import Content
 from notifications_app.delivery.client import with_token, without_empty
-from notifications_app.delivery.forms import encoded_once
+from notifications_app.delivery.prepared_json import encoded_once
 from notifications_app.delivery.types import Message
 
 MAX_PAYLOAD: Final = 4_096

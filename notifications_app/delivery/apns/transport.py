@@ -19,7 +19,6 @@ from aioapns import NotificationRequest, PushType
 from hpack import HeaderTuple, NeverIndexedHeaderTuple
 from typing_extensions import override
 
-from notifications_app.delivery.apns.answers import CODES, classify
 from notifications_app.delivery.apns.app_key import HOSTS, AppKey
 from notifications_app.delivery.apns.connection import (
     Headers,
@@ -33,6 +32,7 @@ from notifications_app.delivery.apns.provider_token import (
     ApnsKeyUnreadableError,
     authorization,
 )
+from notifications_app.delivery.apns.responses import CODES, classify
 from notifications_app.delivery.apns.server import Server, tls_for_http2
 from notifications_app.delivery.client import (
     CACHED_MESSAGES,
@@ -41,11 +41,11 @@ from notifications_app.delivery.client import (
 )
 from notifications_app.delivery.client import Client as BaseClient
 from notifications_app.delivery.types import (
+    Destination,
     Message,
     Misconfigured,
     Outcome,
     Rejected,
-    Target,
 )
 
 __all__ = [
@@ -100,24 +100,24 @@ class MalformedFieldError(ValueError):
 
 
 def build_request(
-    message: Message, target: Target, app_key: AppKey, now: float
+    message: Message, destination: Destination, app_key: AppKey, now: float
 ) -> NotificationRequest:
-    """The request for `target`. Its message is already JSON, encoded as aioapns would encode it.
-    `now` is on the clock of `message.expires_at`.
+    """The request for `destination`. Its message is already JSON, encoded as aioapns would encode
+    it. `now` is on the clock of `message.expires_at`.
 
     The id depends only on notification and device, so every attempt has the same id. Raises
     MalformedTokenError or MalformedFieldError.
     """
-    if not _DEVICE_TOKEN.fullmatch(target.address):
+    if not _DEVICE_TOKEN.fullmatch(destination.address):
         raise MalformedTokenError
     collapse_id = _collapse_id(message.common or message)
     if not _is_field(app_key.topic):
         raise MalformedFieldError
-    encoded: Any = payload(message, target.token)
+    encoded: Any = payload(message, destination.token)
     return NotificationRequest(
-        target.address,
+        destination.address,
         encoded,
-        notification_id=_request_id(message.notification_id, target.subscription_id),
+        notification_id=_request_id(message.notification_id, destination.subscription_id),
         time_to_live=message.time_to_live(now),
         priority=PRIORITIES[message.content.urgency],
         collapse_key=collapse_id,
@@ -183,7 +183,7 @@ def _shared_fields(authority: str, signed: str, *values: str) -> tuple[HeaderTup
     return tuple(HeaderTuple(name, value.encode()) for name, value in fields)
 
 
-class Client(BaseClient[Target, AppKey]):
+class Client(BaseClient[Destination, AppKey]):
     """Connections to APNs. All channels with the same key share them.
 
     A connection keeps one provider token until it is closed, because APNs accepts no second token
@@ -233,8 +233,8 @@ class Client(BaseClient[Target, AppKey]):
             await asyncio.wait(self._closing)
 
     @override
-    async def _send(self, message: Message, target: Target, app_key: AppKey) -> Outcome:
-        request = build_request(message, target, app_key, time.monotonic())
+    async def _send(self, message: Message, destination: Destination, app_key: AppKey) -> Outcome:
+        request = build_request(message, destination, app_key, time.monotonic())
         now = time.time()
         key = _ConnectionKey(app_key.key, app_key.environment, authorization(app_key.key, now))
         authority = self._servers[key.environment].authority
@@ -271,11 +271,11 @@ class Client(BaseClient[Target, AppKey]):
     def _own_outcome(self, error: Exception) -> Outcome | None:
         match error:
             case MalformedTokenError():
-                return Rejected("malformed_token", was_asked=False)
+                return Rejected("malformed_token", was_called=False)
             case MalformedFieldError():
-                return Rejected("bad_request", "a topic is not printable ASCII", was_asked=False)
+                return Rejected("bad_request", "a topic is not printable ASCII", was_called=False)
             case ApnsKeyUnreadableError():
-                return Misconfigured("key_unreadable", was_asked=False)
+                return Misconfigured("key_unreadable", was_called=False)
             case NoConnectionError():
                 return self._without_answer(error.cause)
             case NotProcessedError():

@@ -18,8 +18,8 @@ from urllib.parse import urlencode
 import google.auth.jwt
 from firebase_admin.credentials import Certificate
 
-from notifications_app.delivery.answers import json_object
 from notifications_app.delivery.fcm.service_account import AccountUnreadableError, ServiceAccount
+from notifications_app.delivery.responses import json_object
 from notifications_app.delivery.types import (
     Deferred,
     Misconfigured,
@@ -146,7 +146,7 @@ class AccessTokens:
             )
         except AccountUnreadableError:
             detail = "The service account's key cannot be read."
-            return Misconfigured("key_unreadable", detail, was_asked=False)
+            return Misconfigured("key_unreadable", detail, was_called=False)
         except OSError as error:
             return _unavailable(type(error).__name__, None)
         return classify_grant(response, datetime.fromtimestamp(time.time(), UTC))

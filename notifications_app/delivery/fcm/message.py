@@ -22,27 +22,40 @@ from notifications_app.delivery.fcm.payload import (
     is_data_only,
     notification,
 )
-from notifications_app.delivery.forms import Form, can_fill, gap, with_gaps
-from notifications_app.delivery.types import Message, Target
+from notifications_app.delivery.prepared_json import (
+    PreparedJson,
+    can_render,
+    parameter,
+    with_parameters,
+)
+from notifications_app.delivery.types import Destination, Message
 
 _ENCODER: Final = MessageEncoder()
 
 
-def request_body(message: Message, target: Target, ttl: int) -> bytes:
-    """The request's body for `target`. `ttl` is in seconds."""
-    common, field = message.common or message, address_field(target.address)
-    if can_fill(message.own) and target.token:
-        form = _form(common, tuple(message.own), ttl, field)
-        return form.filled({**message.own, "token": target.token, "address": target.address})
+def request_body(message: Message, destination: Destination, ttl: int) -> bytes:
+    """The request's body for `destination`. `ttl` is in seconds."""
+    common, field = message.common or message, address_field(destination.address)
+    if can_render(message.own) and destination.token:
+        prepared = _prepared(common, tuple(message.own), ttl, field)
+        return prepared.render(
+            {**message.own, "token": destination.token, "address": destination.address}
+        )
     own = _own(message.notification_id, message.whole) if message.own else {}
-    addressed = _addressed(_common(common, ttl) | own, target.token, field, target.address)
+    addressed = _addressed(
+        _common(common, ttl) | own, destination.token, field, destination.address
+    )
     return compact_json(addressed)
 
 
 @lru_cache(maxsize=CACHED_MESSAGES)
-def _form(common: Message, names: tuple[str, ...], ttl: int, field: AddressField) -> Form:
-    own = _own(common.notification_id, with_gaps(common.content, names))
-    return Form(_addressed(_common(common, ttl) | own, gap("token"), field, gap("address")))
+def _prepared(
+    common: Message, names: tuple[str, ...], ttl: int, field: AddressField
+) -> PreparedJson:
+    own = _own(common.notification_id, with_parameters(common.content, names))
+    return PreparedJson(
+        _addressed(_common(common, ttl) | own, parameter("token"), field, parameter("address"))
+    )
 
 
 def _addressed(

@@ -12,7 +12,6 @@ from typing import Final, Self
 
 from typing_extensions import override
 
-from notifications_app.delivery.answers import AnswerClass
 from notifications_app.delivery.client import (
     KEEPALIVE,
     Connecting,
@@ -24,11 +23,12 @@ from notifications_app.delivery.fcm.access_token import (
     TOKEN_URI,
     AccessTokens,
 )
-from notifications_app.delivery.fcm.answers import CODES, UNAUTHENTICATED, WAITS, classify
 from notifications_app.delivery.fcm.message import request_body
 from notifications_app.delivery.fcm.payload import MAX_PAYLOAD, address_field, payload
+from notifications_app.delivery.fcm.responses import CODES, UNAUTHENTICATED, WAITS, classify
 from notifications_app.delivery.fcm.service_account import AccountUnreadableError, ServiceAccount
-from notifications_app.delivery.types import Message, Misconfigured, Outcome, Target
+from notifications_app.delivery.responses import ResponseClass
+from notifications_app.delivery.types import Destination, Message, Misconfigured, Outcome
 from pushsvc.common.egress import tls_context
 from pushsvc.common.http_client import HttpClient
 
@@ -50,12 +50,12 @@ MAX_TTL: Final = 2_419_200
 
 
 def build_request(
-    message: Message, target: Target, project_url: str, access_token: str, now: float
+    message: Message, destination: Destination, project_url: str, access_token: str, now: float
 ) -> Request:
-    """The request for `target`. `project_url` is the project's URL, without a method. `now` is on
-    the clock of `message.expires_at`. Raises PayloadTooLargeError."""
-    body = request_body(message, target, min(message.time_to_live(now), MAX_TTL))
-    if len(body) > MAX_PAYLOAD and len(payload(message, target.token)) > MAX_PAYLOAD:
+    """The request for `destination`. `project_url` is the project's URL, without a method. `now` is
+    on the clock of `message.expires_at`. Raises PayloadTooLargeError."""
+    body = request_body(message, destination, min(message.time_to_live(now), MAX_TTL))
+    if len(body) > MAX_PAYLOAD and len(payload(message, destination.token)) > MAX_PAYLOAD:
         raise PayloadTooLargeError(MAX_PAYLOAD)
     headers = {
         "Authorization": f"Bearer {access_token}",
@@ -66,7 +66,7 @@ def build_request(
     return Request(f"{project_url}/messages:send", headers, body)
 
 
-class Client(BaseClient[Target, ServiceAccount]):
+class Client(BaseClient[Destination, ServiceAccount]):
     """Connections to FCM and to Google's token endpoint.
 
     `ca_file` names authorities that are trusted in addition to the system's. `call_timeout`, in
@@ -75,7 +75,7 @@ class Client(BaseClient[Target, ServiceAccount]):
     """
 
     unexpected_event = "android.unexpected_error"
-    outage_wait = WAITS[AnswerClass.OUTAGE]
+    outage_wait = WAITS[ResponseClass.OUTAGE]
 
     def __init__(
         self,
@@ -118,29 +118,31 @@ class Client(BaseClient[Target, ServiceAccount]):
         await self._http.close()
 
     @override
-    async def _send(self, message: Message, target: Target, account: ServiceAccount) -> Outcome:
+    async def _send(
+        self, message: Message, destination: Destination, account: ServiceAccount
+    ) -> Outcome:
         """Tries once more with a new access token if FCM refused the token, and so the message."""
         until = self._loop.time() + self._call_timeout
-        outcome = await self._try(message, target, account, until)
+        outcome = await self._try(message, destination, account, until)
         if not _is_unauthenticated(outcome):
             return outcome
         # The token was revoked early, or this process was paused. A new token shows which.
-        return await self._try(message, target, account, until)
+        return await self._try(message, destination, account, until)
 
     async def _try(
-        self, message: Message, target: Target, account: ServiceAccount, until: float
+        self, message: Message, destination: Destination, account: ServiceAccount, until: float
     ) -> Outcome:
         token = await self._tokens.get(account, until)
         if not isinstance(token, str):
             return token
         url = f"{self._api_base}/v1/projects/{account.project_id}"
-        request = build_request(message, target, url, token, time.monotonic())
+        request = build_request(message, destination, url, token, time.monotonic())
         self.sent_bytes += len(request.body)
         response = await self._http.post(
             request.url, headers=request.headers, body=request.body, until=until
         )
         now = datetime.fromtimestamp(time.time(), UTC)
-        outcome = classify(response, now, address_field(target.address))
+        outcome = classify(response, now, address_field(destination.address))
         if _is_unauthenticated(outcome):
             self._tokens.refuse(account, token)
         return outcome

@@ -12,7 +12,13 @@ from notifications_app.delivery.client import (
     with_token,
     without_empty,
 )
-from notifications_app.delivery.forms import Form, can_fill, encoded_once, gap, with_gaps
+from notifications_app.delivery.prepared_json import (
+    PreparedJson,
+    can_render,
+    encoded_once,
+    parameter,
+    with_parameters,
+)
 from notifications_app.delivery.types import Message, Site
 from pushsvc.common.links import absolute, is_of_web
 
@@ -85,15 +91,17 @@ def _declared(message: Message, common: Message, site: Site, token: str) -> byte
         return b""
     # A path of the site is resolved, and so cannot be filled into a form.
     is_path = "url" in message.own and not is_of_web(url)
-    if token and can_fill(message.own) and not is_path:
-        form = _form(common, site, tuple(message.own))
-        return form.filled({**message.own, "token": token})
+    if token and can_render(message.own) and not is_path:
+        prepared = _prepared(common, site, tuple(message.own))
+        return prepared.render({**message.own, "token": token})
     return compact_json(_declarative(common, site, message.whole, token))
 
 
 @lru_cache(maxsize=CACHED_MESSAGES)
-def _form(common: Message, site: Site, names: tuple[str, ...]) -> Form:
-    return Form(_declarative(common, site, with_gaps(common.content, names), gap("token")))
+def _prepared(common: Message, site: Site, names: tuple[str, ...]) -> PreparedJson:
+    return PreparedJson(
+        _declarative(common, site, with_parameters(common.content, names), parameter("token"))
+    )
 
 
 def _declarative(common: Message, site: Site, content: Content, token: str) -> dict[str, Any]:

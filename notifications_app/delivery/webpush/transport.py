@@ -18,20 +18,20 @@ from notifications_app.delivery.client import (
 )
 from notifications_app.delivery.client import Client as BaseClient
 from notifications_app.delivery.types import (
-    BrowserTarget,
+    BrowserDestination,
     Deferred,
     Gone,
     Message,
     Outcome,
     Rejected,
 )
-from notifications_app.delivery.webpush.answers import (
+from notifications_app.delivery.webpush.payload import MAX_PAYLOAD, payload
+from notifications_app.delivery.webpush.responses import (
     CODES,
     NAME_ATTEMPTS,
     NAME_NOT_FOUND,
     classify,
 )
-from notifications_app.delivery.webpush.payload import MAX_PAYLOAD, payload
 from notifications_app.delivery.webpush.vapid import (
     VapidKey,
     VapidKeys,
@@ -78,12 +78,12 @@ class BadKeysError(ValueError):
 
 
 def build_request(
-    message: Message, target: BrowserTarget, endpoint: Endpoint, signed: str, now: float
+    message: Message, destination: BrowserDestination, endpoint: Endpoint, signed: str, now: float
 ) -> Request:
-    """The request for `target`, encrypted with a new key (RFC 8291 section 2).
+    """The request for `destination`, encrypted with a new key (RFC 8291 section 2).
 
-    `endpoint` is the target's checked endpoint, `signed` the VAPID header. `now` is on the clock of
-    `message.expires_at`. Raises BadKeysError or PayloadTooLargeError.
+    `endpoint` is the destination's checked endpoint, `signed` the VAPID header. `now` is on the
+    clock of `message.expires_at`. Raises BadKeysError or PayloadTooLargeError.
     """
     headers = {
         "Authorization": signed,
@@ -94,7 +94,7 @@ def build_request(
     }
     if message.content.topic:
         headers["Topic"] = _topic(message.content.topic, endpoint.vendor)
-    return Request(endpoint.url, headers, encrypt(payload(message, target.token), target))
+    return Request(endpoint.url, headers, encrypt(payload(message, destination.token), destination))
 
 
 def _ttl(message: Message, vendor: str, now: float) -> int:
@@ -110,15 +110,15 @@ def _topic(topic: str, vendor: str) -> str:
     return topic
 
 
-def encrypt(plaintext: bytes, target: BrowserTarget) -> bytes:
+def encrypt(plaintext: bytes, destination: BrowserDestination) -> bytes:
     """An aes128gcm body of one record (RFC 8291). Raises BadKeysError or PayloadTooLargeError."""
     if len(plaintext) > MAX_PAYLOAD:
         raise PayloadTooLargeError(MAX_PAYLOAD)
     pusher = WebPusher(_NO_KEYS)
     try:
         # The library does not check the lengths, and decodes more slowly (pywebpush 2.5.0).
-        pusher.receiver_key = _decoded(target.p256dh, 65)
-        pusher.auth_key = _decoded(target.auth, 16)
+        pusher.receiver_key = _decoded(destination.p256dh, 65)
+        pusher.auth_key = _decoded(destination.auth, 16)
         return bytes(pusher.encode(plaintext, content_encoding="aes128gcm")["body"])
     except ValueError as error:
         raise BadKeysError from error
@@ -132,7 +132,7 @@ def _decoded(key: str, length: int) -> bytes:
     return raw
 
 
-class Client(BaseClient[BrowserTarget, VapidKeys]):
+class Client(BaseClient[BrowserDestination, VapidKeys]):
     """Connections to web push services.
 
     `trusted_origins` and `allowed_hosts` are those of `check_endpoint`. `ca_file` names authorities
@@ -187,17 +187,19 @@ class Client(BaseClient[BrowserTarget, VapidKeys]):
         self._resolver.close()
 
     @override
-    async def _send(self, message: Message, target: BrowserTarget, keys: VapidKeys) -> Outcome:
+    async def _send(
+        self, message: Message, destination: BrowserDestination, keys: VapidKeys
+    ) -> Outcome:
         endpoint = check_endpoint(
-            target.address,
+            destination.address,
             trusted_origins=self._trusted_origins,
             allowed_hosts=self._allowed_hosts,
         )
-        key = keys.get(target.vapid_key_id)
+        key = keys.get(destination.vapid_key_id)
         if key is None:
             raise VapidKeyUnreadableError
         signed = authorization(key, endpoint.origin, time.time())
-        request = build_request(message, target, endpoint, signed, time.monotonic())
+        request = build_request(message, destination, endpoint, signed, time.monotonic())
         client, seconds = self._way_to(endpoint)
         self.sent_bytes += len(request.body)
         response = await client.post(
@@ -224,13 +226,13 @@ class Client(BaseClient[BrowserTarget, VapidKeys]):
             case EndpointNeverResolves():
                 return Gone(NAME_NOT_FOUND, "a reserved name", suspect=not error.is_certain)
             case EndpointNotAllowed():
-                return Rejected("endpoint_not_allowed", error.reason, was_asked=False)
+                return Rejected("endpoint_not_allowed", error.reason, was_called=False)
             case AddressRefused():
                 detail = "The host's address is not public."
-                return Rejected("endpoint_not_allowed", detail, was_asked=False)
+                return Rejected("endpoint_not_allowed", detail, was_called=False)
             case BadKeysError():
-                return Rejected("bad_keys", was_asked=False)
+                return Rejected("bad_keys", was_called=False)
             case VapidKeyUnreadableError():
-                return Deferred("vapid_key_unreadable", was_asked=False)
+                return Deferred("vapid_key_unreadable", was_called=False)
             case _:
                 return None

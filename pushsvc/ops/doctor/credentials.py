@@ -9,8 +9,8 @@ from django.conf import settings
 
 from channels_app.models import Channel, ProviderCredential
 from channels_app.services import secrets_unreadable
-from notifications_app.credential_check import credentials_check
-from notifications_app.pipeline.targets import CredentialsMissing, CredentialsUnreadable
+from notifications_app.pipeline.credential_check import credentials_check
+from notifications_app.pipeline.destinations import CredentialsMissing, CredentialsUnreadable
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store.crypto import SecretUnreadable
 from pushsvc.ops.doctor.finding import Finding, Tone

@@ -9,7 +9,7 @@ from django.urls import reverse
 from channels_app.models import ProviderCredential
 from channels_app.pauses import credential_check_record, credential_retry_claim, platform_pause
 from channels_app.selectors import credentials_to_retry
-from notifications_app import credential_retry
+from notifications_app.pipeline import credential_retry
 from tests.admin.channels.test_channels import address, credentials_page, manager, said_of_a_test
 from tests.admin.support import signed_in
 from tests.pipeline.phones import store_apple, store_google

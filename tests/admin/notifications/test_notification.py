@@ -10,10 +10,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from channels_app.models import ProviderCredential
-from notifications_app.delivery.answers import AnswerClass
-from notifications_app.delivery.apns import answers as apns_answers
-from notifications_app.delivery.fcm import answers as fcm_answers
-from notifications_app.delivery.webpush import answers as webpush_answers
+from notifications_app.delivery.apns import responses as apns_responses
+from notifications_app.delivery.fcm import responses as fcm_responses
+from notifications_app.delivery.responses import ResponseClass
+from notifications_app.delivery.webpush import responses as webpush_responses
 from notifications_app.models import Batch, Notification, OutcomeMinute, Plan
 from notifications_app.reporting import bounce_reasons
 from notifications_app.reporting.progress import MOST_POINTS, progress_of
@@ -233,12 +233,12 @@ def test_outcomes_over_time_are_complete_in_a_bounded_number_of_points(alice, da
 
 @pytest.mark.parametrize(
     ("platform", "answers"),
-    [("web", webpush_answers), ("android", fcm_answers), ("ios", apns_answers)],
+    [("web", webpush_responses), ("android", fcm_responses), ("ios", apns_responses)],
 )
 def test_every_answer_that_bounces_a_recipient_has_a_description(platform, answers):
-    rejecting = {AnswerClass.REJECTED, AnswerClass.GONE, AnswerClass.SUSPECT}
+    rejecting = {ResponseClass.REJECTED, ResponseClass.GONE, ResponseClass.SUSPECT}
     rows = [*answers.TABLE.values(), *answers.FALLBACK.values()]
-    for code in {code for answer_class, code in rows if answer_class in rejecting}:
+    for code in {code for response_class, code in rows if response_class in rejecting}:
         words = bounce_reasons.words_for(platform, code)
         assert words.title != code.replace("_", " ").capitalize()
         assert words.meaning

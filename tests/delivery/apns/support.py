@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from notifications_app.delivery.apns.transport import ApnsKey, AppKey, Client
-from notifications_app.delivery.types import Accepted, Target
+from notifications_app.delivery.types import Accepted, Destination
 from sandbox.certificate import server_tls
 from tests.delivery.support import make_message
 
@@ -36,9 +36,9 @@ def credentials_of(key, version=1, **over):
     return AppKey.parse(json.dumps(key.credential | over), version)
 
 
-def target_of(device, **over):
+def destination_of(device, **over):
     values = {"subscription_id": uuid4(), "address": device.token, "token": "tracking"}
-    return Target(**values | over)
+    return Destination(**values | over)
 
 
 def make_client(sandbox, **settings):
@@ -53,7 +53,7 @@ class Ours:
         self.client = make_client(sandbox, **settings)
 
     async def send(self, device):
-        outcome = await self.client.send(make_message(), target_of(device), self.credentials)
+        outcome = await self.client.send(make_message(), destination_of(device), self.credentials)
         return "accepted" if isinstance(outcome, Accepted) else outcome.code
 
     async def close(self):
@@ -148,10 +148,10 @@ def deliver(sandbox, key, *devices, hanging=(), proven=True, message=None, **set
         async with client_of(sandbox, **settings) as client:
             credentials = credentials_of(key)
             if proven:
-                await client.send(make_message(), target_of(sandbox.register()), credentials)
+                await client.send(make_message(), destination_of(sandbox.register()), credentials)
             sends = {
                 each: asyncio.ensure_future(
-                    client.send(message or make_message(), target_of(each), credentials)
+                    client.send(message or make_message(), destination_of(each), credentials)
                 )
                 for each in devices
             }

@@ -20,10 +20,10 @@ from tests.delivery.apns.support import (
     client_of,
     credentials_of,
     deliver,
+    destination_of,
     make_client,
     one_who_says,
     received,
-    target_of,
     until,
 )
 from tests.delivery.support import make_message
@@ -90,8 +90,8 @@ def test_settings_that_lower_the_number_of_streams_are_obeyed(sandbox, key):
     async def whole():
         async with client_of(sandbox, max_connections=1) as client:
             credentials = credentials_of(key)
-            await client.send(make_message(), target_of(limiting), credentials)
-            sends = [client.send(make_message(), target_of(d), credentials) for d in devices]
+            await client.send(make_message(), destination_of(limiting), credentials)
+            sends = [client.send(make_message(), destination_of(d), credentials) for d in devices]
             return await asyncio.gather(*sends)
 
     assert {type(outcome) for outcome in asyncio.run(whole())} == {Accepted}
@@ -106,10 +106,10 @@ def test_settings_that_raise_the_number_of_streams_again_are_used(sandbox, key):
     async def whole():
         async with client_of(sandbox, max_connections=1, call_timeout=20.0) as client:
             credentials = credentials_of(key)
-            await client.send(make_message(), target_of(limiting), credentials)
-            await client.send(make_message(), target_of(raising), credentials)
+            await client.send(make_message(), destination_of(limiting), credentials)
+            await client.send(make_message(), destination_of(raising), credentials)
             sends = [
-                asyncio.ensure_future(client.send(make_message(), target_of(d), credentials))
+                asyncio.ensure_future(client.send(make_message(), destination_of(d), credentials))
                 for d in devices
             ]
             await received(*devices)
@@ -128,9 +128,11 @@ def test_a_server_of_few_streams_gets_more_connections_up_to_the_limit(monkeypat
 
         async def whole():
             async with client_of(narrow, max_connections=3, call_timeout=30.0) as client:
-                await client.send(make_message(), target_of(narrow.register()), credentials)
+                await client.send(make_message(), destination_of(narrow.register()), credentials)
                 sends = [
-                    asyncio.ensure_future(client.send(make_message(), target_of(d), credentials))
+                    asyncio.ensure_future(
+                        client.send(make_message(), destination_of(d), credentials)
+                    )
                     for d in devices
                 ]
                 await received(*devices[:3])
@@ -152,14 +154,16 @@ def test_a_timeout_leaves_the_connection_to_the_other_requests(sandbox, key):
     async def whole():
         async with client_of(sandbox) as patient:
             credentials = credentials_of(key)
-            await patient.send(make_message(), target_of(sandbox.register()), credentials)
+            await patient.send(make_message(), destination_of(sandbox.register()), credentials)
             in_flight = asyncio.ensure_future(
-                patient.send(make_message(), target_of(slow), credentials)
+                patient.send(make_message(), destination_of(slow), credentials)
             )
-            impatient = patient.send(make_message(), target_of(hanging), credentials)
+            impatient = patient.send(make_message(), destination_of(hanging), credentials)
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(impatient, 0.1)
-            after = await patient.send(make_message(), target_of(sandbox.register()), credentials)
+            after = await patient.send(
+                make_message(), destination_of(sandbox.register()), credentials
+            )
             return [after, await in_flight]
 
     assert {type(outcome) for outcome in asyncio.run(whole())} == {Accepted}
@@ -178,7 +182,9 @@ def test_a_connection_that_answers_no_ping_is_given_up(tmp_path, monkeypatch):
             client = apns.Client(server=server, ca_file=ca_file, call_timeout=2.0)
             outcomes = []
             for _ in range(2):
-                outcomes.append(await client.send(make_message(), target_of(DEVICE), CREDENTIALS))
+                outcomes.append(
+                    await client.send(make_message(), destination_of(DEVICE), CREDENTIALS)
+                )
                 await asyncio.sleep(1.0)  # the connection is given up
             await client.close()
             return outcomes, len(heard)
@@ -223,10 +229,12 @@ def test_an_unused_connection_is_closed(sandbox, key, monkeypatch):
 
     async def whole():
         async with client_of(sandbox) as client:
-            await client.send(make_message(), target_of(sandbox.register()), credentials_of(key))
+            await client.send(
+                make_message(), destination_of(sandbox.register()), credentials_of(key)
+            )
             assert sandbox.open_connection_count == 1
             await until(lambda: not sandbox.open_connection_count)
-            again = target_of(sandbox.register())
+            again = destination_of(sandbox.register())
             return await client.send(make_message(), again, credentials_of(key))
 
     assert isinstance(asyncio.run(whole()), Accepted)
@@ -251,7 +259,7 @@ def test_closing_the_client_leaves_no_task_and_no_connection(sandbox, key):
         client = make_client(sandbox)
         hanging = behaving(sandbox, "hang")
         send = asyncio.ensure_future(
-            client.send(make_message(), target_of(hanging), credentials_of(key))
+            client.send(make_message(), destination_of(hanging), credentials_of(key))
         )
         await received(hanging)
         await client.close()

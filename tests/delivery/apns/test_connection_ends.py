@@ -30,8 +30,8 @@ from tests.delivery.apns.support import (
     client_of,
     credentials_of,
     deliver,
+    destination_of,
     one_who_says,
-    target_of,
     until,
 )
 from tests.delivery.support import make_message
@@ -70,7 +70,9 @@ def test_after_goaway_the_next_request_uses_a_new_connection(sandbox, key):
     async def whole():
         async with client_of(sandbox) as client:
             for device in (behaving(sandbox, "goaway"), sandbox.register()):
-                outcome = await client.send(make_message(), target_of(device), credentials_of(key))
+                outcome = await client.send(
+                    make_message(), destination_of(device), credentials_of(key)
+                )
                 assert isinstance(outcome, Accepted)
 
     asyncio.run(whole())
@@ -89,7 +91,7 @@ def test_an_answer_before_a_reset_is_read_although_more_was_sent_after_it(sandbo
     async def whole():
         async with client_of(sandbox) as client:
             credentials = credentials_of(key)
-            await client.send(make_message(), target_of(sandbox.register()), credentials)
+            await client.send(make_message(), destination_of(sandbox.register()), credentials)
             sends = [_begun(client, each, credentials) for each in (device, cutting)]
             await asyncio.sleep(0)  # they are opened,
             sends.append(_begun(client, later, credentials))
@@ -107,7 +109,7 @@ def test_an_answer_before_a_reset_is_read_although_more_was_sent_after_it(sandbo
 
 
 def _begun(client, device, credentials):
-    return asyncio.ensure_future(client.send(make_message(), target_of(device), credentials))
+    return asyncio.ensure_future(client.send(make_message(), destination_of(device), credentials))
 
 
 def test_an_answer_before_a_frame_that_breaks_the_protocol_counts(tmp_path):
@@ -123,7 +125,7 @@ async def _answered(says, tmp_path):
     async with one_who_says(says, tmp_path) as (server, ca_file, _):
         client = apns.Client(server=server, ca_file=ca_file)
         try:
-            return await client.send(make_message(), target_of(DEVICE), CREDENTIALS)
+            return await client.send(make_message(), destination_of(DEVICE), CREDENTIALS)
         finally:
             await client.close()
 
@@ -156,7 +158,7 @@ def test_a_success_whose_stream_never_ends_takes_no_place_for_long(tmp_path, mon
     async def whole():
         async with one_who_says(says, tmp_path) as (server, ca_file, heard):
             client = apns.Client(server=server, ca_file=ca_file)
-            outcome = await client.send(make_message(), target_of(DEVICE), CREDENTIALS)
+            outcome = await client.send(make_message(), destination_of(DEVICE), CREDENTIALS)
             cancelled = RstStreamFrame(1, error_code=8).serialize()
             await until(lambda: cancelled in heard[0])
             await client.close()

@@ -10,15 +10,22 @@ from notifications_app.delivery.apns import transport as apns
 from notifications_app.delivery.apns.server import Server, tls_for_http2
 from notifications_app.delivery.types import Deferred
 from sandbox.certificate import server_tls
-from tests.delivery.apns.support import CREDENTIALS, DEVICE, behaving, deliver, ended, target_of
+from tests.delivery.apns.support import (
+    CREDENTIALS,
+    DEVICE,
+    behaving,
+    deliver,
+    destination_of,
+    ended,
+)
 from tests.delivery.support import make_message
 
 
 def refused_by(server, *, count=1, ca_file="", **settings):
     async def whole():
         client = apns.Client(server=server, ca_file=ca_file, **settings)
-        target = target_of(DEVICE)
-        sends = [client.send(make_message(), target, CREDENTIALS) for _ in range(count)]
+        destination = destination_of(DEVICE)
+        sends = [client.send(make_message(), destination, CREDENTIALS) for _ in range(count)]
         outcomes = await asyncio.gather(*sends)
         await client.close()
         return outcomes
@@ -44,7 +51,7 @@ def test_a_long_outage_stays_an_outage(monkeypatch):
         client = apns.Client(server=unused_address())
         codes = set()
         for _ in range(1_100):
-            codes.add((await client.send(make_message(), target_of(DEVICE), CREDENTIALS)).code)
+            codes.add((await client.send(make_message(), destination_of(DEVICE), CREDENTIALS)).code)
         await client.close()
         return codes
 

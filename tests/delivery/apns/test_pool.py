@@ -13,9 +13,9 @@ from tests.delivery.apns.support import (
     client_of,
     credentials_of,
     deliver,
+    destination_of,
     ended,
     received,
-    target_of,
     until,
 )
 from tests.delivery.support import make_message
@@ -39,7 +39,7 @@ def test_a_waiting_request_that_gives_up_at_its_turn_passes_it_on(narrow):
         async with client_of(narrow, max_connections=1) as client:
 
             async def send(device):
-                return await client.send(make_message(), target_of(device), credentials)
+                return await client.send(make_message(), destination_of(device), credentials)
 
             async def send_and_cancel(device, others):
                 outcome = await send(device)
@@ -71,8 +71,8 @@ def test_connections_that_have_ended_are_removed(sandbox):
         before = connections()
         async with client_of(sandbox) as client:
             for device in [behaving(sandbox, "goaway") for _ in range(5)]:
-                await client.send(make_message(), target_of(device), credentials)
-            await client.send(make_message(), target_of(sandbox.register()), credentials)
+                await client.send(make_message(), destination_of(device), credentials)
+            await client.send(make_message(), destination_of(sandbox.register()), credentials)
             await until(lambda: connections() - before == 1)
 
     asyncio.run(whole())
@@ -86,11 +86,13 @@ def test_a_new_connection_follows_at_once_on_one_that_worked(sandbox, monkeypatc
     async def whole():
         async with client_of(sandbox, call_timeout=20.0) as client:
             for device in (failing, behaving(sandbox, "goaway")):
-                outcome = await client.send(make_message(), target_of(device), credentials)
+                outcome = await client.send(make_message(), destination_of(device), credentials)
             assert isinstance(outcome, Accepted)
             monkeypatch.setattr(pool, "FIRST_WAIT", 60.0)
             await until(lambda: not sandbox.open_connection_count)  # GOAWAY has arrived
-            return await client.send(make_message(), target_of(sandbox.register()), credentials)
+            return await client.send(
+                make_message(), destination_of(sandbox.register()), credentials
+            )
 
     assert isinstance(asyncio.run(whole()), Accepted)
     assert sandbox.connection_count == 3
@@ -103,8 +105,10 @@ def test_a_pause_separates_attempts_to_connect_that_fail(sandbox, monkeypatch):
 
     async def whole():
         async with client_of(sandbox, call_timeout=2.0) as client:
-            await client.send(make_message(), target_of(failing), credentials)
-            return await client.send(make_message(), target_of(sandbox.register()), credentials)
+            await client.send(make_message(), destination_of(failing), credentials)
+            return await client.send(
+                make_message(), destination_of(sandbox.register()), credentials
+            )
 
     assert asyncio.run(whole()).code == "timeout"
     assert sandbox.connection_count == 1
@@ -116,9 +120,11 @@ def test_a_waiting_send_fails_when_the_client_is_closed(narrow):
 
     async def whole():
         async with client_of(narrow, max_connections=1) as client:
-            await client.send(make_message(), target_of(narrow.register()), credentials)
+            await client.send(make_message(), destination_of(narrow.register()), credentials)
             sends = [
-                asyncio.ensure_future(client.send(make_message(), target_of(device), credentials))
+                asyncio.ensure_future(
+                    client.send(make_message(), destination_of(device), credentials)
+                )
                 for device in (hanging, narrow.register(), narrow.register())
             ]
             await received(hanging)

@@ -21,7 +21,7 @@ from notifications_app.delivery.apns.transport import (
     payload,
 )
 from notifications_app.delivery.client import PayloadTooLargeError
-from notifications_app.delivery.types import Target
+from notifications_app.delivery.types import Destination
 from tests.delivery.support import make_message
 
 CREDENTIALS = AppKey(ApnsKey("pem", "KEY1234567", "TEAM123456"), "com.example.app", "sandbox")
@@ -36,15 +36,15 @@ DEVICE = "A1" * 32
 WALL = 1_795_000_000.9
 
 
-def target(**over):
+def destination(**over):
     values = {"subscription_id": UUID(int=7), "address": DEVICE, "token": "tracking"}
-    return Target(**values | over)
+    return Destination(**values | over)
 
 
 def sent(message, to=None, *, now=None):
     """Headers and body of the message, as a server reads them."""
     moment = time.monotonic() if now is None else now
-    request = build_request(message, to or target(), CREDENTIALS, moment)
+    request = build_request(message, to or destination(), CREDENTIALS, moment)
     headers, body = encode(request, authority="api.push.apple.com", signed="bearer x", now=WALL)
     return {name.decode(): value.decode() for name, value in headers}, body
 
@@ -145,7 +145,7 @@ def test_the_headers_are_those_that_apple_documents():
 
 
 def test_the_request_is_an_aioapns_request():
-    request = build_request(make_message(), target(), CREDENTIALS, time.monotonic())
+    request = build_request(make_message(), destination(), CREDENTIALS, time.monotonic())
     assert (request.push_type, request.apns_topic) == (PushType.ALERT, "com.example.app")
 
 
@@ -182,9 +182,9 @@ def test_a_collapse_id_has_at_most_64_bytes(topic):
 def test_the_apns_id_is_the_same_in_every_attempt_and_differs_between_deliveries():
     message, other = make_message(), make_message(notification_id=uuid4())
     first = sent(message)[0]["apns-id"]
-    assert sent(message, target(address="b2" * 32, token="new"))[0]["apns-id"] == first
+    assert sent(message, destination(address="b2" * 32, token="new"))[0]["apns-id"] == first
     assert sent(other)[0]["apns-id"] != first
-    assert sent(message, target(subscription_id=uuid4()))[0]["apns-id"] != first
+    assert sent(message, destination(subscription_id=uuid4()))[0]["apns-id"] != first
     assert str(UUID(first)) == first
 
 
@@ -192,14 +192,14 @@ def test_the_apns_id_is_the_same_in_every_attempt_and_differs_between_deliveries
 def test_the_apns_id_is_a_uuid_of_version_5(notification_id, subscription_id):
     """Versions before sent it, and an attempt may follow one of theirs."""
     message = make_message(notification_id=notification_id)
-    headers, _ = sent(message, target(subscription_id=subscription_id))
+    headers, _ = sent(message, destination(subscription_id=subscription_id))
     assert headers["apns-id"] == str(uuid5(notification_id, str(subscription_id)))
 
 
 @pytest.mark.parametrize("text", ["", "xyz", "a1/../../secret", "a1 ", "a1\n", "ä1", "a" * 201])
 def test_a_device_token_that_is_not_hexadecimal_is_refused(text):
     with pytest.raises(MalformedTokenError):
-        sent(make_message(), target(address=text))
+        sent(make_message(), destination(address=text))
 
 
 @pytest.mark.parametrize("topic", ["a b", "a\nb", " a", "ä", "\x00", "a" * 256])
@@ -208,11 +208,11 @@ def test_a_topic_that_is_no_valid_header_value_is_refused(topic):
         sent(make_message(topic=topic))
     foreign = replace(CREDENTIALS, topic=topic)
     with pytest.raises(MalformedFieldError):
-        build_request(make_message(), target(), foreign, time.monotonic())
+        build_request(make_message(), destination(), foreign, time.monotonic())
 
 
 def test_device_tokens_are_not_added_to_the_header_compression_table():
-    request = build_request(make_message(), target(), CREDENTIALS, time.monotonic())
+    request = build_request(make_message(), destination(), CREDENTIALS, time.monotonic())
     headers, _ = encode(request, authority="a", signed="bearer x", now=WALL)
     decoder = Decoder()
     decoder.decode(Encoder().encode(headers))
@@ -222,8 +222,8 @@ def test_device_tokens_are_not_added_to_the_header_compression_table():
 
 
 def test_the_repr_shows_no_secret():
-    assert DEVICE not in repr(target())
-    assert "tracking" not in repr(target())
+    assert DEVICE not in repr(destination())
+    assert "tracking" not in repr(destination())
     assert "pem" not in repr(CREDENTIALS)
 
 

@@ -18,8 +18,8 @@ from tests.delivery.apns.support import (
     client_of,
     credentials_of,
     deliver,
+    destination_of,
     received,
-    target_of,
     until,
 )
 from tests.delivery.support import make_message, seconds_for
@@ -127,7 +127,7 @@ def test_apps_of_a_team_share_a_connection(sandbox, key):
             for device in devices:
                 credentials = credentials_of(key, topic=device.topic)
                 assert isinstance(
-                    await client.send(make_message(), target_of(device), credentials), Accepted
+                    await client.send(make_message(), destination_of(device), credentials), Accepted
                 )
 
     asyncio.run(whole())
@@ -140,7 +140,7 @@ def test_each_team_and_environment_has_its_own_connections(sandbox, key):
             all_of_them = [credentials_of(key), credentials_of(key, environment="production")]
             for credentials in [*all_of_them, credentials_of(sandbox.key("OTHERTEAM1"))]:
                 outcome = await client.send(
-                    make_message(), target_of(sandbox.register()), credentials
+                    make_message(), destination_of(sandbox.register()), credentials
                 )
                 assert isinstance(outcome, Accepted)
 
@@ -154,11 +154,13 @@ def test_new_credentials_take_over_while_calls_with_the_old_ones_finish(sandbox,
     async def whole():
         async with client_of(sandbox) as client:
             old = asyncio.ensure_future(
-                client.send(make_message(), target_of(slow), credentials_of(key, 1))
+                client.send(make_message(), destination_of(slow), credentials_of(key, 1))
             )
             await received(slow)
             new = credentials_of(sandbox.key(), 2)
-            return await client.send(make_message(), target_of(sandbox.register()), new), await old
+            return await client.send(
+                make_message(), destination_of(sandbox.register()), new
+            ), await old
 
     assert {type(outcome) for outcome in asyncio.run(whole())} == {Accepted}
     assert len(slow.receipts) == 1
@@ -172,12 +174,12 @@ def test_idle_connections_of_unused_keys_are_closed(sandbox, key, monkeypatch):
     async def whole():
         async with client_of(sandbox) as client:
             in_use = asyncio.ensure_future(
-                client.send(make_message(), target_of(slow), credentials_of(key))
+                client.send(make_message(), destination_of(slow), credentials_of(key))
             )
             await received(slow)
             for _ in range(4):
                 other = credentials_of(sandbox.key())
-                await client.send(make_message(), target_of(sandbox.register()), other)
+                await client.send(make_message(), destination_of(sandbox.register()), other)
             await until(lambda: sandbox.open_connection_count <= 2)
             return await in_use
 
@@ -200,11 +202,13 @@ def test_a_new_provider_token_gets_a_new_connection(sandbox, key, monkeypatch, m
         async with client_of(sandbox) as client:
             credentials = credentials_of(key)
             before = asyncio.ensure_future(
-                client.send(make_message(), target_of(first), credentials)
+                client.send(make_message(), destination_of(first), credentials)
             )
             await (received(first) if mode == "slow" else before)
             clock[0] += 60
-            sends = [client.send(make_message(), target_of(each), credentials) for each in others]
+            sends = [
+                client.send(make_message(), destination_of(each), credentials) for each in others
+            ]
             outcomes = await asyncio.gather(before, *sends)
             if mode == "accept":  # no call was in flight on the old one
                 await until(lambda: sandbox.open_connection_count <= 1)
@@ -226,10 +230,10 @@ def test_our_own_faults_send_nothing(sandbox, key):
             large = make_message(data={"text": "x" * 4_096})
             unreadable = replace(good, key=replace(good.key, private_key="no key"))
             return [
-                await client.send(make_message(), target_of(device, address="x/y"), good),
-                await client.send(large, target_of(device), good),
-                await client.send(make_message(topic="a\nb"), target_of(device), good),
-                await client.send(make_message(), target_of(device), unreadable),
+                await client.send(make_message(), destination_of(device, address="x/y"), good),
+                await client.send(large, destination_of(device), good),
+                await client.send(make_message(topic="a\nb"), destination_of(device), good),
+                await client.send(make_message(), destination_of(device), unreadable),
             ]
 
     outcomes = asyncio.run(whole())
@@ -239,16 +243,16 @@ def test_our_own_faults_send_nothing(sandbox, key):
         Rejected("bad_request", "a topic is not printable ASCII"),
         Misconfigured("key_unreadable"),
     ]
-    assert not any(outcome.was_asked for outcome in outcomes)
+    assert not any(outcome.was_called for outcome in outcomes)
     assert sandbox.connection_count == 0
 
 
 def test_an_unexpected_error_is_deferred_and_logged_without_the_token(sandbox, key, caplog):
     async def whole():
         async with client_of(sandbox) as client:
-            target = target_of(sandbox.register())
+            destination = destination_of(sandbox.register())
             message = make_message(urgency="unknown")
-            return await client.send(message, target, credentials_of(key)), target.address
+            return await client.send(message, destination, credentials_of(key)), destination.address
 
     with caplog.at_level(logging.DEBUG):
         outcome, token = asyncio.run(whole())

@@ -6,7 +6,7 @@ import json
 from uuid import UUID
 
 from notifications_app.delivery.fcm.transport import Client, ServiceAccount
-from notifications_app.delivery.types import Target
+from notifications_app.delivery.types import Destination
 from tests.delivery.support import make_message
 
 PROJECT = "demo-app"
@@ -19,13 +19,13 @@ def credentials_of(key_file, version=1, **over):
     return ServiceAccount.parse(json.dumps(stored), version)
 
 
-def target_of(registration_token, **over):
+def destination_of(registration_token, **over):
     values = {
         "subscription_id": UUID("01936c5e-0000-7000-8000-0000000000bb"),
         "address": registration_token,
         "token": "tracking-token",
     }
-    return Target(**values | over)
+    return Destination(**values | over)
 
 
 @contextlib.asynccontextmanager
@@ -44,7 +44,7 @@ def send(sandbox, credentials, *registration_tokens, message=None, **settings):
     async def deliver():
         async with client_of(sandbox, **settings) as client:
             return [
-                await client.send(message or make_message(), target_of(token), credentials)
+                await client.send(message or make_message(), destination_of(token), credentials)
                 for token in registration_tokens
             ]
 

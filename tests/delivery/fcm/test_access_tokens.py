@@ -16,7 +16,7 @@ from notifications_app.delivery.fcm.access_token import (
 )
 from notifications_app.delivery.types import Accepted, Deferred, Misconfigured
 from pushsvc.common import base64url
-from tests.delivery.fcm.support import PROJECT, client_of, credentials_of, send, target_of
+from tests.delivery.fcm.support import PROJECT, client_of, credentials_of, destination_of, send
 from tests.delivery.support import PushService, answer, hang, make_message
 
 
@@ -57,7 +57,7 @@ def test_concurrent_sends_wait_for_one_refresh(sandbox, project, credentials, de
         async with client_of(sandbox) as client:
             return await asyncio.gather(
                 *(
-                    client.send(make_message(), target_of(device.token), credentials)
+                    client.send(make_message(), destination_of(device.token), credentials)
                     for _ in range(50)
                 )
             )
@@ -72,7 +72,7 @@ def test_each_version_of_the_credentials_has_its_own_token(sandbox, project, key
         async with client_of(sandbox) as client:
             for version in (1, 2, 1):
                 versioned = credentials_of(key_file, version)
-                await client.send(make_message(), target_of(device.token), versioned)
+                await client.send(make_message(), destination_of(device.token), versioned)
 
     asyncio.run(deliver())
     assert project.tokens.totals().requests == 2
@@ -87,7 +87,7 @@ def test_a_send_that_gives_up_does_not_cancel_the_shared_refresh(
         async with client_of(sandbox) as client:
             calls = [
                 asyncio.ensure_future(
-                    client.send(make_message(), target_of(device.token), credentials)
+                    client.send(make_message(), destination_of(device.token), credentials)
                 )
                 for _ in range(2)
             ]
@@ -107,10 +107,11 @@ def test_an_expired_token_is_replaced_and_the_message_is_sent(
 ):
     async def deliver():
         async with client_of(sandbox) as client:
-            first = await client.send(make_message(), target_of(device.token), credentials)
+            first = await client.send(make_message(), destination_of(device.token), credentials)
             sandbox.expire_tokens(PROJECT)
             more = [
-                client.send(make_message(), target_of(device.token), credentials) for _ in range(20)
+                client.send(make_message(), destination_of(device.token), credentials)
+                for _ in range(20)
             ]
             return [first, *await asyncio.gather(*more)]
 
@@ -153,9 +154,11 @@ def test_an_account_revoked_between_two_messages_is_misconfigured(sandbox, devic
     async def deliver():
         async with client_of(sandbox) as client:
             credentials = credentials_of(key_file)
-            first = await client.send(make_message(), target_of(device.token), credentials)
+            first = await client.send(make_message(), destination_of(device.token), credentials)
             sandbox.revoke(key_file)
-            return first, await client.send(make_message(), target_of(device.token), credentials)
+            return first, await client.send(
+                make_message(), destination_of(device.token), credentials
+            )
 
     first, second = asyncio.run(deliver())
     assert isinstance(first, Accepted)
@@ -225,7 +228,7 @@ def through_time(sandbox, clock, credentials, device, *steps):
             for seconds, prepare in steps:
                 clock.at = seconds
                 prepare()
-                call = client.send(make_message(), target_of(device.token), credentials)
+                call = client.send(make_message(), destination_of(device.token), credentials)
                 outcomes.append(await call)
                 refreshes = [each.refresh for each in client._tokens._entries.values()]
                 await asyncio.gather(*filter(None, refreshes))
@@ -265,10 +268,10 @@ def test_no_send_waits_for_a_refresh_while_the_old_token_is_valid(
 ):
     async def deliver():
         async with client_of(sandbox) as client:
-            await client.send(make_message(), target_of(device.token), credentials)
+            await client.send(make_message(), destination_of(device.token), credentials)
             clock.at = 3_400
             project.tokens.behave("hang")
-            outcome = await client.send(make_message(), target_of(device.token), credentials)
+            outcome = await client.send(make_message(), destination_of(device.token), credentials)
             [entry] = client._tokens._entries.values()
             return outcome, entry.refresh is not None
 
@@ -305,7 +308,7 @@ def test_closing_a_client_cancels_its_refreshes(credentials):
         async with PushService(hang) as google:
             urls = SimpleNamespace(origin=google.origin, token_uri=google.origin)
             async with client_of(urls) as client:
-                call = client.send(make_message(), target_of("t"), credentials)
+                call = client.send(make_message(), destination_of("t"), credentials)
                 task = asyncio.ensure_future(call)
                 await google.asked.wait()
             with pytest.raises(asyncio.CancelledError):

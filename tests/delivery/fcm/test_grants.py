@@ -8,7 +8,7 @@ from multidict import CIMultiDict
 from notifications_app.delivery.fcm.access_token import Granted, classify_grant
 from notifications_app.delivery.types import Deferred, Misconfigured
 from pushsvc.common.egress import Response
-from tests.delivery.fcm.test_answers import NOW
+from tests.delivery.fcm.test_responses import NOW
 
 
 def granted(status, body, **headers):

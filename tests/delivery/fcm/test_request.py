@@ -12,14 +12,14 @@ from notifications_app.delivery.client import PayloadTooLargeError
 from notifications_app.delivery.fcm.payload import MAX_PAYLOAD, payload, unusable_data_names
 from notifications_app.delivery.fcm.transport import build_request
 from notifications_app.delivery.messages import Messages
-from notifications_app.delivery.types import Target
+from notifications_app.delivery.types import Destination
 from pushsvc.common.platforms import Platform
 from sandbox.fcm import message as fcm_message
 from sandbox.fcm import schema
 from tests.delivery.support import make_message
 
 ID = "01936c5e-0000-7000-8000-0000000000aa"
-TARGET = Target(
+DESTINATION = Destination(
     subscription_id=UUID("01936c5e-0000-7000-8000-0000000000bb"),
     address="dEv1ce:APA91bX",
     token="tracking-token",
@@ -29,7 +29,9 @@ URL = "https://fcm.googleapis.com/v1/projects/demo-app"
 
 def request_for(message=None, now=None, **over):
     message = message or make_message(**over)
-    return build_request(message, TARGET, URL, "ya29.c", time.monotonic() if now is None else now)
+    return build_request(
+        message, DESTINATION, URL, "ya29.c", time.monotonic() if now is None else now
+    )
 
 
 def sent(**over):
@@ -89,8 +91,8 @@ TOKENS = [
     [(FID, "fid"), ("f" * 22, "fid"), *((token, "token") for token in TOKENS)],
 )
 def test_an_installation_id_and_a_token_have_their_own_fields(address, field):
-    target = Target(TARGET.subscription_id, address, TARGET.token)
-    request = build_request(make_message(), target, URL, "ya29.c", time.monotonic())
+    destination = Destination(DESTINATION.subscription_id, address, DESTINATION.token)
+    request = build_request(make_message(), destination, URL, "ya29.c", time.monotonic())
     message = json.loads(request.body)["message"]
     assert {name: message.get(name) for name in ("fid", "token")} == {
         "fid": None,
@@ -104,16 +106,16 @@ def test_a_personal_text_does_not_put_an_installation_id_into_the_field_of_a_tok
     messages = Messages(UUID(ID), content, Platform.ANDROID, expires_at=time.monotonic() + 60)
     values = values_of(platform="android", notification_id="", attributes={"name": "Ada"})
     sent = []
-    for address in (TARGET.address, FID, TARGET.address):
-        target = Target(TARGET.subscription_id, address, TARGET.token)
+    for address in (DESTINATION.address, FID, DESTINATION.address):
+        destination = Destination(DESTINATION.subscription_id, address, DESTINATION.token)
         message = messages.filled("", values)
-        request = build_request(message, target, URL, "ya29.c", time.monotonic())
+        request = build_request(message, destination, URL, "ya29.c", time.monotonic())
         sent.append(json.loads(request.body)["message"])
     assert [each["notification"]["body"] for each in sent] == ["Hi Ada"] * 3
     assert [(each.get("token"), each.get("fid")) for each in sent] == [
-        (TARGET.address, None),
+        (DESTINATION.address, None),
         (None, FID),
-        (TARGET.address, None),
+        (DESTINATION.address, None),
     ]
 
 
@@ -203,8 +205,11 @@ def test_with_data_only_the_app_gets_everything_as_data():
 
 
 def test_the_payload_counts_androids_own_fields():
-    plain = len(payload(make_message(), TARGET.token))
-    assert len(payload(make_message(android={"channel_id": "c" * 100}), TARGET.token)) > plain + 100
+    plain = len(payload(make_message(), DESTINATION.token))
+    assert (
+        len(payload(make_message(android={"channel_id": "c" * 100}), DESTINATION.token))
+        > plain + 100
+    )
 
 
 @pytest.mark.parametrize(
@@ -266,13 +271,13 @@ def test_the_payload_is_what_the_app_gets():
 
 def filled(size):
     """A message whose payload has this many bytes."""
-    empty = len(payload(make_message(data={"a": ""}), TARGET.token))
+    empty = len(payload(make_message(data={"a": ""}), DESTINATION.token))
     return make_message(data={"a": "x" * (size - empty)})
 
 
 def test_a_payload_of_exactly_the_limit_is_accepted():
     largest = filled(MAX_PAYLOAD)
-    assert len(payload(largest, TARGET.token)) == 4_096
+    assert len(payload(largest, DESTINATION.token)) == 4_096
     assert request_for(largest).body
     with pytest.raises(PayloadTooLargeError):
         request_for(filled(MAX_PAYLOAD + 1))
@@ -284,22 +289,25 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=255)
 @given(TEXT.filter(bool), TEXT, TEXT, TEXT, st.dictionaries(TEXT, st.text("äx\n", max_size=3_900)))
 def test_a_payload_that_fits_by_our_count_fits_by_the_sandboxs(body, title, icon, url, data):
     message = make_message(body=body, title=title, icon=icon, url=url, data=data)
-    if unusable_data_names(message.content) or len(payload(message, TARGET.token)) > MAX_PAYLOAD:
+    if (
+        unusable_data_names(message.content)
+        or len(payload(message, DESTINATION.token)) > MAX_PAYLOAD
+    ):
         return
     request = json.loads(request_for(message).body)
     part = {name: request["message"][name] for name in ("notification", "data")}
-    assert part == json.loads(payload(message, TARGET.token))
+    assert part == json.loads(payload(message, DESTINATION.token))
     schema.check_request(request)
-    assert fcm_message.checked(request).address == TARGET.address
+    assert fcm_message.checked(request).address == DESTINATION.address
 
 
 def test_token_and_delivery_options_do_not_count_towards_the_payload():
     message = filled(MAX_PAYLOAD)
-    long_token = Target(TARGET.subscription_id, "t" * 4_096, TARGET.token)
+    long_token = Destination(DESTINATION.subscription_id, "t" * 4_096, DESTINATION.token)
     assert build_request(message, long_token, URL, "ya29.c", time.monotonic())
 
 
 def test_the_repr_shows_no_secret():
-    printed = f"{TARGET!r} {request_for()!r}"
+    printed = f"{DESTINATION!r} {request_for()!r}"
     for secret in ("APA91b", "tracking-token", "ya29"):
         assert secret not in printed

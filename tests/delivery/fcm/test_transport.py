@@ -10,7 +10,7 @@ import pytest
 
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Rejected
 from sandbox import running_fcm_sandbox
-from tests.delivery.fcm.support import PROJECT, client_of, credentials_of, send, target_of
+from tests.delivery.fcm.support import PROJECT, client_of, credentials_of, destination_of, send
 from tests.delivery.support import (
     PushService,
     answer,
@@ -236,7 +236,7 @@ async def sent(behave, sandbox, credentials, **settings):
     async with PushService(behave) as fcm:
         urls = SimpleNamespace(origin=fcm.origin, token_uri=sandbox.token_uri)
         async with client_of(urls, **settings) as client:
-            outcome = await client.send(make_message(), target_of("t"), credentials)
+            outcome = await client.send(make_message(), destination_of("t"), credentials)
         return outcome, len(fcm.received)
 
 
@@ -273,7 +273,7 @@ def test_a_payload_that_is_too_large_is_refused_unsent(sandbox, credentials, dev
     message = make_message(data={"a": "x" * 4_000})
     [outcome] = send(sandbox, credentials, device.token, message=message)
     assert outcome == Rejected("payload_too_large", "more than 4096 bytes")
-    assert not outcome.was_asked
+    assert not outcome.was_called
     assert sandbox.messages(device.id) == []
 
 
@@ -314,7 +314,7 @@ def test_connections_are_limited_and_shared(sandbox, credentials, device):
             urls = SimpleNamespace(origin=fcm.origin, token_uri=sandbox.token_uri)
             async with client_of(urls, connections_per_origin=2) as client:
                 sends = [
-                    client.send(make_message(), target_of(device.token), credentials)
+                    client.send(make_message(), destination_of(device.token), credentials)
                     for _ in range(10)
                 ]
                 outcomes = await asyncio.gather(*sends)
@@ -328,7 +328,7 @@ def test_a_cancelled_send_is_cancelled(sandbox, credentials):
         async with PushService(hang) as fcm:
             urls = SimpleNamespace(origin=fcm.origin, token_uri=sandbox.token_uri)
             async with client_of(urls) as client:
-                call = client.send(make_message(), target_of("t"), credentials)
+                call = client.send(make_message(), destination_of("t"), credentials)
                 task = asyncio.ensure_future(call)
                 await fcm.asked.wait()
                 task.cancel()

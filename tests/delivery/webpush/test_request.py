@@ -23,9 +23,9 @@ WNS = "https://wns2-par02p.notify.windows.com/w/?token=BQ%2bY%3d"
 
 def request(message, url=FCM, browser=None, now=None):
     endpoint = check_endpoint(url, trusted_origins=frozenset(), allowed_hosts=())
-    target = (browser or Browser()).target(url)
+    destination = (browser or Browser()).destination(url)
     return build_request(
-        message, target, endpoint, "vapid t=a, k=b", time.monotonic() if now is None else now
+        message, destination, endpoint, "vapid t=a, k=b", time.monotonic() if now is None else now
     )
 
 
@@ -48,15 +48,15 @@ class TestRFC8291AppendixA:
         return ec.derive_private_key(int.from_bytes(base64url.decode(text), "big"), ec.SECP256R1())
 
     def test_our_body_equals_the_example_with_its_key_and_salt(self, monkeypatch):
-        target = Browser().target(FCM, p256dh=self.receiver_public, auth=self.auth)
+        destination = Browser().destination(FCM, p256dh=self.receiver_public, auth=self.auth)
         sender, salt = self.private(self.sender_private), base64url.decode(self.salt)
         monkeypatch.setattr("pywebpush.ec.generate_private_key", lambda *_: sender)
         monkeypatch.setattr("http_ece.os.urandom", lambda _: salt)
-        assert base64url.encode(encrypt(self.plaintext, target)) == self.body
+        assert base64url.encode(encrypt(self.plaintext, destination)) == self.body
 
     def test_the_examples_receiver_decrypts_our_body(self):
-        target = Browser().target(FCM, p256dh=self.receiver_public, auth=self.auth)
-        assert self.read(encrypt(b"melon", target)) == b"melon"
+        destination = Browser().destination(FCM, p256dh=self.receiver_public, auth=self.auth)
+        assert self.read(encrypt(b"melon", destination)) == b"melon"
         assert self.read(base64url.decode(self.body)) == self.plaintext
 
     def read(self, body):
@@ -123,27 +123,27 @@ def test_text_of_all_scripts_is_sent_as_utf_8():
 
 def test_the_largest_payload_makes_one_record_of_4096_bytes():
     browser = Browser()
-    body = encrypt(b"x" * MAX_PAYLOAD, browser.target(FCM))
+    body = encrypt(b"x" * MAX_PAYLOAD, browser.destination(FCM))
     assert len(body) == 4_096
     assert browser.decrypt(body) == b"x" * MAX_PAYLOAD
 
 
 def test_a_payload_one_byte_over_the_limit_is_refused():
     with pytest.raises(PayloadTooLargeError):
-        encrypt(b"x" * (MAX_PAYLOAD + 1), Browser().target(FCM))
+        encrypt(b"x" * (MAX_PAYLOAD + 1), Browser().destination(FCM))
 
 
 def test_no_two_bodies_share_salt_or_key():
-    target = Browser().target(FCM)
-    bodies = [encrypt(b"x", target) for _ in range(5)]
+    destination = Browser().destination(FCM)
+    bodies = [encrypt(b"x", destination) for _ in range(5)]
     assert len({body[:16] for body in bodies}) == 5
     assert len({body[21:86] for body in bodies}) == 5
 
 
 def test_keys_with_padding_and_in_the_standard_alphabet_are_read():
     browser = Browser()
-    plain = browser.target(FCM)
-    padded = browser.target(FCM, p256dh=f"{plain.p256dh}=", auth=f"{plain.auth}==")
+    plain = browser.destination(FCM)
+    padded = browser.destination(FCM, p256dh=f"{plain.p256dh}=", auth=f"{plain.auth}==")
     assert browser.decrypt(encrypt(b"x", padded)) == b"x"
 
 
@@ -163,7 +163,7 @@ def test_keys_with_padding_and_in_the_standard_alphabet_are_read():
 )
 def test_invalid_keys_are_refused(keys):
     with pytest.raises(BadKeysError):
-        encrypt(b"x", Browser().target(FCM, **keys))
+        encrypt(b"x", Browser().destination(FCM, **keys))
 
 
 def test_the_headers_are_those_of_rfc_8030_8188_and_8292():
@@ -214,7 +214,7 @@ def test_a_topic_that_apple_refuses_is_replaced_for_apple_by_a_decodable_one(top
 
 
 def test_the_repr_of_requests_and_targets_shows_no_secret():
-    target = Browser().target(FCM)
-    shown = repr(target) + repr(request(make_message()))
-    for secret in (FCM, target.p256dh, target.auth, target.token, "vapid t="):
+    destination = Browser().destination(FCM)
+    shown = repr(destination) + repr(request(make_message()))
+    for secret in (FCM, destination.p256dh, destination.auth, destination.token, "vapid t="):
         assert secret not in shown

@@ -32,8 +32,8 @@ def sent(behave, **settings):
 
     async def once():
         async with PushService(behave) as service:
-            target = Browser().target(f"{service.origin}/push/1")
-            outcome = await send(target, trusted=[service.origin], **settings)
+            destination = Browser().destination(f"{service.origin}/push/1")
+            outcome = await send(destination, trusted=[service.origin], **settings)
             return outcome, service.received
 
     return asyncio.run(once())
@@ -44,8 +44,8 @@ def test_a_message_arrives_readable_and_signed():
 
     async def deliver():
         async with PushService(answer(201, ["Location: /m/77"])) as service:
-            target = browser.target(f"{service.origin}/push/1?a=%2b")
-            return await send(target, trusted=[service.origin]), service
+            destination = browser.destination(f"{service.origin}/push/1?a=%2b")
+            return await send(destination, trusted=[service.origin]), service
 
     outcome, service = asyncio.run(deliver())
     assert outcome == Accepted()
@@ -61,8 +61,8 @@ def test_the_messages_of_a_batch_share_a_connection():
         async with PushService(answer()) as service:
             client = make_client(service.origin)
             for number in range(3):
-                target = Browser().target(f"{service.origin}/push/{number}")
-                await client.send(make_message(), target, CREDENTIALS)
+                destination = Browser().destination(f"{service.origin}/push/{number}")
+                await client.send(make_message(), destination, CREDENTIALS)
             await client.close()
             return service
 
@@ -74,9 +74,14 @@ def test_connections_to_an_origin_are_limited():
     async def deliver():
         async with PushService(answer()) as service:
             client = make_client(service.origin, connections_per_origin=2)
-            targets = [Browser().target(f"{service.origin}/push/{number}") for number in range(10)]
+            destinations = [
+                Browser().destination(f"{service.origin}/push/{number}") for number in range(10)
+            ]
             outcomes = await asyncio.gather(
-                *(client.send(make_message(), target, CREDENTIALS) for target in targets)
+                *(
+                    client.send(make_message(), destination, CREDENTIALS)
+                    for destination in destinations
+                )
             )
             await client.close()
             return set(outcomes), service.connections
@@ -105,8 +110,8 @@ def test_a_redirect_to_a_private_address_is_refused_and_not_followed():
         async with PushService(answer()) as inside:
             location = f"Location: {inside.origin}/"
             async with PushService(answer(307, [location])) as service:
-                target = Browser().target(f"{service.origin}/push/1")
-                outcome = await send(target, trusted=[service.origin, inside.origin])
+                destination = Browser().destination(f"{service.origin}/push/1")
+                outcome = await send(destination, trusted=[service.origin, inside.origin])
                 return outcome, inside.connections
 
     assert asyncio.run(redirect()) == (Rejected("redirected", "307"), 0)
@@ -134,7 +139,7 @@ def test_a_missing_or_broken_answer_is_an_outage(behave, code):
 def test_a_refused_connection_is_an_outage():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         origin = f"http://127.0.0.1:{closed.getsockname()[1]}"
-    outcome = asyncio.run(send(Browser().target(f"{origin}/push/1"), trusted=[origin]))
+    outcome = asyncio.run(send(Browser().destination(f"{origin}/push/1"), trusted=[origin]))
     assert isinstance(outcome, Deferred)
     assert (outcome.code, outcome.outage) == ("connection_failed", True)
 
@@ -171,7 +176,7 @@ def dialled(monkeypatch):
 @pytest.mark.parametrize("host", ["fcm.googleapis.com", "push.example.org"])
 def test_a_public_name_that_resolves_to_a_private_address_is_not_dialled(names, dialled, host):
     names[host] = "127.0.0.1"
-    outcome = asyncio.run(send(Browser().target(f"https://{host}/push/1"), call_timeout=5.0))
+    outcome = asyncio.run(send(Browser().destination(f"https://{host}/push/1"), call_timeout=5.0))
     assert dialled == []
     assert outcome == Rejected("endpoint_not_allowed", "The host's address is not public.")
 
@@ -186,8 +191,8 @@ def test_a_host_that_accepts_no_connection_does_not_take_the_time_of_a_whole_cal
     """Connecting has its own limit, and the calls of unknown hosts have a shorter one."""
     monkeypatch.setattr(egress, "CONNECT_TIMEOUT", connect_seconds)
     names[host] = "192.88.98.1"
-    target = Browser().target(f"https://{host}/push/1")
-    sending = send(target, call_timeout=3600.0, unknown_host_timeout=unknown_host_seconds)
+    destination = Browser().destination(f"https://{host}/push/1")
+    sending = send(destination, call_timeout=3600.0, unknown_host_timeout=unknown_host_seconds)
 
     outcome = asyncio.run(asyncio.wait_for(sending, 30))
 
@@ -197,7 +202,7 @@ def test_a_host_that_accepts_no_connection_does_not_take_the_time_of_a_whole_cal
 
 @pytest.mark.usefixtures("names")
 def test_the_name_of_an_unknown_host_that_does_not_exist_is_a_suspect():
-    outcome = asyncio.run(send(Browser().target("https://push.example.org/push/1")))
+    outcome = asyncio.run(send(Browser().destination("https://push.example.org/push/1")))
     assert outcome == Gone("name_not_found", suspect=True, attempts=3)
 
 
@@ -205,7 +210,7 @@ def test_the_name_of_an_unknown_host_that_does_not_exist_is_a_suspect():
 def test_the_name_of_a_known_or_trusted_service_that_does_not_exist_is_an_outage():
     trusted = "https://push.lan"
     for origin in ("https://fcm.googleapis.com", trusted):
-        outcome = asyncio.run(send(Browser().target(f"{origin}/push/1"), trusted=[trusted]))
+        outcome = asyncio.run(send(Browser().destination(f"{origin}/push/1"), trusted=[trusted]))
         assert outcome == Deferred("name_not_resolved", outage=True)
 
 
@@ -215,7 +220,7 @@ def test_a_name_for_which_no_server_answers_or_that_has_no_address_is_an_outage(
         raise socket.gaierror(fault, "no answer")
 
     names["push.example.org"] = fails
-    outcome = asyncio.run(send(Browser().target("https://push.example.org/push/1")))
+    outcome = asyncio.run(send(Browser().destination("https://push.example.org/push/1")))
     assert outcome == Deferred("name_not_resolved", outage=True)
 
 
@@ -224,7 +229,7 @@ def test_a_name_for_which_no_server_answers_or_that_has_no_address_is_an_outage(
 )
 def test_a_reserved_name_is_gone_without_a_look_up(names, host, is_suspect):
     names[host] = "8.8.8.8"
-    outcome = asyncio.run(send(Browser().target(f"https://{host}/push/1")))
+    outcome = asyncio.run(send(Browser().destination(f"https://{host}/push/1")))
     assert outcome == Gone("name_not_found", "a reserved name", suspect=is_suspect)
 
 
@@ -243,7 +248,7 @@ def test_unknown_hosts_with_unresolved_names_do_not_delay_a_known_push_service(n
         client = make_client(call_timeout=3.0, unknown_host_timeout=1.0)
         sends = [
             asyncio.ensure_future(
-                client.send(make_message(), Browser().target(f"https://{host}/"), CREDENTIALS)
+                client.send(make_message(), Browser().destination(f"https://{host}/"), CREDENTIALS)
             )
             for host in (*unknown, "fcm.googleapis.com")
         ]
@@ -262,33 +267,33 @@ def test_unknown_hosts_with_unresolved_names_do_not_delay_a_known_push_service(n
     ["http://push.example.org/", "https://127.0.0.1/", "https://nas.lan/", "nonsense", ""],
 )
 def test_an_endpoint_that_is_no_longer_allowed_is_refused(endpoint):
-    outcome = asyncio.run(send(Browser().target(endpoint)))
+    outcome = asyncio.run(send(Browser().destination(endpoint)))
     assert isinstance(outcome, Rejected)
     assert outcome.code == "endpoint_not_allowed"
 
 
 def test_a_host_that_was_removed_from_the_list_is_refused():
-    target = Browser().target("https://push.example.org/1")
-    outcome = asyncio.run(send(target, allowed_hosts=("example.net",)))
+    destination = Browser().destination("https://push.example.org/1")
+    outcome = asyncio.run(send(destination, allowed_hosts=("example.net",)))
     assert outcome == Rejected(
         "endpoint_not_allowed", "The endpoint's host is not among the allowed hosts."
     )
-    assert not outcome.was_asked
+    assert not outcome.was_called
 
 
-def refused_unsent(behave=None, *, target=None, **over):
+def refused_unsent(behave=None, *, destination=None, **over):
     async def once():
         async with PushService(behave or answer()) as service:
-            browser = Browser().target(f"{service.origin}/push/1", **target or {})
+            browser = Browser().destination(f"{service.origin}/push/1", **destination or {})
             outcome = await send(browser, trusted=[service.origin], **over)
-            assert not outcome.was_asked
+            assert not outcome.was_called
             return outcome, len(service.received)
 
     return asyncio.run(once())
 
 
 def test_keys_that_cannot_be_encrypted_to_are_refused_unsent():
-    outcome = refused_unsent(target={"p256dh": "AAAA"})
+    outcome = refused_unsent(destination={"p256dh": "AAAA"})
     assert outcome == (Rejected("bad_keys"), 0)
 
 
@@ -320,8 +325,8 @@ def test_our_own_fault_becomes_an_outcome_and_is_logged_without_the_endpoint(cap
 def test_a_cancelled_send_is_cancelled():
     async def cancel():
         async with PushService(hang) as service:
-            target = Browser().target(f"{service.origin}/push/1")
-            task = asyncio.ensure_future(send(target, trusted=[service.origin]))
+            destination = Browser().destination(f"{service.origin}/push/1")
+            task = asyncio.ensure_future(send(destination, trusted=[service.origin]))
             await service.asked.wait()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -336,8 +341,8 @@ def over_tls(certificate, **settings):
 
     async def once():
         async with PushService(answer(), tls=tls) as service:
-            target = Browser().target(f"{service.origin}/push/1")
-            return await send(target, trusted=[service.origin], **settings)
+            destination = Browser().destination(f"{service.origin}/push/1")
+            return await send(destination, trusted=[service.origin], **settings)
 
     return asyncio.run(once())
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from notifications_app.models import Notification, Plan, Target
-from notifications_app.pipeline import planning, turns
+from notifications_app.pipeline import plan_queue, planning
 from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.people.linking import devices_link
 from tests import factories
@@ -89,7 +89,7 @@ class Planning(Model):
     def start(self):
         begun = self.throughout.keys() | self.paused
         pending = [n.id for n in self.notifications if n.id not in begun]
-        assert turns.start_due() == len(pending)
+        assert plan_queue.start_due() == len(pending)
         for notification_id in pending:
             kind = self.kinds[notification_id]
             self.throughout[notification_id] = self._audience(kind)
@@ -117,7 +117,7 @@ class Planning(Model):
 
     @rule(most=st.integers(1, 3))
     def claim_plans(self, most):
-        leases = turns.claim_plans(most=most)
+        leases = plan_queue.claim_plans(most=most)
         assert len(leases) <= most
         for lease in leases:
             assert lease.notification_id not in self.halted

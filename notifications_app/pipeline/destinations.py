@@ -1,4 +1,4 @@
-"""Reads what a transport needs for recipients: targets and credentials, as plain values."""
+"""Reads what a transport needs for recipients: destinations and credentials, as plain values."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from notifications_app.delivery.registry import (
     VapidKeys,
     parse_credentials,
 )
-from notifications_app.delivery.types import BrowserTarget, Site, Target
+from notifications_app.delivery.types import BrowserDestination, Destination, Site
 from notifications_app.models import Notification
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import SecretUnreadable
-from subscriptions_app.devices.selectors import DeliveryTarget, delivery_targets
+from subscriptions_app.devices.selectors import DeliveryDevice, delivery_devices
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -41,12 +41,12 @@ class Reachable:
     """`devices`: devices with an active subscription, by its id. `credential_version`: the version
     that a refusal pauses; 0 if the platform cannot be paused."""
 
-    devices: Mapping[UUID, DeliveryTarget]
+    devices: Mapping[UUID, DeliveryDevice]
     credentials: Credentials | VapidKeys
     credential_version: int = 0
 
 
-def read_targets(
+def read_destinations(
     platform: Platform,
     channel_id: UUID,
     subscription_ids: Collection[UUID],
@@ -58,7 +58,7 @@ def read_targets(
     texts need. `even_paused`: whether to use credentials that were refused. Raises
     CredentialsMissing, CredentialsUnreadable, or SecretUnreadable if CREDENTIAL_KEYS lacks a key.
     """
-    found = delivery_targets(subscription_ids, asked=asked)
+    found = delivery_devices(subscription_ids, asked=asked)
     devices = {each.id: each for each in found if each.active}
     if platform == Platform.WEB:
         key_ids = {each.vapid_key_id for each in devices.values() if each.vapid_key_id}
@@ -68,8 +68,10 @@ def read_targets(
     return Reachable(devices, credentials, credentials.version)
 
 
-def target_of(platform: Platform, notification_id: UUID, device: DeliveryTarget) -> Target:
-    """The device as a target for transports, with its tracking token for this notification."""
+def destination_of(
+    platform: Platform, notification_id: UUID, device: DeliveryDevice
+) -> Destination:
+    """The device as a destination for transports, with its tracking token for this notification."""
     make = _browser if platform == Platform.WEB else _phone
     return make(notification_id, device)
 
@@ -114,10 +116,10 @@ def _parsed(platform: Platform, stored: DecryptedCredentials | None) -> Credenti
         raise CredentialsUnreadable(stored.version) from None
 
 
-def _browser(notification_id: UUID, device: DeliveryTarget) -> BrowserTarget:
+def _browser(notification_id: UUID, device: DeliveryDevice) -> BrowserDestination:
     if device.vapid_key_id is None:
         raise ValueError("a web subscription always has a VAPID key")
-    return BrowserTarget(
+    return BrowserDestination(
         subscription_id=device.id,
         address=device.address,
         p256dh=device.p256dh,
@@ -127,5 +129,5 @@ def _browser(notification_id: UUID, device: DeliveryTarget) -> BrowserTarget:
     )
 
 
-def _phone(notification_id: UUID, device: DeliveryTarget) -> Target:
-    return Target(device.id, device.address, make_token(notification_id, device.id))
+def _phone(notification_id: UUID, device: DeliveryDevice) -> Destination:
+    return Destination(device.id, device.address, make_token(notification_id, device.id))

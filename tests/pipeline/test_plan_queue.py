@@ -7,8 +7,8 @@ import pytest
 from django.db.models.functions import Now
 
 from notifications_app.models import Notification, Plan
-from notifications_app.pipeline import planning, turns
-from notifications_app.pipeline.turns import Turns
+from notifications_app.pipeline import plan_queue, planning
+from notifications_app.pipeline.plan_queue import RoundRobin
 from pushsvc.common.store import sql
 from tests import factories
 from tests.pipeline import support
@@ -55,9 +55,9 @@ def test_new_plans_and_plans_that_were_begun_have_turns(channel, other_channel, 
     for _ in begun:
         planning.run_slice(claim(most=1))
     new = [*started(channel, 1), *started(other_channel, 3)]
-    own = Turns()
+    own = RoundRobin()
 
-    claims = [turns.claim_plans(most=2, turns=own) for _ in range(4)]
+    claims = [plan_queue.claim_plans(most=2, round_robin=own) for _ in range(4)]
 
     assert [planned(leases) <= {each.id for each in new} for leases in claims] == [
         True,
@@ -75,11 +75,11 @@ def test_channels_have_turns_with_plans_that_were_begun(channel, other_channel, 
     notifications = [*started(channel, 4), *started(other_channel, 1)]
     for _ in notifications:
         planning.run_slice(claim(most=1))
-    own = Turns()
+    own = RoundRobin()
 
     served = []
     for _ in range(4):
-        (lease,) = turns.claim_plans(most=1, turns=own)
+        (lease,) = plan_queue.claim_plans(most=1, round_robin=own)
         served.append(lease.channel_id)
         planning.run_slice([lease])
 
@@ -92,8 +92,8 @@ def test_a_channel_with_many_notifications_delays_another_s_by_one_turn(
 ):
     """They are due before it, many more than a planner starts and claims at once."""
     settings.CLAIM_PLANS = 4
-    monkeypatch.setattr(planning, "start_due", partial(turns.start_due, 5))
-    monkeypatch.setattr(planning, "_turns", Turns())
+    monkeypatch.setattr(planning, "start_due", partial(plan_queue.start_due, 5))
+    monkeypatch.setattr(planning, "_round_robin", RoundRobin())
     for each in (channel, other_channel):
         factories.add_subscriptions(each, 1)
     many = [factories.make_notification(channel) for _ in range(60)]
@@ -113,13 +113,13 @@ def test_many_large_notifications_do_not_keep_another_channel_s_from_being_start
     channel, other_channel, settings, monkeypatch
 ):
     settings.CLAIM_PLANS, settings.PLAN_WINDOW, settings.PLAN_SLICE_SECONDS = 2, 1, 0
-    monkeypatch.setattr(planning, "start_due", partial(turns.start_due, 9))
-    own = Turns()
-    monkeypatch.setattr(planning, "_turns", own)
+    monkeypatch.setattr(planning, "start_due", partial(plan_queue.start_due, 9))
+    own = RoundRobin()
+    monkeypatch.setattr(planning, "_round_robin", own)
     for each in (channel, other_channel):
         factories.add_subscriptions(each, 2)
     started(channel, 9)
-    turns.claim_plans(most=2, turns=own)
+    plan_queue.claim_plans(most=2, round_robin=own)
     factories.make_notification(other_channel)
     slices = noted_calls(monkeypatch, "run_slice")
 
@@ -134,17 +134,17 @@ def test_starts_go_on_with_the_next_channels(channel, other_channel):
     for each in (channel, other_channel, third):
         for _ in range(9):
             factories.make_notification(each)
-    own = Turns()
+    own = RoundRobin()
 
     for _ in range(2):
-        turns.start_due(2, turns=own)
+        plan_queue.start_due(2, round_robin=own)
 
     begun = Counter(Plan.objects.values_list("channel_id", flat=True))
     assert min(begun[each.id] for each in (channel, other_channel, third)) >= 4
 
 
 def test_a_start_reads_no_more_however_many_are_due(channel, other_channel, monkeypatch):
-    monkeypatch.setattr(turns, "_CHANNELS", 2)
+    monkeypatch.setattr(plan_queue, "_CHANNELS", 2)
     fields = {"body": "Fresh bread", "ttl": 3600, "target_platforms": ["web"]}
     Notification.objects.bulk_create(
         Notification(channel=channel, scheduled_at=Now(), **fields) for _ in range(2000)
@@ -152,7 +152,7 @@ def test_a_start_reads_no_more_however_many_are_due(channel, other_channel, monk
     factories.make_notification(other_channel)
     sql.execute("ANALYZE notifications_app_notification", {})
 
-    read = support.most_rows_read(lambda: turns.start_due(5), as_if_large=True)
+    read = support.most_rows_read(lambda: plan_queue.start_due(5), as_if_large=True)
 
     assert read < 200
     assert Plan.objects.filter(channel=other_channel).count() == 1

@@ -14,13 +14,13 @@ from notifications_app.delivery.registry import TRANSPORTS, Credentials
 from notifications_app.delivery.types import (
     Accepted,
     Deferred,
+    Destination,
     Message,
     Misconfigured,
     Outcome,
-    Target,
 )
 from notifications_app.pipeline import connections
-from notifications_app.pipeline.targets import (
+from notifications_app.pipeline.destinations import (
     CredentialsMissing,
     CredentialsUnreadable,
     stored_credentials,
@@ -82,10 +82,10 @@ def check_new(platform: Platform) -> None:
 
 
 async def _ask(platform: Platform, credentials: Credentials) -> Outcome:
-    target = Target(uuid7(), TRANSPORTS[platform].no_device, "")
+    destination = Destination(uuid7(), TRANSPORTS[platform].no_device, "")
     client = connections.new_client(platform)
     try:
-        return await client.send(_message(), target, credentials)
+        return await client.send(_message(), destination, credentials)
     finally:
         await client.close()
 

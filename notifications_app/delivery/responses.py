@@ -19,7 +19,7 @@ from notifications_app.delivery.types import (
 )
 
 
-class AnswerClass(Enum):
+class ResponseClass(Enum):
     """Decides the outcome of an answer. OUTAGE and THROTTLED are both Deferred; only OUTAGE counts
     against the push service. SUSPECT is a Gone that a wrong configuration could also cause."""
 
@@ -35,7 +35,7 @@ class AnswerClass(Enum):
 class Row(NamedTuple):
     """The class of an answer, and the code of its outcome; the code is empty if accepted."""
 
-    answer_class: AnswerClass
+    response_class: ResponseClass
     code: str
 
 
@@ -45,10 +45,10 @@ Table: TypeAlias = Mapping[tuple[int, str], Row]
 Fallback: TypeAlias = Mapping[int, Row]
 
 ANY: Final = "*"
-ACCEPTED: Final = Row(AnswerClass.ACCEPTED, "")
+ACCEPTED: Final = Row(ResponseClass.ACCEPTED, "")
 # A refusal without the push service's own error object: a proxy, a gateway or a captive portal
 # between us and the push service answered. It says nothing about message, device or credentials.
-FOREIGN: Final = Row(AnswerClass.OUTAGE, "foreign_answer")
+FOREIGN: Final = Row(ResponseClass.OUTAGE, "foreign_answer")
 # Of the refusals, those whose meaning does not depend on who answers.
 _SAME_FROM_ANYONE: Final = frozenset({408, 413, 429})
 
@@ -71,30 +71,32 @@ def look_up(
 
 
 def suspect_codes(table: Table) -> frozenset[str]:
-    return frozenset(row.code for row in table.values() if row.answer_class is AnswerClass.SUSPECT)
+    return frozenset(
+        row.code for row in table.values() if row.response_class is ResponseClass.SUSPECT
+    )
 
 
 def outcome_of(
     row: Row, detail: str, *, wait: float | None = None, as_of: datetime | None = None
 ) -> Outcome:
     """The outcome of a row. `wait`: seconds, for a Deferred. `as_of`: for a Gone."""
-    match row.answer_class:
-        case AnswerClass.ACCEPTED:
+    match row.response_class:
+        case ResponseClass.ACCEPTED:
             return Accepted()
-        case AnswerClass.THROTTLED:
+        case ResponseClass.THROTTLED:
             return Deferred(row.code, detail, wait)
-        case AnswerClass.OUTAGE:
+        case ResponseClass.OUTAGE:
             return Deferred(row.code, detail, wait, outage=True)
-        case AnswerClass.REJECTED:
+        case ResponseClass.REJECTED:
             return Rejected(row.code, detail)
-        case AnswerClass.GONE:
+        case ResponseClass.GONE:
             return Gone(row.code, detail, as_of)
-        case AnswerClass.SUSPECT:
+        case ResponseClass.SUSPECT:
             return Gone(row.code, detail, suspect=True)
-        case AnswerClass.MISCONFIGURED:
+        case ResponseClass.MISCONFIGURED:
             return Misconfigured(row.code, detail)
         case _:
-            assert_never(row.answer_class)
+            assert_never(row.response_class)
 
 
 def json_object(body: bytes) -> Mapping[str, Any]:

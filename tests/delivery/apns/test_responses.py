@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from notifications_app.delivery.answers import AnswerClass
-from notifications_app.delivery.apns.answers import FALLBACK, SUSPECT_CODES, TABLE, WAITS
+from notifications_app.delivery.apns.responses import FALLBACK, SUSPECT_CODES, TABLE, WAITS
 from notifications_app.delivery.apns.transport import CODES, classify
+from notifications_app.delivery.responses import ResponseClass
 from notifications_app.delivery.types import (
     Accepted,
     Deferred,
@@ -244,6 +244,6 @@ def test_every_code_of_the_table_is_explained():
     rows = [*TABLE.values(), *FALLBACK.values()]
     assert {code for _, code in rows if code} <= CODES.keys()
     assert {
-        code for answer_class, code in rows if answer_class is AnswerClass.SUSPECT
+        code for response_class, code in rows if response_class is ResponseClass.SUSPECT
     } <= SUSPECT_CODES
     assert WAITS.keys() <= CODES.keys()

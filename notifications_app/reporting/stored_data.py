@@ -14,7 +14,7 @@ _LOOKED_UP: Final = 100_000  # notifications of the channel times devices
 _MOST: Final = 10_000  # newest notifications of the channel that are searched
 
 
-def person_known(person: Person) -> dict[str, Any]:
+def person_data(person: Person) -> dict[str, Any]:
     devices = person_devices(person)
     return {
         "external_id": person.external_id,
@@ -22,7 +22,7 @@ def person_known(person: Person) -> dict[str, Any]:
         "created_at": format_timestamp(person.created_at),
         "opted_out_at": _moment(person.opted_out_at),
         "choices": person.choices,
-        "devices": devices_known(devices),
+        "devices": devices_data(devices),
         "values": _values(person, devices),
     }
 
@@ -38,7 +38,7 @@ def _values(person: Person, devices: Sequence[Subscription]) -> list[dict[str, A
     return [{"notification_id": str(each.notification_id), "vars": each.vars} for each in found]
 
 
-def devices_known(devices: Sequence[Subscription]) -> list[dict[str, Any]]:
+def devices_data(devices: Sequence[Subscription]) -> list[dict[str, Any]]:
     """Everything about devices of one channel, with outcomes of the channel's last
     notifications."""
     if not devices:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from notifications_app.delivery.answers import (
+from notifications_app.delivery.responses import (
     ACCEPTED,
     ANY,
-    AnswerClass,
     Fallback,
+    ResponseClass,
     Row,
     Table,
     json_object,
@@ -21,12 +21,12 @@ from notifications_app.delivery.answers import (
 from notifications_app.delivery.types import Accepted, Outcome, clean_text, parse_retry_after
 from pushsvc.common.egress import Response
 
-_THROTTLED: Final = Row(AnswerClass.THROTTLED, "throttled")
-_DROPPED: Final = Row(AnswerClass.REJECTED, "dropped")
-_OTHER_KEY: Final = Row(AnswerClass.SUSPECT, "vapid_key_mismatch")
-_REFUSED_KEY: Final = Row(AnswerClass.SUSPECT, "vapid_refused")
-_UNAUTHORIZED: Final = Row(AnswerClass.REJECTED, "unauthorized")
-_DEAD: Final = Row(AnswerClass.GONE, "endpoint_gone")
+_THROTTLED: Final = Row(ResponseClass.THROTTLED, "throttled")
+_DROPPED: Final = Row(ResponseClass.REJECTED, "dropped")
+_OTHER_KEY: Final = Row(ResponseClass.SUSPECT, "vapid_key_mismatch")
+_REFUSED_KEY: Final = Row(ResponseClass.SUSPECT, "vapid_refused")
+_UNAUTHORIZED: Final = Row(ResponseClass.REJECTED, "unauthorized")
+_DEAD: Final = Row(ResponseClass.GONE, "endpoint_gone")
 
 # The reason of a 401 or 403 whose text says that the subscription has another VAPID key.
 OTHER_KEY: Final = "other_key"
@@ -46,7 +46,7 @@ TABLE: Final[Table] = {
             ("appthrottled", _THROTTLED),
         )
     },
-    (400, ANY): Row(AnswerClass.REJECTED, "bad_request"),
+    (400, ANY): Row(ResponseClass.REJECTED, "bad_request"),
     # The subscription has another VAPID key, or we used the wrong one (Apple, "Sending web push
     # notifications in web apps and browsers").
     (400, "vapidpkhashmismatch"): _OTHER_KEY,
@@ -68,19 +68,19 @@ TABLE: Final[Table] = {
     # WNS limits the rate with 406, with or without its header (Microsoft, "Troubleshooting push
     # notifications": "exceeded its throttle limit").
     (406, ANY): _THROTTLED,
-    (408, ANY): Row(AnswerClass.OUTAGE, "timeout"),
+    (408, ANY): Row(ResponseClass.OUTAGE, "timeout"),
     # RFC 8030 section 7.2. Autopush reaches Firefox for Android over FCM, and answers this (errno
     # 104) to messages for it that are not too large for other browsers.
-    (413, ANY): Row(AnswerClass.REJECTED, "size_refused"),
+    (413, ANY): Row(ResponseClass.REJECTED, "size_refused"),
     (429, ANY): _THROTTLED,  # RFC 8030 section 8.4
 }
 # By the hundreds of a status that the table does not have.
 FALLBACK: Final[Fallback] = {
-    1: Row(AnswerClass.REJECTED, "unexpected_answer"),
-    2: Row(AnswerClass.REJECTED, "unexpected_answer"),
-    3: Row(AnswerClass.REJECTED, "redirected"),
-    4: Row(AnswerClass.REJECTED, "refused"),
-    5: Row(AnswerClass.OUTAGE, "service_error"),
+    1: Row(ResponseClass.REJECTED, "unexpected_answer"),
+    2: Row(ResponseClass.REJECTED, "unexpected_answer"),
+    3: Row(ResponseClass.REJECTED, "redirected"),
+    4: Row(ResponseClass.REJECTED, "refused"),
+    5: Row(ResponseClass.OUTAGE, "service_error"),
 }
 
 # The host's name does not exist. A resolver may be wrong about this for a while, for one name or

@@ -13,12 +13,12 @@ from notifications_app.delivery.apns import payload as apns
 from notifications_app.delivery.fcm import payload as fcm
 from notifications_app.delivery.fcm.message import request_body
 from notifications_app.delivery.messages import Messages
-from notifications_app.delivery.types import Message, Target
+from notifications_app.delivery.types import Destination, Message
 from notifications_app.delivery.webpush import payload as webpush
 from pushsvc.common.platforms import Platform
 
 PAYLOADS = {Platform.WEB: webpush, Platform.ANDROID: fcm, Platform.IOS: apns}
-TARGETS = [Target(uuid4(), address, "t") for address in ('a"b', "cdEf_-0123456789abcdef")]
+DESTINATIONS = [Destination(uuid4(), address, "t") for address in ('a"b', "cdEf_-0123456789abcdef")]
 URL = "https://shop.example/"
 PLACES = [
     {"body": "{{ a }} and {{ b }}"},
@@ -37,7 +37,7 @@ def encoded(platform, message):
     """The payload, and what FCM gets of it."""
     bodies = [PAYLOADS[platform].payload(message, "t")]
     if platform == Platform.ANDROID:
-        bodies += [request_body(message, target, 60) for target in TARGETS]
+        bodies += [request_body(message, destination, 60) for destination in DESTINATIONS]
     return bodies
 
 

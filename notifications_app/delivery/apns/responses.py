@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from notifications_app.delivery.answers import (
+from notifications_app.delivery.responses import (
     ACCEPTED,
     ANY,
     FOREIGN,
-    AnswerClass,
     Fallback,
+    ResponseClass,
     Row,
     Table,
     json_object,
@@ -21,13 +21,13 @@ from notifications_app.delivery.answers import (
 from notifications_app.delivery.types import Accepted, Outcome, clean_text, parse_retry_after
 from pushsvc.common.egress import Response
 
-_BAD_REQUEST: Final = Row(AnswerClass.REJECTED, "bad_request")
-_KEY_REFUSED: Final = Row(AnswerClass.MISCONFIGURED, "key_refused")
-_WRONG_ENVIRONMENT: Final = Row(AnswerClass.MISCONFIGURED, "key_for_other_environment")
-_OTHER_TOPIC: Final = Row(AnswerClass.MISCONFIGURED, "key_for_other_topic")
-_TOPIC_REFUSED: Final = Row(AnswerClass.MISCONFIGURED, "topic_refused")
-_UNREGISTERED: Final = Row(AnswerClass.GONE, "unregistered")
-_OUTAGE: Final = Row(AnswerClass.OUTAGE, "service_error")
+_BAD_REQUEST: Final = Row(ResponseClass.REJECTED, "bad_request")
+_KEY_REFUSED: Final = Row(ResponseClass.MISCONFIGURED, "key_refused")
+_WRONG_ENVIRONMENT: Final = Row(ResponseClass.MISCONFIGURED, "key_for_other_environment")
+_OTHER_TOPIC: Final = Row(ResponseClass.MISCONFIGURED, "key_for_other_topic")
+_TOPIC_REFUSED: Final = Row(ResponseClass.MISCONFIGURED, "topic_refused")
+_UNREGISTERED: Final = Row(ResponseClass.GONE, "unregistered")
+_OUTAGE: Final = Row(ResponseClass.OUTAGE, "service_error")
 
 # Apple's documents spell the ends of these reasons in different ways, so only the beginning counts.
 _BEGINNINGS: Final = ("BadEnvironmentKey", "UnrelatedKeyId")
@@ -39,34 +39,34 @@ TABLE: Final[Table] = {
     (200, ANY): ACCEPTED,
     (400, ANY): _BAD_REQUEST,
     # A token of the other environment gets the same answer; then the credentials are wrong.
-    (400, "BadDeviceToken"): Row(AnswerClass.SUSPECT, "bad_device_token"),
+    (400, "BadDeviceToken"): Row(ResponseClass.SUSPECT, "bad_device_token"),
     # If the credentials name the wrong app, every token gets this answer.
-    (400, "DeviceTokenNotForTopic"): Row(AnswerClass.SUSPECT, "device_token_not_for_topic"),
+    (400, "DeviceTokenNotForTopic"): Row(ResponseClass.SUSPECT, "device_token_not_for_topic"),
     # The topic belongs to the credentials: no device can cause these answers.
     (400, "BadTopic"): _TOPIC_REFUSED,
     (400, "TopicDisallowed"): _TOPIC_REFUSED,
-    (400, "IdleTimeout"): Row(AnswerClass.THROTTLED, "idle_timeout"),
+    (400, "IdleTimeout"): Row(ResponseClass.THROTTLED, "idle_timeout"),
     # 403 is about certificate, provider token and topic: no device can cause it.
     (403, ANY): _KEY_REFUSED,
     # Our provider tokens are never too old unless this machine's clock is wrong.
-    (403, "ExpiredProviderToken"): Row(AnswerClass.THROTTLED, "provider_token_expired"),
+    (403, "ExpiredProviderToken"): Row(ResponseClass.THROTTLED, "provider_token_expired"),
     (403, "BadEnvironmentKey"): _WRONG_ENVIRONMENT,
     (403, "UnrelatedKeyId"): _OTHER_TOPIC,
     (404, ANY): _BAD_REQUEST,
     (405, ANY): _BAD_REQUEST,
-    (408, ANY): Row(AnswerClass.OUTAGE, "timeout"),
+    (408, ANY): Row(ResponseClass.OUTAGE, "timeout"),
     (410, ANY): _UNREGISTERED,
-    (410, "ExpiredToken"): Row(AnswerClass.GONE, "expired_token"),
-    (413, ANY): Row(AnswerClass.REJECTED, "payload_too_large"),
-    (429, ANY): Row(AnswerClass.THROTTLED, "throttled"),
-    (429, "TooManyProviderTokenUpdates"): Row(AnswerClass.THROTTLED, "provider_token_updates"),
+    (410, "ExpiredToken"): Row(ResponseClass.GONE, "expired_token"),
+    (413, ANY): Row(ResponseClass.REJECTED, "payload_too_large"),
+    (429, ANY): Row(ResponseClass.THROTTLED, "throttled"),
+    (429, "TooManyProviderTokenUpdates"): Row(ResponseClass.THROTTLED, "provider_token_updates"),
 }
 # By the hundreds of a status that the table does not have.
 FALLBACK: Final[Fallback] = {
-    1: Row(AnswerClass.REJECTED, "unexpected_answer"),
-    2: Row(AnswerClass.REJECTED, "unexpected_answer"),
+    1: Row(ResponseClass.REJECTED, "unexpected_answer"),
+    2: Row(ResponseClass.REJECTED, "unexpected_answer"),
     3: FOREIGN,  # APNs never redirects
-    4: Row(AnswerClass.REJECTED, "refused"),
+    4: Row(ResponseClass.REJECTED, "refused"),
     5: _OUTAGE,
 }
 # Seconds to wait if APNs names none. Apple advises 15 minutes after a 5xx. These waits are shorter,

@@ -6,9 +6,9 @@ from uuid import uuid4
 
 import pytest
 
-from notifications_app.delivery import engine
-from notifications_app.delivery.engine import PatientLoop
-from notifications_app.delivery.types import Accepted, BrowserTarget, Deferred
+from notifications_app.delivery import event_loop
+from notifications_app.delivery.event_loop import PatientLoop
+from notifications_app.delivery.types import Accepted, BrowserDestination, Deferred
 from sandbox import running_apns_sandbox, running_sandbox
 from tests.delivery import support
 from tests.delivery.apns import support as ios_support
@@ -20,11 +20,11 @@ def _by_web(mode, **options):
     with running_sandbox() as sandbox:
         device = sandbox.subscribe()
         device.behave(mode, **options)
-        target = BrowserTarget(
+        destination = BrowserDestination(
             uuid4(), device.endpoint, "tracking", device.p256dh, device.auth, support.KEY_ID
         )
         client = lambda: support.make_client(sandbox.origin, call_timeout=CALL_SECONDS)  # noqa: E731
-        return _held_up(client, target, support.CREDENTIALS, device)
+        return _held_up(client, destination, support.CREDENTIALS, device)
 
 
 def _by_ios(mode, **options):
@@ -32,16 +32,16 @@ def _by_ios(mode, **options):
         device = ios_support.behaving(sandbox, mode, **options)
         credentials = ios_support.credentials_of(sandbox.key())
         client = lambda: ios_support.make_client(sandbox, call_timeout=CALL_SECONDS)  # noqa: E731
-        return _held_up(client, ios_support.target_of(device), credentials, device)
+        return _held_up(client, ios_support.destination_of(device), credentials, device)
 
 
-def _held_up(make_client, target, credentials, device):
+def _held_up(make_client, destination, credentials, device):
     """The outcome of a call if the loop stands still from before the answer until long after the
     call's time."""
 
     async def whole():
         client = make_client()
-        send = asyncio.ensure_future(client.send(support.make_message(), target, credentials))
+        send = asyncio.ensure_future(client.send(support.make_message(), destination, credentials))
         await ios_support.received(device)
         time.sleep(CALL_SECONDS + 1.0)  # noqa: ASYNC251 (the loop is to be held up)
         outcome = await send
@@ -54,7 +54,7 @@ def _held_up(make_client, target, credentials, device):
 
 @pytest.fixture(params=[_by_web, _by_ios], ids=["web", "ios"])
 def call_held_up(request, monkeypatch):
-    monkeypatch.setattr(engine, "_HELD_UP_SECONDS", 0.5)
+    monkeypatch.setattr(event_loop, "_HELD_UP_SECONDS", 0.5)
     return request.param
 
 

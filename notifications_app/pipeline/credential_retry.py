@@ -12,11 +12,11 @@ import structlog
 from channels_app.models import ProviderCredential
 from channels_app.pauses import credential_check_record, credential_retry_claim
 from channels_app.selectors import credentials_to_retry, credentials_unchecked
-from notifications_app.credential_check import credentials_check
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Misconfigured, Outcome
 from notifications_app.pipeline import batches, breakers, dispatch
+from notifications_app.pipeline.credential_check import credentials_check
+from notifications_app.pipeline.destinations import CredentialsMissing, CredentialsUnreadable
 from notifications_app.pipeline.reading import Halted
-from notifications_app.pipeline.targets import CredentialsMissing, CredentialsUnreadable
 from pushsvc.common.endpoints import TOKEN_SERVICES
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import SecretUnreadable

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from notifications_app.delivery.answers import (
+from notifications_app.delivery.fcm.payload import AddressField
+from notifications_app.delivery.responses import (
     ACCEPTED,
     ANY,
-    AnswerClass,
     Fallback,
+    ResponseClass,
     Row,
     Table,
     json_object,
@@ -21,7 +22,6 @@ from notifications_app.delivery.answers import (
     outcome_of,
     suspect_codes,
 )
-from notifications_app.delivery.fcm.payload import AddressField
 from notifications_app.delivery.types import Accepted, Outcome, clean_text, parse_retry_after
 from pushsvc.common.egress import Response
 
@@ -32,41 +32,43 @@ INVALID_ADDRESS: Final = "INVALID_ARGUMENT address"
 UNAUTHENTICATED: Final = "unauthenticated"
 
 # Seconds to wait if FCM does not say how long (scale-fcm, "Handling retries").
-WAITS: Final = {AnswerClass.THROTTLED: 60.0, AnswerClass.OUTAGE: 10.0}
+WAITS: Final = {ResponseClass.THROTTLED: 60.0, ResponseClass.OUTAGE: 10.0}
 
 # By status and by the code of the FcmError among the details. A 4xx without Google's error object
 # has no row here: it is FOREIGN, except for 408, 413 and 429.
 TABLE: Final[Table] = {
     (200, ANY): ACCEPTED,
-    (400, "INVALID_ARGUMENT"): Row(AnswerClass.REJECTED, "invalid_argument"),
-    (400, INVALID_ADDRESS): Row(AnswerClass.GONE, "token_invalid"),
+    (400, "INVALID_ARGUMENT"): Row(ResponseClass.REJECTED, "invalid_argument"),
+    (400, INVALID_ADDRESS): Row(ResponseClass.GONE, "token_invalid"),
     # Google's frontend cannot parse the request. FCM did not see it, so there is no FcmError.
-    (400, NONE): Row(AnswerClass.REJECTED, "invalid_argument"),
+    (400, NONE): Row(ResponseClass.REJECTED, "invalid_argument"),
     # The access token has expired, or the account's key was revoked.
-    (401, NONE): Row(AnswerClass.MISCONFIGURED, UNAUTHENTICATED),
+    (401, NONE): Row(ResponseClass.MISCONFIGURED, UNAUTHENTICATED),
     # The token belongs to an iOS or web app, and the Firebase project has no key for those. Anyone
     # may subscribe such a token, so it does not blame the channel's credentials.
-    (401, "THIRD_PARTY_AUTH_ERROR"): Row(AnswerClass.REJECTED, "third_party_auth"),
-    (401, "APNS_AUTH_ERROR"): Row(AnswerClass.REJECTED, "third_party_auth"),  # its name until 2019
+    (401, "THIRD_PARTY_AUTH_ERROR"): Row(ResponseClass.REJECTED, "third_party_auth"),
+    (401, "APNS_AUTH_ERROR"): Row(
+        ResponseClass.REJECTED, "third_party_auth"
+    ),  # its name until 2019
     # The API is switched off, or the account lacks the permission cloudmessaging.messages.create.
-    (403, NONE): Row(AnswerClass.MISCONFIGURED, "permission_denied"),
+    (403, NONE): Row(ResponseClass.MISCONFIGURED, "permission_denied"),
     # The token belongs to another project, or the channel has the wrong credentials.
-    (403, "SENDER_ID_MISMATCH"): Row(AnswerClass.SUSPECT, "sender_id_mismatch"),
-    (404, "UNREGISTERED"): Row(AnswerClass.GONE, "unregistered"),
-    (408, ANY): Row(AnswerClass.OUTAGE, "timeout"),
-    (413, ANY): Row(AnswerClass.REJECTED, "payload_too_large"),
-    (429, ANY): Row(AnswerClass.THROTTLED, "throttled"),
-    (500, "INTERNAL"): Row(AnswerClass.OUTAGE, "service_error"),
-    (503, "UNAVAILABLE"): Row(AnswerClass.OUTAGE, "service_error"),
+    (403, "SENDER_ID_MISMATCH"): Row(ResponseClass.SUSPECT, "sender_id_mismatch"),
+    (404, "UNREGISTERED"): Row(ResponseClass.GONE, "unregistered"),
+    (408, ANY): Row(ResponseClass.OUTAGE, "timeout"),
+    (413, ANY): Row(ResponseClass.REJECTED, "payload_too_large"),
+    (429, ANY): Row(ResponseClass.THROTTLED, "throttled"),
+    (500, "INTERNAL"): Row(ResponseClass.OUTAGE, "service_error"),
+    (503, "UNAVAILABLE"): Row(ResponseClass.OUTAGE, "service_error"),
 }
 # By the hundreds of a status that the table does not have. FCM never redirects: a 3xx comes from a
 # proxy.
 FALLBACK: Final[Fallback] = {
-    1: Row(AnswerClass.REJECTED, "unexpected_answer"),
-    2: Row(AnswerClass.REJECTED, "unexpected_answer"),
-    3: Row(AnswerClass.OUTAGE, "redirected"),
-    4: Row(AnswerClass.REJECTED, "refused"),
-    5: Row(AnswerClass.OUTAGE, "service_error"),
+    1: Row(ResponseClass.REJECTED, "unexpected_answer"),
+    2: Row(ResponseClass.REJECTED, "unexpected_answer"),
+    3: Row(ResponseClass.OUTAGE, "redirected"),
+    4: Row(ResponseClass.REJECTED, "refused"),
+    5: Row(ResponseClass.OUTAGE, "service_error"),
 }
 
 # The codes of outcomes on Android, with their meaning. docs/outcomes.md lists them.
@@ -172,7 +174,7 @@ def classify(response: Response, now: datetime, field: AddressField) -> Outcome:
     return outcome_of(
         row,
         clean_text(f"{response.status} {words}"),
-        wait=WAITS.get(row.answer_class) if wait is None else wait,
+        wait=WAITS.get(row.response_class) if wait is None else wait,
     )
 
 

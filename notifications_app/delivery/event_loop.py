@@ -54,7 +54,7 @@ class PatientLoop(asyncio.SelectorEventLoop):
         self.call_later(_BEAT_SECONDS, self._beat)
 
 
-class Engine:
+class EventLoopThread:
     """An event loop in its own thread. Create it after the fork: threads do not survive a fork."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Calls(Generic[T]):
 
     def __init__(
         self,
-        engine: Engine,
+        event_loop: EventLoopThread,
         call: Callable[[T], Awaitable[Outcome]],
         recipients: Sequence[T],
         *,
@@ -100,7 +100,7 @@ class Calls(Generic[T]):
         self._must_wait = must_wait
         self._most_in_flight = most_in_flight
         self._most_unwritten = most_unwritten
-        self._loop = engine.loop
+        self._loop = event_loop.loop
         self._results: list[tuple[T, Outcome]] = []
         self._wanted = 0
         self._is_enough = threading.Event()
@@ -178,16 +178,16 @@ class Calls(Generic[T]):
     def _begin(self, recipient: T) -> None:
         self.started += 1
         self._unwritten += 1
-        task = self._loop.create_task(self._answer(recipient))
+        task = self._loop.create_task(self._note_outcome(recipient))
         self._in_flight.add(task)
         task.add_done_callback(self._leave)
 
-    async def _answer(self, recipient: T) -> None:
+    async def _note_outcome(self, recipient: T) -> None:
         try:
             outcome = await self._call(recipient)
         except Exception as error:  # noqa: BLE001 (one recipient must not stop its batch)
             logger.error("delivery.internal_error", error=type(error).__name__)
-            outcome = Rejected(INTERNAL_ERROR, type(error).__name__, was_asked=False)
+            outcome = Rejected(INTERNAL_ERROR, type(error).__name__, was_called=False)
         self._results.append((recipient, outcome))
         if len(self._results) >= self._wanted:
             self._is_enough.set()

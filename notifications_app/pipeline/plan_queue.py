@@ -33,31 +33,31 @@ _MOST_OF_A_LINE: Final = 100  # ids; Docker splits log lines after 16 KiB
 
 
 @dataclass
-class Turns:
-    """What a planner remembers of turns. Planners that run at once need not agree.
+class RoundRobin:
+    """How far one planner has gone round the channels. Planners that run at once need not agree.
 
-    `started`: the last channel whose notifications had a turn to start. `continued`: the last
-    channel that had a turn for a begun plan. `was_new`: new plans had the last turn.
-    `are_more_new`: the last claim of new plans left some.
+    `last_started`: the last channel of which notifications were started. `last_continued`: the last
+    channel of which a begun plan was claimed. `last_was_new`: the last claim took new plans.
+    `is_new_left`: the last claim of new plans left some.
     """
 
-    started: UUID = _BEFORE_ALL
-    continued: UUID = _BEFORE_ALL
-    was_new: bool = False
-    are_more_new: bool = False
+    last_started: UUID = _BEFORE_ALL
+    last_continued: UUID = _BEFORE_ALL
+    last_was_new: bool = False
+    is_new_left: bool = False
 
 
-def start_due(limit: int = 100, *, turns: Turns | None = None) -> int:
+def start_due(limit: int = 100, *, round_robin: RoundRobin | None = None) -> int:
     """Starts due notifications, each only once even if several planners run. Returns how many.
 
     Starts the `limit` that have been due longest. If there may be more, also starts up to `limit`
     of each of the next channels. While more new plans wait than a claim takes, `limit` counts as 1,
     because a claim reads all waiting plans.
     """
-    turns = turns or Turns()
+    round_robin = round_robin or RoundRobin()
     parameters = {
-        "limit": 1 if turns.are_more_new else limit,
-        "after": turns.started,
+        "limit": 1 if round_robin.is_new_left else limit,
+        "after": round_robin.last_started,
         "channels": _CHANNELS,
         "ttl_zero": settings.TTL_ZERO_SECONDS,
         "nobody": json.dumps(NOBODY),
@@ -65,7 +65,7 @@ def start_due(limit: int = 100, *, turns: Turns | None = None) -> int:
         "ids": Driver.IDS,
     }
     started = sql.rows(_START, STATES | parameters)
-    turns.started = (started[0][1] if started else None) or _BEFORE_ALL
+    round_robin.last_started = (started[0][1] if started else None) or _BEFORE_ALL
     ids = sorted({row[0] for row in started})
     for begin in range(0, len(ids), _MOST_OF_A_LINE):
         some = ids[begin : begin + _MOST_OF_A_LINE]
@@ -73,19 +73,19 @@ def start_due(limit: int = 100, *, turns: Turns | None = None) -> int:
     return len(ids)
 
 
-def claim_plans(*, most: int, turns: Turns | None = None) -> list[PlanLease]:
+def claim_plans(*, most: int, round_robin: RoundRobin | None = None) -> list[PlanLease]:
     """Leases up to `most` new plans, an equal number of each channel, because most may be small.
     Or, if it is the turn of begun plans, one of them."""
-    turns = turns or Turns()
-    kinds = (_claim_begun, _claim_new) if turns.was_new else (_claim_new, _claim_begun)
+    round_robin = round_robin or RoundRobin()
+    kinds = (_claim_begun, _claim_new) if round_robin.last_was_new else (_claim_new, _claim_begun)
     for claim in kinds:
-        if leases := claim(most, turns):
-            turns.was_new = claim is _claim_new
-            return _by_turns(leases)
+        if leases := claim(most, round_robin):
+            round_robin.last_was_new = claim is _claim_new
+            return _interleaved(leases)
     return []
 
 
-def _by_turns(leases: Sequence[PlanLease]) -> list[PlanLease]:
+def _interleaved(leases: Sequence[PlanLease]) -> list[PlanLease]:
     """Sorts the leases: the first of each channel, then the second of each, and so on. A slice may
     end before all are planned."""
     places: dict[UUID, Iterator[int]] = defaultdict(count)
@@ -93,16 +93,16 @@ def _by_turns(leases: Sequence[PlanLease]) -> list[PlanLease]:
     return sorted(ordered, key=lambda each: next(places[each.channel_id]))
 
 
-def _claim_new(most: int, turns: Turns) -> list[PlanLease]:
+def _claim_new(most: int, round_robin: RoundRobin) -> list[PlanLease]:
     leases, waiting = _claim(_NEW, {"most": most})
-    turns.are_more_new = waiting > most
+    round_robin.is_new_left = waiting > most
     return leases
 
 
-def _claim_begun(_most: int, turns: Turns) -> list[PlanLease]:
-    leases, _ = _claim(_BEGUN, {"after": turns.continued})
+def _claim_begun(_most: int, round_robin: RoundRobin) -> list[PlanLease]:
+    leases, _ = _claim(_BEGUN, {"after": round_robin.last_continued})
     for lease in leases:
-        turns.continued = lease.channel_id
+        round_robin.last_continued = lease.channel_id
     return leases
 
 

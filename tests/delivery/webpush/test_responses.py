@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from notifications_app.delivery.answers import AnswerClass
+from notifications_app.delivery.responses import ResponseClass
 from notifications_app.delivery.types import Accepted, Deferred, Gone, Rejected
-from notifications_app.delivery.webpush.answers import FALLBACK, SUSPECT_CODES, TABLE
+from notifications_app.delivery.webpush.responses import FALLBACK, SUSPECT_CODES, TABLE
 from notifications_app.delivery.webpush.transport import CODES, classify
 from pushsvc.common.egress import Response
 
@@ -233,7 +233,9 @@ def test_every_code_is_explained():
 
 
 def test_every_suspicious_answer_is_held_for_the_mass_failure_rule():
-    codes = {code for answer_class, code in TABLE.values() if answer_class is AnswerClass.SUSPECT}
+    codes = {
+        code for response_class, code in TABLE.values() if response_class is ResponseClass.SUSPECT
+    }
     assert codes
     assert codes <= SUSPECT_CODES
 
