@@ -79,9 +79,9 @@ class Invalid(PushsvcError):
 
 def _summary(faults: Sequence[Fault]) -> str:
     if len(faults) > MAX_FAULTS:
-        return f"{MAX_FAULTS} faults shown; there are more."
+        return f"{MAX_FAULTS} errors shown; there are more."
     if len(faults) != 1:
-        return f"{len(faults)} faults; see errors."
+        return f"{len(faults)} errors; see errors."
     fault = faults[0]
     return f"{_shortened(fault.attr)}: {fault.detail}" if fault.attr else fault.detail
 

@@ -17,7 +17,7 @@ from tests.factories import make_channel
 from tests.pipeline.processes import running_web
 
 ANSWER_BYTES = 16 * 1024  # docs/errors.md
-MORE = f"{MAX_FAULTS} faults shown; there are more."
+MORE = f"{MAX_FAULTS} errors shown; there are more."
 
 # Characters that a name chosen by the client may hold; the last ones take more bytes in an answer.
 LETTERS = ["x", "é", "日", "😀", "\\u0001", '\\"', "\\\\", "\\u2028", "\u2028", "\u200b", "\x7f"]
