@@ -3,8 +3,7 @@
 It replaces the connections of aioapns 4.0, which have these faults: they acknowledge no DATA, match
 answers by a header that may be missing, parse each DATA frame as JSON, ignore RST_STREAM and
 answers without a body, close while requests wait for more than ten seconds, and miscount streams
-when SETTINGS change the limit. tests/delivery/apns/test_faults.py shows each fault with the library
-and its absence here.
+when SETTINGS change the limit.
 """
 
 import asyncio

@@ -1,19 +1,16 @@
-"""Two clients for the APNs sandbox: our transport, and aioapns as it is published."""
+"""The iOS transport as a client of the APNs sandbox, and a server that sends given bytes."""
 
 import asyncio
 import json
-import ssl
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from uuid import uuid4
 
-from aioapns import APNs, NotificationRequest
-from aioapns.connection import APNsTLSClientProtocol
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from notifications_app.delivery.apns.transport import ApnsKey, AppKey, Client
-from notifications_app.delivery.types import Accepted, Destination
+from notifications_app.delivery.types import Destination
 from sandbox.certificate import server_tls
 from tests.delivery.support import make_message
 
@@ -43,71 +40,6 @@ def destination_of(device, **over):
 
 def make_client(sandbox, **settings):
     return Client(server=sandbox.server, ca_file=str(sandbox.ca_file), **settings)
-
-
-class Ours:
-    """`send` answers with "accepted", or with the code of the outcome."""
-
-    def __init__(self, sandbox, **settings):
-        self.credentials = credentials_of(sandbox.key())
-        self.client = make_client(sandbox, **settings)
-
-    async def send(self, device):
-        outcome = await self.client.send(make_message(), destination_of(device), self.credentials)
-        return "accepted" if isinstance(outcome, Accepted) else outcome.code
-
-    async def close(self):
-        await self.client.close()
-
-
-class Plain:
-    """aioapns 4.0, directed at the sandbox. `send` answers with the status, or raises."""
-
-    def __init__(self, sandbox, *, inactivity=10, attempts=5, **settings):
-        host, port = sandbox.server.split(":")
-
-        class Protocol(APNsTLSClientProtocol):
-            APNS_SERVER = host
-            APNS_PORT = int(port)
-            INACTIVITY_TIME = inactivity
-
-        tls = ssl.create_default_context(cafile=str(sandbox.ca_file))
-        tls.set_alpn_protocols(["h2"])
-        credential = sandbox.key().credential
-        del credential["environment"]
-        self.apns = APNs(
-            **credential, ssl_context=tls, max_connection_attempts=attempts, **settings
-        )
-        self.apns.pool.protocol_class = Protocol
-
-    async def send(self, device):
-        request = NotificationRequest(device.token, {"aps": {"alert": "It rains."}})
-        result = await self.apns.send_notification(request)
-        return "accepted" if result.is_successful else result.description
-
-    async def close(self):
-        for connection in self.apns.pool.connections:
-            if connection.inactivity_timer:
-                connection.inactivity_timer.cancel()
-            connection.transport.abort()
-        await asyncio.sleep(0)
-
-
-@asynccontextmanager
-async def sending(kind, sandbox, **settings):
-    """A sender whose only connection has already sent a notification."""
-    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
-    sender = kind(sandbox, **settings)
-    try:
-        await sender.send(sandbox.register())
-        yield sender
-    finally:
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        with suppress(Exception):
-            await asyncio.gather(*tasks, return_exceptions=True)
-        await sender.close()
 
 
 async def ended(awaitable, seconds=10.0):

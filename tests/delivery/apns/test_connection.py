@@ -148,6 +148,16 @@ def test_a_server_of_few_streams_gets_more_connections_up_to_the_limit(monkeypat
 # Timeouts and silence
 
 
+def test_more_than_64_kib_of_error_bodies_do_not_stall_the_connection(sandbox, key):
+    """The window of a connection is full after 17 of these answers."""
+    body = '{"reason":"BadTopic","more":"' + "x" * 3_824 + '"}'
+    assert len(body) * 17 == 65_535
+    devices = [behaving(sandbox, "error", status=400, body=body) for _ in range(18)]
+    outcomes = deliver(sandbox, key, *devices)
+    assert {outcome.code for outcome in outcomes} == {"topic_refused"}
+    assert sandbox.connection_count == 1
+
+
 def test_a_timeout_leaves_the_connection_to_the_other_requests(sandbox, key):
     hanging, slow = behaving(sandbox, "hang"), behaving(sandbox, "slow", seconds=0.4)
 
