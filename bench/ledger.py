@@ -68,7 +68,7 @@ WITH sent_at AS (
 ), batches AS (
   INSERT INTO notifications_app_batch
     (id, plan_id, notification_id, channel_id, platform, push_service, status, due_at, claimed_at,
-     finished_at, attempt, recipient_count, delivered_count)
+     finished_at, lease_number, recipient_count, delivered_count)
   SELECT slots.id, plans.id, notification_id, %(channel)s, 'android', 'fcm_v1', 'done', started_at,
     started_at, finished_at, 1, number, number
   FROM plans, sent, slots ORDER BY slots.id

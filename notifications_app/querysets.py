@@ -47,23 +47,23 @@ _LONGEST_BREAK = 5  # as a power of two seconds
 
 
 class BatchLease(Protocol):
-    """A lease of a batch. It is over when the batch has another attempt."""
+    """A lease of a batch. It ends when the batch has another lease number."""
 
     @property
     def batch_id(self) -> int: ...
 
     @property
-    def attempt(self) -> int: ...
+    def number(self) -> int: ...
 
 
 class PlanClaim(Protocol):
-    """A lease of a plan. It is over when the plan has another attempt."""
+    """A lease of a plan. It ends when the plan has another lease number."""
 
     @property
     def plan_id(self) -> int: ...
 
     @property
-    def attempt(self) -> int: ...
+    def number(self) -> int: ...
 
 
 class StateQuerySet(QuerySet[Row]):
@@ -115,7 +115,7 @@ class NotificationQuerySet(StateQuerySet[Row]):
 class PlanQuerySet(StateQuerySet[Row]):
     def leased_by(self, *leases: PlanClaim) -> Self:
         """Plans in `planning` whose newest lease is one of these."""
-        held = _with_attempt((lease.plan_id, lease.attempt) for lease in leases)
+        held = _with_lease_number((lease.plan_id, lease.number) for lease in leases)
         return self.filter(held, status=PlanStatus.PLANNING)
 
     def plannable(self) -> Self:
@@ -158,7 +158,7 @@ class BatchQuerySet(StateQuerySet[Row]):
 
     def leased_by(self, *leases: BatchLease) -> Self:
         """Leased batches whose newest lease is one of these."""
-        held = _with_attempt((lease.batch_id, lease.attempt) for lease in leases)
+        held = _with_lease_number((lease.batch_id, lease.number) for lease in leases)
         return self.leased().filter(held)
 
     def unhalted(self) -> Self:
@@ -257,12 +257,12 @@ class IdempotencyRecordQuerySet(QuerySet[Row]):
         return deleted
 
 
-def _with_attempt(leases: Iterable[tuple[int, int]]) -> Q:
-    """Matches rows with these ids and attempts. Grouped, because most have the same attempt."""
-    ids_by_attempt = defaultdict(list)
-    for pk, attempt in leases:
-        ids_by_attempt[attempt].append(pk)
-    held = (Q(attempt=attempt, pk__in=ids) for attempt, ids in ids_by_attempt.items())
+def _with_lease_number(leases: Iterable[tuple[int, int]]) -> Q:
+    """Matches rows with these ids and lease numbers. Grouped, because most have the same number."""
+    ids_by_number = defaultdict(list)
+    for pk, number in leases:
+        ids_by_number[number].append(pk)
+    held = (Q(lease_number=number, pk__in=ids) for number, ids in ids_by_number.items())
     return reduce(or_, held, Q(pk__in=[]))
 
 

@@ -75,8 +75,8 @@ class Plan(models.Model):
     opted_out_count = models.BigIntegerField(
         default=0, db_default=0, help_text="Of the audience: left out, because they refuse it."
     )
-    attempt = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="Fencing number of the lease."
+    lease_number = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Only the newest lease may write."
     )
     due_at = models.DateTimeField(db_default=Now())
     lease_until = models.DateTimeField(null=True)
@@ -143,8 +143,8 @@ class Batch(models.Model):
     lease_until = models.DateTimeField(null=True)
     parked_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
-    attempt = models.PositiveIntegerField(
-        default=0, db_default=0, help_text="Fencing number of the lease."
+    lease_number = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Only the newest lease may write."
     )
     holder = models.UUIDField(
         null=True, help_text="The process that claimed it last: `process_id` of presence."

@@ -258,7 +258,7 @@ GROUP BY wanted.platform
 # same time get different batches and do not wait for one another.
 _CLAIM = """
 UPDATE notifications_app_batch
-SET status = %(batch_leased)s, attempt = attempt + 1, claimed_at = clock_timestamp(),
+SET status = %(batch_leased)s, lease_number = lease_number + 1, claimed_at = clock_timestamp(),
     lease_until = clock_timestamp() + %(lease)s, holder = %(holder)s
 WHERE id = (
   SELECT id FROM notifications_app_batch
@@ -267,8 +267,8 @@ WHERE id = (
     AND push_service || ' ' || channel_id <> ALL(%(skip)s)
   ORDER BY due_at, id LIMIT 1
   FOR NO KEY UPDATE SKIP LOCKED)
-RETURNING id, attempt, lease_losses, plan_id, notification_id, channel_id, platform, push_service,
-  claimed_at, recipient_count - delivered_count - bounced_count
+RETURNING id, lease_number, lease_losses, plan_id, notification_id, channel_id, platform,
+  push_service, claimed_at, recipient_count - delivered_count - bounced_count
 """
 
 # The batches that have been due longest, as long as there is room. They are read from the index of
@@ -290,15 +290,15 @@ WITH small AS (
     ORDER BY due_at, id LIMIT %(most)s) AS own
 )
 UPDATE notifications_app_batch
-SET status = %(batch_leased)s, attempt = attempt + 1, claimed_at = clock_timestamp(),
+SET status = %(batch_leased)s, lease_number = lease_number + 1, claimed_at = clock_timestamp(),
     lease_until = clock_timestamp() + %(lease)s, holder = %(holder)s
 WHERE id IN (
   SELECT id FROM notifications_app_batch
   WHERE id = ANY (ARRAY(SELECT id FROM small WHERE recipients <= %(room)s))
     AND status = %(batch_ready)s
   FOR NO KEY UPDATE SKIP LOCKED)
-RETURNING id, attempt, lease_losses, plan_id, notification_id, channel_id, platform, push_service,
-  claimed_at
+RETURNING id, lease_number, lease_losses, plan_id, notification_id, channel_id, platform,
+  push_service, claimed_at
 """  # noqa: S608 - a number of our own
 
 # All in SQL, because the ORM locks rows only in an explicit transaction: two more round trips in
@@ -328,7 +328,7 @@ RETURNING platform
 
 _CLAIM_PARKED = """
 UPDATE notifications_app_batch
-SET status = %(batch_leased)s, attempt = attempt + 1, claimed_at = clock_timestamp(),
+SET status = %(batch_leased)s, lease_number = lease_number + 1, claimed_at = clock_timestamp(),
     lease_until = clock_timestamp() + %(lease)s, holder = %(holder)s
 WHERE id = (
   SELECT batch.id FROM notifications_app_batch batch
@@ -338,8 +338,8 @@ WHERE id = (
     AND batch.parked_at > statement_timestamp() - %(parked_for)s
   ORDER BY batch.parked_at, batch.id LIMIT 1
   FOR NO KEY UPDATE OF batch SKIP LOCKED)
-RETURNING id, attempt, lease_losses, plan_id, notification_id, channel_id, platform, push_service,
-  claimed_at
+RETURNING id, lease_number, lease_losses, plan_id, notification_id, channel_id, platform,
+  push_service, claimed_at
 """
 
 _UNPARK = """

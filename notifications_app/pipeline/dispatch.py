@@ -152,7 +152,7 @@ def _batch_span(lease: Lease, work: PassRead) -> AbstractContextManager[spans.Sp
         platform=lease.platform,
         push_service=lease.push_service,
         batch=lease.batch_id,
-        attempt=lease.attempt,
+        lease_number=lease.number,
     )
 
 

@@ -33,11 +33,11 @@ class LeaseLost(Exception):
 
 @dataclass(frozen=True)
 class Lease:
-    """A claimed batch. `attempt` fences: only the newest attempt may write. `claimed_at` is the
+    """A claimed batch. Only the lease with the newest `number` may write. `claimed_at` is the
     database's time at the monotonic second `begun`."""
 
     batch_id: int
-    attempt: int
+    number: int
     lease_losses: int
     plan_id: int
     notification_id: UUID

@@ -167,8 +167,8 @@ def _bounce(batch_id: int, code: str, ids: Sequence[UUID]) -> None:
 
 def _locked(leases: Collection[Lease]) -> Iterable[Any]:
     """The batches that these leases still hold, locked in the order of their ids."""
-    ids, attempts = ([getattr(each, name) for each in leases] for name in ("batch_id", "attempt"))
-    return Batch.objects.raw(_LOCK, STATES | {"ids": ids, "attempts": attempts})
+    ids, numbers = ([getattr(each, name) for each in leases] for name in ("batch_id", "number"))
+    return Batch.objects.raw(_LOCK, STATES | {"ids": ids, "numbers": numbers})
 
 
 def _record(
@@ -237,8 +237,8 @@ SELECT batch.id, batch.notification_id, batch.channel_id, batch.platform, batch.
   batch.recipient_count, batch.delivered_count, batch.bounced_count,
   notification.paused_at IS NOT NULL OR notification.stopped_at IS NOT NULL AS is_halted
 FROM notifications_app_batch batch
-JOIN unnest(%(ids)s::bigint[], %(attempts)s::int[]) AS lease (batch_id, attempt)
-  ON lease.batch_id = batch.id AND lease.attempt = batch.attempt
+JOIN unnest(%(ids)s::bigint[], %(numbers)s::int[]) AS lease (batch_id, number)
+  ON lease.batch_id = batch.id AND lease.number = batch.lease_number
 JOIN notifications_app_notification notification ON notification.id = batch.notification_id
 WHERE batch.status = %(batch_leased)s
 ORDER BY batch.id

@@ -205,13 +205,13 @@ _CLAIM: Final = """
 WITH chosen AS MATERIALIZED ({chosen}
 )
 UPDATE notifications_app_plan plan
-SET attempt = attempt + 1, sliced_at = clock_timestamp(),
+SET lease_number = lease_number + 1, sliced_at = clock_timestamp(),
     lease_until = clock_timestamp() + %(lease)s
 FROM notifications_app_notification notification
 WHERE notification.id = plan.notification_id
   AND plan.id IN (SELECT id FROM chosen)
-RETURNING plan.id, plan.attempt, plan.notification_id, plan.channel_id, plan.platform, plan.rule,
-  plan.driver, notification.started_at, notification.category,
+RETURNING plan.id, plan.lease_number, plan.notification_id, plan.channel_id, plan.platform,
+  plan.rule, plan.driver, notification.started_at, notification.category,
   EXISTS (SELECT FROM notifications_app_plan other
           WHERE other.notification_id = plan.notification_id
             AND other.platform = plan.platform AND other.part <> plan.part),

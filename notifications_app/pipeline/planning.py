@@ -2,7 +2,7 @@
 
 One conditional statement starts a notification, copies the audience's rule and inserts the plans.
 The database itself writes the rows, one window of subscription ids at a time. A transaction locks
-the plan, checks the attempt, writes a window and moves the cursor. So a planner may die at any
+the plan, checks the lease, writes a window and moves the cursor. So a planner may die at any
 point, and the next one continues at the cursor. New plans of all channels are planned together, so
 that many small plans cost few statements.
 """

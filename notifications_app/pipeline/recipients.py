@@ -20,11 +20,11 @@ from subscriptions_app.segments.rules import Rule
 
 @dataclass(frozen=True)
 class PlanLease:
-    """A claimed plan. `attempt` fences: only the newest attempt may plan. `is_shared`: the
+    """A claimed plan. Only the lease with the newest `number` may plan. `is_shared`: the
     notification has other parts on the platform, which may reach the same devices."""
 
     plan_id: int
-    attempt: int
+    number: int
     notification_id: UUID
     channel_id: UUID
     platform: Platform

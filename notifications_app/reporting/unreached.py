@@ -37,7 +37,7 @@ def unreached(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
         push_service__in=services,
         status=BatchStatus.READY,
         due_at__gt=now,
-        attempt__gt=0,
+        lease_number__gt=0,
         delivered_count=0,
         bounced_count=0,
         plan__due_at__lt=now - UNREACHED,

@@ -43,9 +43,9 @@ def stuck(channel):
 _STUCK = (
     "SELECT id, status, now() FROM notifications_app_notification"
     " WHERE channel_id = %s AND status IN ('pending', 'processing')",
-    "SELECT notification_id, platform, status, attempt, cursor, recipient_count, lease_until,"
+    "SELECT notification_id, platform, status, lease_number, cursor, recipient_count, lease_until,"
     " halted_at FROM notifications_app_plan WHERE channel_id = %s AND status <> 'done'",
-    "SELECT platform, push_service, status, count(*), sum(recipient_count), max(attempt),"
+    "SELECT platform, push_service, status, count(*), sum(recipient_count), max(lease_number),"
     " max(lease_losses), min(due_at) - now(), max(lease_until)"
     " FROM notifications_app_batch WHERE channel_id = %s AND status <> 'done' GROUP BY 1, 2, 3",
 )

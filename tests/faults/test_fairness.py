@@ -35,6 +35,7 @@ def test_a_small_send_waits_for_one_batch_of_a_large_send_and_not_for_all(system
 
 def _unclaimed(channel, notification_id):
     return channel.system.value(
-        "SELECT count(*) FROM notifications_app_batch WHERE notification_id = %s AND attempt = 0",
+        "SELECT count(*) FROM notifications_app_batch"
+        " WHERE notification_id = %s AND lease_number = 0",
         [notification_id],
     )

@@ -153,7 +153,7 @@ def test_a_killed_workers_batches_go_on_before_their_leases_end_and_a_paused_one
 
 
 def _leases_after(channel, platform, *, silent_for):
-    """{batch id: (attempt, end)} of leases that nobody renewed for so many more seconds."""
+    """{batch id: (lease number, end)} of leases that nobody renewed for so many more seconds."""
     with channel.system.connect() as connection:
         # What was being written when the worker stopped is either written then, or undone.
         connection.execute("LOCK notifications_app_batch IN SHARE ROW EXCLUSIVE MODE")
@@ -169,7 +169,7 @@ def _leases(channel, platform):
     return {
         batch_id: lease
         for batch_id, *lease in channel.system.rows(
-            "SELECT id, attempt, lease_until FROM notifications_app_batch"
+            "SELECT id, lease_number, lease_until FROM notifications_app_batch"
             " WHERE channel_id = %s AND platform = %s AND status = 'leased'",
             [channel.id, platform],
         )

@@ -38,7 +38,7 @@ def test_a_claim_leases_the_batch_for_the_set_time(channel, settings):
     lease = support.claim()
 
     batch = Batch.objects.get()
-    assert (batch.id, batch.status, batch.attempt) == (lease.batch_id, "leased", lease.attempt)
+    assert (batch.id, batch.status, batch.lease_number) == (lease.batch_id, "leased", lease.number)
     assert batch.claimed_at == lease.claimed_at
     assert timedelta(seconds=77) <= batch.lease_until - batch.claimed_at < timedelta(seconds=78)
     assert support.claim() is None
@@ -87,7 +87,7 @@ def test_concurrent_workers_never_lease_a_batch_twice(channel, other_channel):
     claimed = [id_ for ids in support.in_threads(*[claim_many] * 4) for id_ in ids]
 
     assert sorted(claimed) == sorted(Batch.objects.values_list("id", flat=True))
-    assert set(Batch.objects.values_list("attempt", flat=True)) == {1}
+    assert set(Batch.objects.values_list("lease_number", flat=True)) == {1}
 
 
 def test_a_batch_is_not_claimed_before_it_is_due(channel):

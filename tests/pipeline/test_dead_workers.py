@@ -148,7 +148,7 @@ def test_a_dead_workers_lease_has_only_seconds_left(claimed):
     support.tick()
 
     batch = Batch.objects.get()
-    assert (batch.status, batch.attempt) == ("leased", claimed.attempt)
+    assert (batch.status, batch.lease_number) == ("leased", claimed.number)
     assert batch.lease_until < lease_until - timedelta(seconds=90)
     shortened = batch.lease_until
     support.tick()  # which does not begin the seconds again

@@ -79,7 +79,7 @@ def test_another_worker_gets_a_dead_workers_batch_after_the_lease(sandbox, chann
 
     support.tick()
     batch = Batch.objects.get()
-    assert (batch.status, batch.lease_losses, batch.attempt) == ("ready", 1, dead.attempt)
+    assert (batch.status, batch.lease_losses, batch.lease_number) == ("ready", 1, dead.number)
     support.deliver(notification)
 
     assert support.counts(notification) == ("sent", 3, 3, 0)

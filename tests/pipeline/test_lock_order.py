@@ -93,7 +93,7 @@ def test_a_flush_that_waits_for_another_claim_of_its_batch_writes_nothing(channe
         with pytest.raises(LeaseLost):
             outcomes.record(leases, written)
 
-    with support.waits_for(lambda: Batch.objects.update(attempt=F("attempt") + 1), flush):
+    with support.waits_for(lambda: Batch.objects.update(lease_number=F("lease_number") + 1), flush):
         pass
 
     assert set(Delivery.objects.values_list("status", flat=True)) == {DeliveryStatus.WAITING}
@@ -203,7 +203,7 @@ def test_a_batch_that_was_claimed_since_the_statement_began_is_not_claimed_along
 
     assert len(leases) == 2
     assert taken.batch_id not in {lease.batch_id for lease in leases}
-    assert Batch.objects.get(pk=taken.batch_id).attempt == taken.attempt
+    assert Batch.objects.get(pk=taken.batch_id).lease_number == taken.number
 
 
 @contextmanager

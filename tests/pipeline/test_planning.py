@@ -150,7 +150,7 @@ def test_a_planner_whose_lease_another_took_writes_nothing(channel):
 
     assert support.planned_ids(notification) == []
     plan = Plan.objects.get()
-    assert (plan.attempt, plan.cursor) == (current.attempt, None)
+    assert (plan.lease_number, plan.cursor) == (current.number, None)
     assert plan.lease_until is not None
 
 

@@ -59,10 +59,9 @@ def test_a_collector_gets_one_trace_and_sentry_gets_errors_without_private_data(
     spans = own(collector)
     (request,) = named(spans, "POST send-notification")
     (window,) = named(spans, "plan window")
-    # A slow worker tries the refused row again, in another attempt.
-    (batch,) = [
-        each for each in named(spans, "deliver batch") if value_of(each, "pushsvc.attempt") == 1
-    ]
+    # A slow worker tries the refused row again, in another lease.
+    passes = named(spans, "deliver batch")
+    (batch,) = [each for each in passes if value_of(each, "pushsvc.lease_number") == 1]
     assert request.parent_span_id.hex() == PARENT
     assert window.parent_span_id == batch.parent_span_id == request.span_id
     for span in (window, batch):

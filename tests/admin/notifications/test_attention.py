@@ -280,7 +280,7 @@ def failing(alice):
     """A notification of yesterday with one batch, whose recipient has another attempt to come."""
 
     def fail(code="connection_failed", **batch):
-        values = {"due_at": timezone.now() + timedelta(minutes=1), "attempt": 3}
+        values = {"due_at": timezone.now() + timedelta(minutes=1), "lease_number": 3}
         counts = {"recipient_count": 1, "push_service": "mozilla"}
         notification = running(alice.channel, batches=[values | counts | batch])
         Delivery.objects.create(
@@ -320,7 +320,7 @@ def test_calls_that_failed_for_ten_minutes_at_most_are_a_warning(alice, failing)
     [
         {"push_service": "other"},
         {"recipient_count": 2, "delivered_count": 1},
-        {"attempt": 0},
+        {"lease_number": 0},
         {"code": ""},
     ],
     ids=["a host that anybody may name", "reached somebody", "not called", "no call failed"],

@@ -66,8 +66,8 @@ def test_what_lost_worker_hosts_held_goes_on_before_its_leases_end(system, chann
     began = time.monotonic()
     assert held
 
-    for batch_id, attempt, lease_until in held:
-        taken = [batch_id, attempt]
+    for batch_id, lease_number, lease_until in held:
+        taken = [batch_id, lease_number]
         until(lambda taken=taken: system.rows(_TAKEN, taken), "others have the batch", seconds=150)
         assert system.rows(_TAKEN, taken)[0][0] < lease_until
     print(f"{loss}: others had the batches after {time.monotonic() - began:.0f} s")  # noqa: T201 (a figure for who reads the run)
@@ -116,7 +116,7 @@ def test_clocks_that_differ_by_a_minute_lose_and_double_nothing(shifted, channel
 
 
 _HELD = """
-SELECT id, attempt, lease_until FROM notifications_app_batch
+SELECT id, lease_number, lease_until FROM notifications_app_batch
 WHERE channel_id = %s AND status = 'leased' AND holder = ANY(%s)
 """
-_TAKEN = "SELECT claimed_at FROM notifications_app_batch WHERE id = %s AND attempt > %s"
+_TAKEN = "SELECT claimed_at FROM notifications_app_batch WHERE id = %s AND lease_number > %s"

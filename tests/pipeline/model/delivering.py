@@ -36,7 +36,7 @@ class Delivering(Model):
         for lease in leases:
             assert lease.batch_id not in self.holder
             assert lease.notification_id not in self.halted
-            self.holder[lease.batch_id] = lease.attempt
+            self.holder[lease.batch_id] = lease.number
             waiting = Delivery.objects.filter(batch_id=lease.batch_id, status=WAITING)
             waiting = waiting.order_by("subscription_id")
             self.leases.append((lease, [support.due(row) for row in waiting]))

@@ -161,7 +161,7 @@ class Planning(Model):
     def _may_plan(self, lease):
         """The subscriptions that the holder of the lease may make recipients."""
         plan = Plan.objects.get(pk=lease.plan_id)
-        is_held = plan.status == "planning" and plan.attempt == lease.attempt
+        is_held = plan.status == "planning" and plan.lease_number == lease.number
         if not is_held or plan.notification_id in self.halted:
             return set()
         if self.kinds[plan.notification_id] == "targets":

@@ -89,7 +89,7 @@ class Model(RuleBasedStateMachine):
                 self.throughout[notification_id] -= ids
 
     def _holds(self, lease):
-        return self.holder.get(lease.batch_id) == lease.attempt
+        return self.holder.get(lease.batch_id) == lease.number
 
     def _plans_of(self):
         """Ids of the plans, by notification."""
