@@ -4,6 +4,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from pushsvc.common.http.drf import as_pushsvc_error
@@ -54,6 +55,22 @@ class WithDefaults(StrictSerializer):
     made = StringMap(default=dict)
     nothing = Id(default=None)
     optional = Text(required=False)
+
+
+def with_all_that_drf_offers(base):
+    """A serializer with read-only fields, sources and a validator of one field."""
+
+    class Offered(base):
+        word = Text(max_length=3, default="none")
+        seen = Text(read_only=True)
+        inside = WholeNumber(source="outer.inner", default=0)
+
+        def validate_word(self, word):
+            if word == "bad":
+                raise ValidationError("Not this one.")
+            return word.upper()
+
+    return Offered
 
 
 def found(data, serializer=Everything):
@@ -232,6 +249,23 @@ def test_one_edit_is_a_misspelling_and_two_are_none(name, other):
 
 def test_a_missing_field_has_its_default_which_is_not_validated():
     assert WithDefaults.checked({}) == {"word": "none", "made": {}, "nothing": None}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *({}, {"word": "a"}, {"word": "bad"}, {"word": "long"}),
+        *({"seen": "x"}, {"inside": 5}, {"inside": "5 "}),
+    ],
+)
+def test_what_drf_offers_a_serializer_applies(data):
+    """Against DRF's own method."""
+    found = []
+    for base in (serializers.Serializer, StrictSerializer):
+        read = with_all_that_drf_offers(base)(data=data)
+        found.append((read.is_valid(), read.validated_data, read.errors.keys()))
+
+    assert found[0] == found[1]
 
 
 def test_a_default_that_is_made_belongs_to_one_input():
