@@ -49,7 +49,6 @@ LIBRARIES = {
 OF_TELEMETRY = (
     "opentelemetry.sdk.trace",
     "opentelemetry.exporter",
-    "pushsvc.common.telemetry.sdk",
     "pushsvc.common.telemetry.sentry",
     "sentry_sdk",
 )

@@ -2,28 +2,60 @@
 
 If OTEL_EXPORTER_OTLP_ENDPOINT is not set, no package is loaded and nothing is recorded. There are
 no spans for single recipients. Attributes are ids, counts and our own names.
+
+The SDK sends spans to a collector (OTLP over HTTP). It also reads its own settings: see
+https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/.
 """
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from functools import cache
+from importlib import import_module
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from django.conf import settings
 
+from pushsvc.common.process import is_worker
 from pushsvc.common.trail import Trail
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Span as RecordedSpan
+
+_SECONDS_AT_END: Final = 2.0
+_LOADED: Final = (
+    "opentelemetry.exporter.otlp.proto.http.trace_exporter",
+    "opentelemetry.sdk.trace.export",
+    "opentelemetry.trace.propagation.tracecontext",
+)
 
 
 class Span:
-    """A span that is not recorded. `trail`: the trail of the spans and log lines inside it."""
+    """`trail`: the trail of the spans and log lines inside it. Without `recorded`, the SDK's span,
+    it is not recorded."""
 
-    def __init__(self, trail: Trail) -> None:
+    def __init__(self, trail: Trail, recorded: "RecordedSpan | None" = None) -> None:
         self.trail = trail
+        self._recorded = recorded
 
     def rename(self, name: str) -> None:
         """Changes the name, for a request whose route is known late."""
+        if self._recorded is not None:
+            self._recorded.update_name(name)
 
     def end(self, **attributes: Any) -> None:
         """Call it once."""
+        if self._recorded is None:
+            return
+        from opentelemetry.trace import StatusCode
+
+        self._recorded.set_attributes(_named(attributes))
+        if attributes.get("error"):
+            self._recorded.set_status(StatusCode.ERROR)
+        self._recorded.end()
 
 
 def is_on() -> bool:
@@ -42,10 +74,25 @@ def begin(
     nanoseconds of Unix time; by default now."""
     if not is_on() or not (is_request or trail.traceparent):
         return Span(trail)
-    begun: Span = _sdk().begin(
-        name, trail, began=began, is_request=is_request, attributes=attributes
+    from opentelemetry.trace import SpanKind, set_span_in_context
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    w3c = TraceContextTextMapPropagator()
+    recorded = (
+        _provider(os.getpid())
+        .get_tracer("pushsvc")
+        .start_span(
+            name,
+            w3c.extract({"traceparent": trail.traceparent or ""}),
+            SpanKind.SERVER if is_request else SpanKind.INTERNAL,
+            _named({"request_id": trail.request_id, **attributes}),
+            start_time=began,
+            record_exception=False,  # its text may name people
+        )
     )
-    return begun
+    headers: dict[str, str] = {}
+    w3c.inject(headers, set_span_in_context(recorded))
+    return Span(Trail(trail.request_id, headers["traceparent"]), recorded)
 
 
 @contextmanager
@@ -62,17 +109,45 @@ def span(name: str, trail: Trail, **attributes: Any) -> Iterator[Span]:
 def load() -> None:
     """Loads the SDK. Call it before a fork, so that processes share memory."""
     if is_on():
-        _sdk()
+        for name in _LOADED:
+            import_module(name)
 
 
 def shut_down() -> None:
-    """Sends recorded spans. For processes that end without Python's own exit."""
+    """Sends recorded spans, for _SECONDS_AT_END at most; if the collector is away, the provider
+    would delay the end by half a minute. For processes that end without Python's own exit."""
     if is_on():
-        _sdk().shut_down()
+        ending = Thread(target=_provider(os.getpid()).shutdown, name="spans", daemon=True)
+        ending.start()
+        ending.join(_SECONDS_AT_END)
 
 
-def _sdk() -> Any:
-    # Imported here, because it loads OpenTelemetry.
-    from pushsvc.common.telemetry import sdk
+@cache
+def _provider(_pid: int) -> "TracerProvider":
+    """The provider of this process; its thread does not survive a fork.
 
-    return sdk
+    Requests are sampled only by the ratio, independent of the client. Workers record spans of
+    sampled requests.
+    """
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
+
+    os.environ.setdefault("OTEL_SERVICE_NAME", "pushsvc")
+    ratio = TraceIdRatioBased(settings.OTEL_TRACES_SAMPLER_ARG)
+    sampler = ParentBased(ratio) if is_worker() else ratio
+    provider = TracerProvider(sampler=sampler, resource=Resource.create())
+    address = f"{settings.OTEL_EXPORTER_OTLP_ENDPOINT}/v1/traces"
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=address)))
+    return provider
+
+
+def _named(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Adds a prefix to our own names. Names with a dot are OpenTelemetry's."""
+    given = {name: value for name, value in attributes.items() if value is not None}
+    return {
+        name if "." in name else f"pushsvc.{name}": str(value) if isinstance(value, UUID) else value
+        for name, value in given.items()
+    }
