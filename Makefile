@@ -61,7 +61,8 @@ format: .venv/dev.stamp .venv/node.stamp ## put the code into the form that lint
 	@$(BIN)/ruff format .
 	@.ci/node biome check --write .
 
-audit: .venv/audit.stamp .venv/base.stamp ## check what is installed: licences, known vulnerabilities (ARGS="--ignore-vuln ID")
+audit: .venv/audit.stamp .venv/base.stamp ## check what is installed: its use, licences, known vulnerabilities (ARGS="--ignore-vuln ID")
+	@.venv/base/bin/python .ci/installed.py
 	@.venv/audit/bin/pip-licenses --python .venv/base/bin/python
 	@.venv/audit/bin/python .ci/audit.py $(ARGS)
 

@@ -2,7 +2,9 @@
 
 import json
 import re
+import shutil
 import subprocess
+import sys
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -118,3 +120,36 @@ def test_an_audit_without_advisories_passes_and_says_so():
     assert done.returncode == 0, done
     assert done.stdout.count("the advisories cannot be reached, nothing was looked up") == 3
     assert "known vulnerability" not in done.stdout
+
+
+def uses(checkout):
+    return subprocess.run(
+        [sys.executable, checkout / ".ci" / "installed.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_every_requirement_of_production_is_imported_or_has_a_reason():
+    done = uses(CHECKOUT)
+
+    assert done.returncode == 0, done
+    assert "\nhpack: imported by notifications_app.delivery.apns." in done.stdout
+    assert "\nvine: required by amqp, celery, kombu\n" in done.stdout
+
+
+def test_a_requirement_that_nothing_imports_fails_the_audit(tmp_path):
+    apps = ("pushsvc", "channels_app", "subscriptions_app", "notifications_app")
+    for folder in (".ci", "requirements", *apps):
+        (tmp_path / folder).mkdir()
+    shutil.copy(CHECKOUT / ".ci" / "installed.py", tmp_path / ".ci")
+    shutil.copy(CHECKOUT / "requirements" / "base.txt", tmp_path / "requirements")
+    shutil.copy(CHECKOUT / "manage.py", tmp_path)
+    (tmp_path / "pushsvc" / "lists.py").write_text("from django.db import models\n")
+
+    done = uses(tmp_path)
+
+    assert done.returncode == 1, done
+    assert "audit: hpack must either be imported" in done.stdout
+    assert "audit: django must" not in done.stdout
