@@ -1012,7 +1012,7 @@ export interface components {
             };
             /** @description Seconds for which delivery is tried. */
             ttl: number;
-            /** @description Which devices that save energy are woken. */
+            /** @description Whether devices in power-saving mode are woken. */
             urgency: components["schemas"]["Urgency"];
             /** @description A newer one with the same topic replaces it. */
             topic: string;
@@ -1226,7 +1226,7 @@ export interface components {
              * @description Another segment only if the send is to a segment.
              */
             segment_id?: string | null;
-            /** @description The key of a category. Devices that refuse it are left out. */
+            /** @description The key of a category. Subscribers who opted out are skipped. */
             category?: string | null;
             /** @description Another rule only if the send is to a rule. */
             rule?: components["schemas"]["AudienceRule"];
@@ -1459,7 +1459,7 @@ export interface components {
             template_id: string | null;
             /** @description The public part of the key that sent it; null if staff sent it in the console. */
             api_key: string | null;
-            /** @description Who gets it. */
+            /** @description The recipients. */
             audience: components["schemas"]["AudienceOutput"];
             /** @description When it is and was sent. */
             timing: components["schemas"]["TimingOutput"];
@@ -2085,7 +2085,7 @@ export interface components {
              * @description One segment only; null: the whole channel.
              */
             segment_id?: string | null;
-            /** @description The key of a category. Devices that refuse it are left out. */
+            /** @description The key of a category. Subscribers who opted out are skipped. */
             category?: string | null;
             /** @description A rule of this send alone, as [segments](/docs/segments). */
             rule?: components["schemas"]["AudienceRule"];

@@ -223,7 +223,7 @@ class ContentOutput(serializers.Serializer[Any]):
     )
     ttl = serializers.IntegerField(help_text="Seconds for which delivery is tried.")
     urgency = serializers.ChoiceField(
-        Urgency.values, help_text="Which devices that save energy are woken."
+        Urgency.values, help_text="Whether devices in power-saving mode are woken."
     )
     topic = serializers.CharField(help_text="A newer one with the same topic replaces it.")
     actions = serializers.ListField(
@@ -294,7 +294,7 @@ class NotificationDetailsOutput(serializers.Serializer[Any]):
         allow_null=True,
         help_text="The public part of the key that sent it; null if staff sent it in the console.",
     )
-    audience = AudienceOutput(help_text="Who gets it.")
+    audience = AudienceOutput(help_text="The recipients.")
     timing = TimingOutput(help_text="When it is and was sent.")
     content = ContentOutput(help_text="What devices get.")
     platforms = serializers.DictField(

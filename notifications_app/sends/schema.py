@@ -132,7 +132,7 @@ class SendFields(ContentFields):
     category = Text(
         max_length=MAX_CATEGORY_KEY,
         default=str,
-        help_text="The key of a category. Devices that refuse it are left out.",
+        help_text="The key of a category. Subscribers who opted out are skipped.",
     )
     rule = RuleField(
         default=None, allow_null=True, help_text="A rule of this send alone, as docs/segments.md."

@@ -53,7 +53,7 @@ def test_every_form_without_its_csrf_token_is_refused(house, root):
         for name, path in addresses(house):
             answer = client.post(path, written(house.channel) | {"do": "begin", "post": "yes"})
             assert answer.status_code == 403, (name, path)
-            assert "The form was too old" in answer.content.decode()
+            assert "The form has expired" in answer.content.decode()
 
     assert everything(house) == before
     assert not TOTPDevice.objects.exists()

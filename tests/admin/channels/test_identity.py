@@ -105,7 +105,7 @@ def test_a_member_without_the_manager_role_reads_and_changes_nothing(alice, role
 @pytest.mark.parametrize(
     ("claims", "says"),
     [
-        ({}, "It proves that the user is “user-42”"),
+        ({}, "It identifies the user “user-42”"),
         ({"exp": 1_700_000_000}, "exp is over"),
         ({"exp": 4_000_000_000}, "exp is more than 31 days ahead"),
         ({"aud": "another"}, "aud is not the channel&#x27;s id"),
@@ -149,4 +149,4 @@ def test_the_page_says_in_red_what_trust_means(alice, manager):
 
     page = manager.get(page_of(alice)).content.decode()
 
-    assert 'data-tone="bad">\n  <strong>Anyone can receive anybody' in page
+    assert 'data-tone="bad">\n  <strong>Anyone can receive anyone' in page

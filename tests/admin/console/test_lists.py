@@ -55,7 +55,7 @@ def test_a_list_emptied_by_its_filters_offers_to_remove_them(alice):
 
     empty = text_of(alice.members["viewer"], NOTIFICATIONS, show="tests")
 
-    assert "only what fits the filters" in empty
+    assert "No rows match the filters" in empty
     assert "Only what fits" not in text_of(alice.members["viewer"], NOTIFICATIONS)
 
 
@@ -144,7 +144,7 @@ def test_a_list_in_the_order_of_two_columns_says_which_is_the_first(alice):
     ],
 )
 def test_an_empty_list_says_which_role_can_do_what_is_missing(alice, address, role, may, deed):
-    told = f"Somebody with the role “{may}” can {deed}."
+    told = f"A user with the role “{may}” can {deed}."
 
     assert told in text_of(alice.members[role], address)
     assert "Somebody with the role" not in text_of(alice.members[may], address)
@@ -164,7 +164,7 @@ def test_a_user_without_an_account_sees_an_explanation_and_no_links(alice):
 
     text = text_of(loner, reverse("admin:index"))
 
-    assert "You are not a member of an account yet" in text
+    assert "You are not a member of any account yet" in text
     assert "No problems" not in text
     assert not {address for address in (SUBSCRIBERS, NOTIFICATIONS, SEGMENTS) if address in text}
     assert NOTIFICATIONS in text_of(alice.members["sender"], reverse("admin:index"))

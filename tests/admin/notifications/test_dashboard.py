@@ -70,7 +70,7 @@ def test_a_user_without_an_account_sees_a_dashboard_without_figures(alice):
 
     assert answer.context["statistics"].totals.all_subscribers == 0
     assert answer.context["offered_channels"] == []
-    assert "Ask an owner" in answer.content.decode()
+    assert "Ask an account owner" in answer.content.decode()
 
 
 @pytest.mark.parametrize("part", ["dashboard_live", "dashboard_attention"])

@@ -119,7 +119,7 @@ def test_the_preview_of_an_unfinished_rule_says_what_is_missing(alice):
     page = preview(signed_in(alice.members["viewer"]), alice, BAD)
 
     assert page.status_code == 200
-    assert "Not complete yet" in page.content.decode()
+    assert "Incomplete" in page.content.decode()
 
 
 def test_every_fault_is_worded_for_the_form_and_shown_at_its_place(alice):

@@ -25,7 +25,7 @@ def crowd(alice):
 
 
 def choose(page, audience):
-    page.get_by_label("Who gets it").select_option(audience)
+    page.get_by_label("Recipients").select_option(audience)
 
 
 def total(page):
@@ -104,7 +104,7 @@ def test_unsent_conditions_are_restored_after_a_reload(console, alice, sender, c
 
     page.reload()
 
-    expect(page.get_by_text("Your unsent text was restored")).to_be_visible()
+    expect(page.get_by_text("Your unsent changes were restored")).to_be_visible()
     expect(page.locator(".ps-rule").get_by_label("Value", exact=True)).to_have_value("free")
     expect(total(page)).to_have_text("2 subscribers")
 
@@ -154,7 +154,7 @@ def test_a_tag_is_offered_counted_and_sent_to(console, alice, sender):
     expect(page.get_by_text("The notification is stored")).to_be_visible()
     assert sent_to(alice) == {"tag": "team-7"}
     page.get_by_role("button", name="Duplicate").click()
-    expect(page.get_by_label("Who gets it")).to_have_value("tag")
+    expect(page.get_by_label("Recipients")).to_have_value("tag")
     expect(tag).to_have_value("team-7")
 
 

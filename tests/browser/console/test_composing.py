@@ -147,7 +147,7 @@ def test_a_schedule_is_entered_in_the_browsers_time_and_stored_in_utc(console, a
     expect(page.locator(".ps-compose-review")).to_contain_text("18:30")
     expect(page.locator(".ps-compose-review")).to_contain_text(f"{in_utc:%H:%M} UTC")
     expect(page.locator(".ps-compose-review")).to_contain_text("3 subscribers")
-    page.get_by_role("button", name="Schedule it").click()
+    page.get_by_role("button", name="Schedule").click()
 
     expect(page.get_by_text("It is scheduled.")).to_be_visible()
     stored = only_one(alice)

@@ -31,7 +31,7 @@ def test_this_browser_becomes_a_test_device(console, alice, scheme):
         page.get_by_role("link", name="Use this browser").click()
     joining = opened.value
     assert violations_of(joining) == []
-    joining.get_by_role("button", name="Use this browser for tests").click()
+    joining.get_by_role("button", name="Use this browser for testing").click()
 
     said = "This browser is the test device “Alice's laptop” now."
     expect(joining.get_by_text(said)).to_be_visible()

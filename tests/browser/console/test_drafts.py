@@ -64,7 +64,7 @@ def test_what_could_not_be_saved_is_said_and_outlives_a_reload(console, alice, s
     page.unroute("**/draft/save/")
     page.reload()
 
-    expect(page.get_by_text("Your unsent text was restored")).to_be_visible()
+    expect(page.get_by_text("Your unsent changes were restored")).to_be_visible()
     expect(page.get_by_label("Title", exact=True)).to_have_value("Half of a thought")
     expect(page.locator("#save-state")).to_have_text("Saved")
 

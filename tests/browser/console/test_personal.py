@@ -26,7 +26,7 @@ def title(page):
 
 
 def switch(page):
-    page.get_by_label("Placeholders in the texts").check()
+    page.get_by_label("Placeholders insert values").check()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

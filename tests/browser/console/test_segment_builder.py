@@ -300,7 +300,7 @@ def test_a_condition_shows_its_fault_only_after_it_was_left(console, manager):
     rule = page.locator(".ps-rule").first
 
     parts(rule)["value"].fill("pro")
-    expect(page.locator("#segment-preview")).to_contain_text("Not complete yet")
+    expect(page.locator("#segment-preview")).to_contain_text("Incomplete")
     expect(rule.locator(".ps-fault")).to_have_count(0)
 
     page.get_by_label("Name").focus()
