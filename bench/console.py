@@ -274,9 +274,9 @@ WHERE started_at IS NOT NULL
 _BATCHES = """
 WITH plans AS (
   INSERT INTO notifications_app_plan
-    (notification_id, channel_id, platform, status, recipient_count)
-  SELECT id, channel_id, 'web', 'delivering', 1000 FROM notifications_app_notification
-  WHERE status = 'processing'
+    (notification_id, channel_id, platform, status, recipient_count, release_at, deadline_at)
+  SELECT id, channel_id, 'web', 'delivering', 1000, started_at, started_at + interval '1 hour'
+  FROM notifications_app_notification WHERE status = 'processing'
   RETURNING id, notification_id, channel_id
 )
 INSERT INTO notifications_app_batch

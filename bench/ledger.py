@@ -62,8 +62,10 @@ WITH sent_at AS (
   RETURNING id, started_at, finished_at
 ), plans AS (
   INSERT INTO notifications_app_plan
-    (notification_id, channel_id, platform, status, recipient_count, due_at)
-  SELECT id, %(channel)s, 'android', 'done', number, started_at FROM sent, counted
+    (notification_id, channel_id, platform, status, recipient_count, due_at, release_at,
+     deadline_at)
+  SELECT id, %(channel)s, 'android', 'done', number, started_at, started_at, finished_at
+  FROM sent, counted
   RETURNING id, notification_id
 ), batches AS (
   INSERT INTO notifications_app_batch

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
-from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
 
@@ -179,11 +178,9 @@ def id_hash(external_id: str, secret: str | None = None) -> str:
 
 
 def id_hashes(external_id: str) -> list[str]:
-    """All hashes that entries may contain for the external id: keyed with a SECRET_KEY in use, and
-    the plain SHA-256 in entries of earlier versions."""
+    """All hashes that entries may contain for the external id: one for each SECRET_KEY in use."""
     secrets = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    keyed = [id_hash(external_id, secret) for secret in secrets]
-    return [*keyed, sha256(external_id.encode()).hexdigest()]
+    return [id_hash(external_id, secret) for secret in secrets]
 
 
 def is_by_staff() -> bool:

@@ -129,8 +129,7 @@ class PlanQuerySet(StateQuerySet[Row]):
 
     def with_deadline(self) -> Self:
         """Adds `call_until`, after which no call may begin."""
-        ttl_ends_at = Coalesce("deadline_at", "notification__deadline_at")
-        return self.annotate(call_until=Least(ttl_ends_at, "notification__expires_at"))
+        return self.annotate(call_until=Least("deadline_at", "notification__expires_at"))
 
     def out_of_time(self) -> Self:
         """Unfinished plans with recipients that are past their deadline or stopped, but not those

@@ -20,7 +20,7 @@ from channels_app.models import Account, Channel, ChannelCounter, Scope
 from channels_app.selectors import current_vapid_key
 from channels_app.services import api_key_issue, channel_create
 from notifications_app.content.values import NO_SUBSCRIPTION, TargetId
-from notifications_app.models import Draft, Notification, Target, Template
+from notifications_app.models import Draft, Notification, Plan, Target, Template
 from notifications_app.sends.templates import template_create
 from pushsvc.common import base64url
 from pushsvc.common.endpoints import TOKEN_SERVICES
@@ -291,6 +291,17 @@ def make_sent_notification(channel: Channel, **fields: Any) -> Notification:
         "clicked_count": 12,
     }
     return make_notification(channel, **(values | fields))
+
+
+def make_plan(notification: Notification, **fields: Any) -> Plan:
+    """A plan of the notification for web, released at its start."""
+    released_at = notification.started_at or notification.scheduled_at
+    fields = {
+        "platform": "web",
+        "release_at": released_at,
+        "deadline_at": released_at + timedelta(seconds=notification.ttl),
+    } | fields
+    return Plan.objects.create(notification=notification, channel=notification.channel, **fields)
 
 
 def make_draft(channel, owner, **fields):

@@ -43,5 +43,5 @@ def _named(request: HttpRequest) -> list[Notification]:
 
 def _compared(notifications: Sequence[Notification]) -> dict[str, Any]:
     clicks = clicks_since_start(notifications)
-    rows = compared(notifications, clicks)
+    rows = compared(notifications)
     return {"rows": rows, "charts": comparison_chart(rows, clicks)}

@@ -11,9 +11,15 @@ from notifications_app.reporting.event_hours import HOUR, Clicks, Events
 from notifications_app.reporting.funnel import Funnel, funnel_of, platform_funnels
 from notifications_app.reporting.progress import Progress
 from pushsvc.common.console.figures import share
-from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+from pushsvc.common.platforms import PLATFORM_NAMES
 
 _MOST_HOURS: Final = 72  # in the chart of a comparison; most clicks come early
+_SHARES_OF: Final = {
+    "Delivered": "recipients",
+    "Shown": "delivered",
+    "Clicked": "delivered",
+    "Dismissed": "shown",
+}
 _TONES: Final = ("one", "two", "three", "four", "five")
 _DASHES: Final = ((), (6, 4), (2, 3), (12, 4), (10, 4, 2, 4))
 
@@ -31,11 +37,11 @@ class FunnelCell:
 @dataclass(frozen=True, slots=True)
 class Stage:
     """A row of the funnel. `of`: the stage that counts as 100 %. `cells`: of all platforms
-    together, then of each; None if only the sum was recorded."""
+    together, then of each."""
 
     name: str
     of: str
-    cells: Sequence[FunnelCell | None]
+    cells: Sequence[FunnelCell]
 
 
 def funnel_context(
@@ -47,31 +53,19 @@ def funnel_context(
         by_platform = {}
     return {
         "funnel_platforms": [(each, PLATFORM_NAMES[each]) for each in by_platform],
-        "funnel": _stages(
-            funnel_of(notification),
-            by_platform,
-            are_events_known=bool(events.by_platform) or not events.has_unrecorded,
-        ),
-        "unrecorded": events.unrecorded if events.has_unrecorded else None,
+        "funnel": _stages([funnel_of(notification), *by_platform.values()]),
     }
 
 
-def _stages(
-    whole: Funnel, by_platform: Mapping[Platform, Funnel], *, are_events_known: bool
-) -> list[Stage]:
-    parts = list(by_platform.values())
-    events: list[Funnel | None] = [part if are_events_known else None for part in parts]
+def _stages(funnels: Sequence[Funnel]) -> list[Stage]:
+    """`funnels`: of the notification, then of its platforms."""
     return [
-        Stage("Recipients", "", [FunnelCell(each.recipients) for each in (whole, *parts)]),
-        _stage("Delivered", "recipients", "delivered", [whole, *parts]),
-        _stage("Shown", "delivered", "shown", [whole, *events]),
-        _stage("Clicked", "delivered", "clicked", [whole, *events]),
-        _stage("Dismissed", "shown", "dismissed", [whole, *events]),
+        Stage("Recipients", "", [FunnelCell(each.recipients) for each in funnels]),
+        *(
+            Stage(name, of, [_cell(each, name.lower()) for each in funnels])
+            for name, of in _SHARES_OF.items()
+        ),
     ]
-
-
-def _stage(name: str, of: str, field: str, funnels: Sequence[Funnel | None]) -> Stage:
-    return Stage(name, of, [_cell(each, field) if each else None for each in funnels])
 
 
 def _cell(funnel: Funnel, field: str) -> FunnelCell:
@@ -97,24 +91,20 @@ def clicks_chart(clicks: Clicks) -> Charts:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """`letter` names the notification in the chart. `is_complete`: the chart's rows contain every
-    click."""
+    """`letter` names the notification in the chart."""
 
     letter: str
     tone: str
     notification: Notification
     funnel: Funnel
     is_best: bool
-    is_complete: bool
 
     @property
     def bounced_share(self) -> float | None:
         return share(self.notification.bounced_count, self.funnel.recipients)
 
 
-def compared(
-    notifications: Sequence[Notification], clicks: Mapping[UUID, Sequence[int]]
-) -> list[Compared]:
+def compared(notifications: Sequence[Notification]) -> list[Compared]:
     funnels = [funnel_of(each) for each in notifications]
     best = max((each.clicked_share or 0 for each in funnels), default=0)
     return [
@@ -124,7 +114,6 @@ def compared(
             notification=notification,
             funnel=funnel,
             is_best=bool(best) and funnel.clicked_share == best,
-            is_complete=_last(clicks.get(notification.pk, ())) >= notification.clicked_count,
         )
         for index, (notification, funnel) in enumerate(zip(notifications, funnels, strict=True))
     ]
@@ -155,12 +144,8 @@ def comparison_chart(rows: Sequence[Compared], clicks: Mapping[UUID, Sequence[in
 
 
 def _shares(counts: Sequence[int], delivered: int, hours: int) -> list[float | None]:
-    """The line of a notification: empty without recorded clicks, level after the last click."""
+    """The line of a notification: empty without clicks, level after the last click."""
     if not counts or not delivered:
         return [None] * hours
     shown = [*counts, *[counts[-1]] * (hours - len(counts))][:hours]
     return [round(100 * count / delivered, 2) for count in shown]
-
-
-def _last(counts: Sequence[int]) -> int:
-    return counts[-1] if counts else 0

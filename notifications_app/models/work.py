@@ -41,14 +41,8 @@ class Plan(models.Model):
     part = models.SmallIntegerField(
         default=0, db_default=0, help_text="Counts the parts of a platform, from 0."
     )
-    release_at = models.DateTimeField(
-        null=True,
-        help_text="No recipient is planned before. Null: a planner of an older version made it.",
-    )
-    deadline_at = models.DateTimeField(
-        null=True,
-        help_text="When the time to live ends, pauses included. Null: with the notification's.",
-    )
+    release_at = models.DateTimeField(help_text="No recipient is planned before.")
+    deadline_at = models.DateTimeField(help_text="When the time to live ends, pauses included.")
     status = models.CharField(
         max_length=10,
         choices=PlanStatus.choices,

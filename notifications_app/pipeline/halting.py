@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import DateTimeField, DurationField, ExpressionWrapper, F, Max, Value
 from django.db.models.expressions import Combinable
-from django.db.models.functions import Coalesce, Greatest, Least, Now
+from django.db.models.functions import Greatest, Least, Now
 
 from channels_app import audit
 from channels_app.counters import counter_add
@@ -119,19 +119,10 @@ class Locked:
     def move_deadlines(self, by: timedelta | Combinable) -> None:
         """Moves the parts' deadlines. The notification's becomes the latest of them, or its
         `expires_at` if that is sooner."""
-        before = Value(self._ttl_ended_at, DateTimeField())  # for a plan without a deadline
-        self.plans.update(deadline_at=Coalesce("deadline_at", before) + by)
-        latest = self.plans.aggregate(latest=Max("deadline_at", default=before))["latest"]
+        if not self.plans.update(deadline_at=F("deadline_at") + by):
+            return
+        latest = self.plans.aggregate(latest=Max("deadline_at"))["latest"]
         self.row.update(deadline_at=Least(Value(latest, DateTimeField()), "expires_at"))
-
-    @property
-    def _ttl_ended_at(self) -> datetime | None:
-        """The end of the time to live, with earlier pauses added. Not the notification's deadline,
-        because that may be `expires_at`, and an edit may set a later `expires_at`."""
-        if self.was.started_at is None:
-            return None
-        pauses = timedelta(seconds=self.was.paused_seconds)
-        return self.was.started_at + time_to_live(self.was.ttl) + pauses
 
     def record_change(self) -> None:
         """Writes the changed fields to the audit log."""

@@ -256,7 +256,7 @@ def _wanted_at(plan: Plan) -> datetime:
     """The time from which recipients are to get the message, moved by the duration of pauses."""
     notification = plan.notification
     asked_at = max(notification.scheduled_at, notification.created_at)
-    released_at = plan.release_at if plan.part and plan.release_at else asked_at
+    released_at = plan.release_at if plan.part else asked_at
     return released_at + timedelta(seconds=notification.paused_seconds)
 
 

@@ -59,7 +59,7 @@ class _Plan:
     status: str
     recipient_count: int
     opted_out_count: int
-    release_at: str | None  # ISO 8601, as in JSON
+    release_at: str  # ISO 8601, as in JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def details_of(*, channel_id: UUID, notification_id: UUID) -> Details:
     return Details(
         notification=found,
         platforms=platform_counts(plans, ended),
-        releases=_releases(plans, found.started_at),
+        releases=_releases(plans),
         reasons=bounce_reasons(found, ended),
         opted_out=sum(plan.opted_out_count for plan in plans),
         actions_clicked=_actions_clicked(found),
@@ -110,13 +110,10 @@ def _actions_clicked(notification: Any) -> dict[str, int]:
     return {each["id"]: counts.get(each["id"], 0) for each in notification.content.actions}
 
 
-def _releases(plans: Iterable[_Plan], started_at: datetime) -> tuple[Release, ...]:
-    """The releases of the plans. A plan of an older version, without a release, was released at
-    the start."""
+def _releases(plans: Iterable[_Plan]) -> tuple[Release, ...]:
     parts: dict[datetime, list[_Plan]] = defaultdict(list)
     for plan in plans:
-        moment = datetime.fromisoformat(plan.release_at) if plan.release_at else started_at
-        parts[moment].append(plan)
+        parts[datetime.fromisoformat(plan.release_at)].append(plan)
     return tuple(_release(moment, parts[moment]) for moment in sorted(parts))
 
 

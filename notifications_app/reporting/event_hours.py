@@ -39,16 +39,8 @@ class Clicks(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """A notification's events. `unrecorded`: events that a version without rows of hours counted,
-    so that only their sum is known."""
-
     by_platform: Mapping[Platform, EventCounts]
-    unrecorded: EventCounts
     clicks: Clicks | None
-
-    @property
-    def has_unrecorded(self) -> bool:
-        return any(astuple(self.unrecorded))
 
 
 class _Row(NamedTuple):
@@ -68,14 +60,13 @@ def events_of(notification: Notification) -> Events:
         by_platform[row.platform] += row.counts
     return Events(
         by_platform=by_platform,
-        unrecorded=_unrecorded(notification, sum(by_platform.values(), EventCounts())),
         clicks=_clicks(notification, [row for row in rows if row.counts.clicked]),
     )
 
 
 def clicks_since_start(notifications: Iterable[Notification]) -> dict[UUID, list[int]]:
     """How many recipients had clicked by the end of each hour, from the hour of the start to the
-    hour of the last click, for started notifications. Events without rows of hours are missing."""
+    hour of the last click, for started notifications."""
     first = {each.pk: _floor(each.started_at, HOUR) for each in notifications if each.started_at}
     hours = EventHour.objects.filter(notification_id__in=first, clicked__gt=0)
     found = hours.values_list("notification_id", "hour").annotate(sum=Sum("clicked"))
@@ -88,15 +79,6 @@ def clicks_since_start(notifications: Iterable[Notification]) -> dict[UUID, list
 def _running_sums(counts: Mapping[int, int]) -> list[int]:
     last = max(counts, default=-1)
     return list(accumulate(counts.get(hour, 0) for hour in range(last + 1)))
-
-
-def _unrecorded(notification: Notification, recorded: EventCounts) -> EventCounts:
-    """Events without rows. Not below zero, because the notification was read before the rows."""
-    return EventCounts(
-        received=max(0, notification.received_count - recorded.received),
-        clicked=max(0, notification.clicked_count - recorded.clicked),
-        dismissed=max(0, notification.dismissed_count - recorded.dismissed),
-    )
 
 
 def _clicks(notification: Notification, rows: Sequence[_Row]) -> Clicks | None:

@@ -53,7 +53,6 @@ def funnel_of(notification: Notification) -> Funnel:
 
 
 def platform_funnels(platforms: Iterable[PlatformCounts], events: Events) -> dict[Platform, Funnel]:
-    """A funnel for each platform, without events whose platform was not recorded."""
     return {
         each.platform: _funnel(each, events.by_platform.get(each.platform, EventCounts()))
         for each in platforms

@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import Q, QuerySet, Sum
-from django.db.models.functions import Coalesce, Least
+from django.db.models.functions import Least
 
 from channels_app.models import Channel
 from notifications_app.models import RECIPIENTS_LEFT, Batch, Notification
@@ -149,10 +149,9 @@ def _outlook(limit: Limit, batches: QuerySet[Any], now: datetime) -> Outlook:
 
 def _groups(batches: QuerySet[Any], service: str) -> list[tuple[datetime | None, int]]:
     """How many recipients wait until each deadline, the earliest first."""
-    ttl_ends_at = Coalesce("plan__deadline_at", "notification__deadline_at")
     groups = (
         _open(batches.filter(push_service=service, plan__halted_at__isnull=True))
-        .annotate(until=Least(ttl_ends_at, "notification__expires_at"))
+        .annotate(until=Least("plan__deadline_at", "notification__expires_at"))
         .values("until")
         .annotate(recipients=Sum(RECIPIENTS_LEFT))
     )

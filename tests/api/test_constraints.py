@@ -4,8 +4,8 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
-from notifications_app.models import Batch, EventHour, HourlyStat, Plan
-from tests.factories import make_channel, make_notification
+from notifications_app.models import Batch, EventHour, HourlyStat
+from tests.factories import make_channel, make_notification, make_plan
 
 pytestmark = pytest.mark.django_db
 
@@ -16,9 +16,7 @@ def notification():
 
 
 def test_the_database_refuses_a_plan_batch_or_hour_of_an_unknown_platform(notification):
-    plan = Plan.objects.create(
-        notification=notification, channel=notification.channel, platform="ios"
-    )
+    plan = make_plan(notification, platform="ios")
     batch = Batch(
         plan=plan, notification=notification, channel=notification.channel, platform="fax"
     )

@@ -20,7 +20,7 @@ from channels_app.models import (
     Role,
 )
 from channels_app.services import api_key_issue, provider_credentials_store
-from notifications_app.models import Batch, EventHour, HourlyStat, Notification, OutcomeMinute, Plan
+from notifications_app.models import Batch, EventHour, HourlyStat, Notification, OutcomeMinute
 from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.segments.services import segment_create
 from tests.admin.support import signed_in
@@ -29,6 +29,7 @@ from tests.factories import (
     add_crowd,
     add_each,
     make_channel,
+    make_plan,
     make_sent_notification,
     make_template,
 )
@@ -243,9 +244,8 @@ def _running(channel):
     codes = {"web": "endpoint_gone", "android": "unregistered", "ios": "unregistered"}
     shares = (0.14, 0.22, 0.25, 0.26, 0.13)
     for platform, (good, bad) in ended.items():
-        plan = Plan.objects.create(
-            notification=notification,
-            channel=channel,
+        plan = make_plan(
+            notification,
             platform=platform,
             status="delivering",
             recipient_count=PLATFORMS[platform],

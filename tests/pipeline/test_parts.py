@@ -187,46 +187,6 @@ def test_an_edit_of_the_time_to_live_moves_the_deadline_of_each_part(channel):
     assert edited.deadline_at == Plan.objects.get(pk=rest.pk).deadline_at
 
 
-def test_a_plan_of_an_older_version_has_the_deadline_of_its_notification(channel):
-    factories.add_subscriptions(channel, 1)
-    notification = factories.make_notification(channel, ttl=3600)
-    support.plan(notification)
-    Plan.objects.update(release_at=None, deadline_at=None)
-    lease = support.claim()
-    assert reading.read([lease]).recipients[0].limits.deadline == notification.deadline_at
-    (found,) = details_of(channel_id=channel.id, notification_id=notification.id).releases
-    assert found.release_at == notification.started_at
-    support.lose_lease(lease.batch_id)
-    pause(notification)
-    before = notification.deadline_at
-    resumed = resume(notification)
-    assert resumed.deadline_at > before
-    assert notification.plans.get().deadline_at == resumed.deadline_at
-    support.end_time(notification)
-    Plan.objects.update(deadline_at=None)
-    assert [code for _, code in batches.overdue()] == ["expired"]
-
-
-def test_a_later_expiry_gives_a_plan_of_an_older_version_its_time_to_live(channel):
-    factories.add_subscriptions(channel, 1)
-    expires_at = sql.now() + HOUR
-    notification = factories.make_notification(channel, ttl=7200, expires_at=expires_at)
-    support.plan(notification)
-    Plan.objects.update(release_at=None, deadline_at=None)
-    pause(notification)
-
-    later = (expires_at + HOUR / 2).isoformat()
-    edited = notification_edit(
-        channel=channel, notification_id=notification.id, changes={"expires_at": later}
-    )
-    assert edited.deadline_at == expires_at + HOUR / 2
-
-    edited = notification_edit(
-        channel=channel, notification_id=notification.id, changes={"expires_at": None}
-    )
-    assert edited.deadline_at == notification.started_at + 2 * HOUR
-
-
 # Who looks at parts
 
 

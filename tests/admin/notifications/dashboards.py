@@ -7,10 +7,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from channels_app.models import Channel
-from notifications_app.models import Batch, HourlyStat, Plan
+from notifications_app.models import Batch, HourlyStat
 from pushsvc.common.store.redis_client import redis_client
 from tests.admin.support import signed_in
-from tests.factories import make_sent_notification
+from tests.factories import make_plan, make_sent_notification
 
 QUEUES = ("plan", "tick", "web", "android", "ios")
 
@@ -57,13 +57,7 @@ def running(channel, *, batches=(), is_planning=False, **fields):
     }
     notification = make_sent_notification(channel, **(values | fields))
     status = "planning" if is_planning else "delivering"
-    plan = Plan.objects.create(
-        notification=notification,
-        channel=channel,
-        platform="web",
-        status=status,
-        due_at=timezone.now() - timedelta(days=1),
-    )
+    plan = make_plan(notification, status=status, due_at=timezone.now() - timedelta(days=1))
     for each in batches:
         values = {"status": "ready", "recipient_count": 10, "push_service": "mozilla"} | each
         Batch.objects.create(

@@ -7,8 +7,8 @@ from auditlog.models import LogEntry
 from django.urls import reverse
 from django.utils import timezone
 
-from notifications_app.models import Notification, Plan
-from tests.factories import make_sent_notification
+from notifications_app.models import Notification
+from tests.factories import make_plan, make_sent_notification
 
 NAMES = ("pause", "resume", "stop")
 
@@ -26,9 +26,7 @@ def running(channel, **fields):
     notification = make_sent_notification(
         channel, **counts | {"status": "processing", "finished_at": None} | fields
     )
-    Plan.objects.create(
-        notification=notification, channel=channel, platform="web", status="delivering"
-    )
+    make_plan(notification, status="delivering")
     return notification
 
 

@@ -9,9 +9,9 @@ from django.db import connection
 from django.urls import reverse
 
 from notifications_app.admin import log
-from notifications_app.models import Batch, Delivery, Plan
+from notifications_app.models import Batch, Delivery
 from pushsvc.common.ids import uuid7
-from tests.factories import make_sent_notification
+from tests.factories import make_plan, make_sent_notification
 
 
 def log_of(notification):
@@ -25,7 +25,7 @@ def rows_of(answer):
 @pytest.fixture
 def notification(alice):
     made = make_sent_notification(alice.channel)
-    plan = Plan.objects.create(notification=made, channel=alice.channel, platform="web")
+    plan = make_plan(made)
     made.batch = Batch.objects.create(
         plan=plan, notification=made, channel=alice.channel, platform="web", push_service="fcm"
     )

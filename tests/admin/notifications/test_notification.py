@@ -14,12 +14,12 @@ from notifications_app.delivery.apns import responses as apns_responses
 from notifications_app.delivery.fcm import responses as fcm_responses
 from notifications_app.delivery.responses import ResponseClass
 from notifications_app.delivery.webpush import responses as webpush_responses
-from notifications_app.models import Batch, Notification, OutcomeMinute, Plan
+from notifications_app.models import Batch, Notification, OutcomeMinute
 from notifications_app.reporting import bounce_reasons
 from notifications_app.reporting.progress import MOST_POINTS, progress_of
 from pushsvc.common.ids import uuid7
 from tests.admin.support import signed_in
-from tests.factories import make_sent_notification
+from tests.factories import make_plan, make_sent_notification
 
 LIST = reverse("admin:notifications_app_notification_changelist")
 
@@ -70,9 +70,8 @@ def running(channel, **fields):
 
 
 def add_plan(notification, *, platform="web", status="delivering", recipient_count=100):
-    return Plan.objects.create(
-        notification=notification,
-        channel=notification.channel,
+    return make_plan(
+        notification,
         platform=platform,
         status=status,
         recipient_count=recipient_count,

@@ -19,11 +19,10 @@ from notifications_app.models import (
     EventHour,
     Notification,
     OutcomeMinute,
-    Plan,
 )
 from notifications_app.reporting.event_hours import clicks_since_start, events_of
 from tests.admin.support import signed_in
-from tests.factories import add_subscriptions, make_notification, make_sent_notification
+from tests.factories import add_subscriptions, make_notification, make_plan, make_sent_notification
 from tests.pipeline.support import plan
 
 COMPARE = reverse("admin:notification_compare")
@@ -62,13 +61,7 @@ def on_two_platforms(channel):
         clicked_count=0,
     )  # fmt: skip
     for platform, recipients, delivered in (("web", 80, 75), ("ios", 20, 20)):
-        Plan.objects.create(
-            notification=notification,
-            channel=channel,
-            platform=platform,
-            status="done",
-            recipient_count=recipients,
-        )
+        make_plan(notification, platform=platform, status="done", recipient_count=recipients)
         OutcomeMinute.objects.create(
             notification=notification,
             minute=notification.started_at,
@@ -104,7 +97,6 @@ def test_the_funnel_has_counts_and_rates_of_each_platform(viewer, alice):
     assert "Shown of delivered 65 68.4 % 60 80.0 % 5 25.0 %" in page
     assert "Clicked of delivered 19 20.0 % 15 20.0 % 4 20.0 %" in page
     assert "Dismissed of shown 30 46.2 % 30 50.0 % 0 0.0 %" in page
-    assert "earlier version" not in page
 
 
 def test_the_page_shows_what_the_sender_wrote_beside_the_common_texts(viewer, alice):
@@ -139,30 +131,6 @@ def test_clicks_over_time_are_drawn_by_hour_and_platform_and_as_a_table(viewer, 
     assert len(chart["starts"]) == 3
     rows = re.findall(r"<tr><th scope=\"row\"><time.*?</tr>", page, re.DOTALL)
     assert [words(row).rpartition("UTC ")[2] for row in rows] == ["15 0", "0 0", "0 4"]
-
-
-def test_events_of_an_earlier_version_are_said_and_not_shown_as_zero(viewer, alice):
-    notification = on_two_platforms(alice.channel)
-    notification.received_count, notification.clicked_count = 40, 12
-    notification.save()
-
-    page = words(page_of(viewer, notification))
-
-    assert "Clicked of delivered 12 12.6 % not recorded \N{EN DASH} not recorded" in page
-    assert "40 shown, 12 clicked and 0 dismissed of these were counted by an earlier" in page
-    assert "Not recorded: an earlier version counted these clicks." in page
-
-
-def test_events_from_before_and_after_an_upgrade_are_told_apart(viewer, alice):
-    notification = on_two_platforms(alice.channel)
-    notification.received_count = notification.clicked_count = 7
-    add_events(notification, platform="web", received=3, clicked=3)
-
-    page = words(page_of(viewer, notification))
-
-    assert "Clicked of delivered 10 10.5 % 3 4.0 % 0 0.0 %" in page
-    assert "7 shown, 7 clicked and 0 dismissed of these were counted by an earlier" in page
-    assert chart_of(page_of(viewer, notification))["charts"][0]["lines"][0]["values"] == [3]
 
 
 def test_a_notification_that_has_not_started_has_no_funnel(viewer, alice):
@@ -243,19 +211,6 @@ def test_a_comparison_has_counts_rates_and_clicks_since_each_start(viewer, alice
         [0.0, 30.93, 30.93],
     ]
     assert clicks_since_start([first, second]) == {first.pk: [10, 10, 15], second.pk: [0, 30]}
-    assert "earlier version" not in page
-
-
-def test_a_comparison_says_whose_clicks_have_no_hour(viewer, alice):
-    old = make_sent_notification(alice.channel, title="Old")
-    new = add_events(make_sent_notification(alice.channel, clicked_count=0), clicked=4)
-
-    answer = compare(viewer, old, new)
-
-    assert "A: an earlier version counted clicks" in answer.content.decode()
-    assert "B: an earlier version" not in answer.content.decode()
-    (old_line, new_line) = chart_of(answer.content.decode())["charts"][0]["lines"]
-    assert (old_line["values"], new_line["values"]) == ([None], [4.12])
 
 
 @pytest.mark.parametrize("count", [0, 1, 6])
