@@ -29,7 +29,7 @@ from channels_app.models import Account, ApiKey, Channel, Membership
 from pushsvc.common.http.client_address import client_ip
 from pushsvc.common.timestamps import format_timestamp
 
-SHOWN: Mapping[str, tuple[str, ...]] = {
+SHOWN: dict[str, tuple[str, ...]] = {  # notifications_app adds its own
     "axes.accessattempt": ("username", "ip_address", "failures_since_start"),
     "auth.user": ("username", "email", "is_active", "is_staff", "is_superuser"),
     "channels_app.account": ("name", "requires_two_step"),
@@ -67,45 +67,6 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     "subscriptions_app.subscription": ("platform", "expired_at", "expired_code"),
     "subscriptions_app.testdevice": ("name", "subscription_id"),
     "notifications_app.draft": (),
-    # As for notifications, without `data`.
-    "notifications_app.template": (
-        "name",
-        "title",
-        "body",
-        "url",
-        "icon",
-        "image",
-        "ttl",
-        "urgency",
-        "topic",
-        "actions",
-        "web",
-        "android",
-        "ios",
-        "translations",
-        "personalize",
-        "on_missing",
-    ),
-    "notifications_app.notification": (
-        "title",
-        "body",
-        "url",
-        "icon",
-        "image",
-        "ttl",
-        "urgency",
-        "topic",
-        "extras",
-        "target_platforms",
-        "segment_id",
-        "category",
-        "template_id",
-        "scheduled_at",
-        "expires_at",
-        "status",
-        "paused_at",
-        "stopped_at",
-    ),
 }
 
 MOST_SHOWN: Final = 4_000  # characters of a value, as JSON

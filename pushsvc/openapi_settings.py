@@ -34,11 +34,11 @@ SPECTACULAR_SETTINGS = {
         "CredentialKind": ["vapid_key", "fcm_service_account", "apns_key"],
         "IdentityAlgorithm": ["HS256", "ES256"],
         "DeviceEvent": "notifications_app.events.EventKind.values",
-        "InterruptionLevel": "notifications_app.sends.content_schema.INTERRUPTION_LEVELS",
+        "InterruptionLevel": "notifications_app.content.fields.INTERRUPTION_LEVELS",
         "OnMissing": "notifications_app.content.values.ON_MISSING",
-        "TextDirection": "notifications_app.sends.content_schema.DIRECTIONS",
-        "Urgency": "notifications_app.models.Urgency.values",
-        "Visibility": "notifications_app.sends.content_schema.VISIBILITIES",
+        "TextDirection": "notifications_app.content.fields.DIRECTIONS",
+        "Urgency": "notifications_app.content.fields.URGENCIES",
+        "Visibility": "notifications_app.content.fields.VISIBILITIES",
     },
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,  # would repeat each value
     "COMPONENT_SPLIT_PATCH": False,  # all fields of EditInput are optional

@@ -1010,11 +1010,11 @@ export interface components {
             data: {
                 [key: string]: string;
             };
-            /** @description Seconds for which delivery is tried. */
+            /** @description Seconds for which delivery is tried; 0: deliver at once or drop. */
             ttl: number;
-            /** @description Whether devices in power-saving mode are woken. */
+            /** @description Whether devices in power-saving mode are woken (RFC 8030 section 5.3). */
             urgency: components["schemas"]["Urgency"];
-            /** @description A newer one with the same topic replaces it. */
+            /** @description A newer notification with the same topic replaces the older one on the device. */
             topic: string;
             /** @description Buttons of the notification. */
             actions: {
@@ -1032,19 +1032,19 @@ export interface components {
             ios: {
                 [key: string]: unknown;
             };
-            /** @description Texts by language. */
+            /** @description Texts by language (BCP 47). */
             translations: {
                 [key: string]: {
                     [key: string]: unknown;
                 };
             };
-            /** @description Whether it has values of each recipient. */
+            /** @description Whether placeholders such as `{{ name }}` stand for values of each recipient. */
             personalize: boolean;
-            /** @description The send's values for its placeholders, without those of targets. */
+            /** @description Values of the send for its placeholders. */
             vars: {
                 [key: string]: components["schemas"]["AttributeValue"];
             };
-            /** @description What becomes of recipients without a value. */
+            /** @description What becomes of recipients without a value for a placeholder without default. */
             on_missing: components["schemas"]["OnMissing"];
         };
         /**
@@ -1162,20 +1162,20 @@ export interface components {
          *     has none.
          */
         EditInput: {
-            /** @description Main text. */
-            body?: string;
             /** @description Shown above the main text. */
             title?: string | null;
-            /**
-             * Format: uri
-             * @description Destination opened on click.
-             */
-            url?: string | null;
+            /** @description Main text. */
+            body?: string;
             /**
              * Format: uri
              * @description URL of the icon image.
              */
             icon?: string | null;
+            /**
+             * Format: uri
+             * @description Destination opened on click.
+             */
+            url?: string | null;
             /**
              * Format: uri
              * @description URL of a large image.
@@ -1187,7 +1187,7 @@ export interface components {
             } | null;
             /** @description Seconds for which delivery is tried; 0: deliver at once or drop. */
             ttl?: number | null;
-            /** @description Which devices that save energy are woken (RFC 8030 section 5.3). */
+            /** @description Whether devices in power-saving mode are woken (RFC 8030 section 5.3). */
             urgency?: (string & components["schemas"]["Urgency"]) | null;
             /** @description A newer notification with the same topic replaces the older one on the device. */
             topic?: string | null;
@@ -1343,7 +1343,7 @@ export interface components {
             relevance_score?: number | null;
             /** @description The window of the app to bring forward. */
             target_content_id?: string | null;
-            /** @description Wakes the app in the background, too. */
+            /** @description Also wakes the app in the background. */
             content_available?: boolean | null;
         } | null;
         /** @description The keys of a browser's PushSubscription. */
@@ -2021,15 +2021,10 @@ export interface components {
         SegmentRule: components["schemas"]["RuleAll"] | components["schemas"]["RuleAny"] | components["schemas"]["RuleNot"] | components["schemas"]["AttributeIs"] | components["schemas"]["AttributeIsOneOf"] | components["schemas"]["AttributeExists"] | components["schemas"]["AttributeHasText"] | components["schemas"]["PlatformIs"] | components["schemas"]["PlatformIsOneOf"] | components["schemas"]["TimeIs"] | components["schemas"]["LanguageIs"] | components["schemas"]["LanguageIsOneOf"] | components["schemas"]["TimezoneIs"] | components["schemas"]["TimezoneIsOneOf"] | components["schemas"]["PersonExists"] | components["schemas"]["HasTag"] | components["schemas"]["NotificationEnded"];
         /** @description A notification to send. Null removes a field of the template. */
         SendInput: {
+            /** @description Shown above the main text. */
+            title?: string | null;
             /** @description Main text. Required, unless a template gives it. */
             body?: string;
-            /** @description Shown above the main text. Default: `""`. */
-            title?: string | null;
-            /**
-             * Format: uri
-             * @description Destination opened on click.
-             */
-            url?: string | null;
             /**
              * Format: uri
              * @description URL of the icon image.
@@ -2037,16 +2032,21 @@ export interface components {
             icon?: string | null;
             /**
              * Format: uri
+             * @description Destination opened on click.
+             */
+            url?: string | null;
+            /**
+             * Format: uri
              * @description URL of a large image.
              */
             image?: string | null;
-            /** @description Passed to the device unchanged. Default: `{}`. */
+            /** @description Passed to the device unchanged. */
             data?: {
                 [key: string]: string;
             } | null;
             /** @description Seconds for which delivery is tried; 0: deliver at once or drop. Default: `259200`. */
             ttl?: number | null;
-            /** @description Which devices that save energy are woken (RFC 8030 section 5.3). Default: `"normal"`. */
+            /** @description Whether devices in power-saving mode are woken (RFC 8030 section 5.3). Default: `"normal"`. */
             urgency?: (string & components["schemas"]["Urgency"]) | null;
             /** @description A newer notification with the same topic replaces the older one on the device. */
             topic?: string | null;
@@ -2161,9 +2161,9 @@ export interface components {
         SoundFile: {
             /** @description File in the app, or `default`. */
             name: string;
-            /** @description Heard also if the phone is muted. */
+            /** @description Plays even when the phone is muted; needs an entitlement. */
             critical?: boolean;
-            /** @description 1 is loudest. */
+            /** @description From 0, silent, to 1. */
             volume?: number;
         };
         /** @description That the notification is stopped. */
@@ -2278,15 +2278,10 @@ export interface components {
          *     send.
          */
         TemplateContent: {
+            /** @description Shown above the main text. */
+            title?: string | null;
             /** @description Main text. */
             body?: string | null;
-            /** @description Shown above the main text. Default: `""`. */
-            title?: string | null;
-            /**
-             * Format: uri
-             * @description Destination opened on click.
-             */
-            url?: string | null;
             /**
              * Format: uri
              * @description URL of the icon image.
@@ -2294,16 +2289,21 @@ export interface components {
             icon?: string | null;
             /**
              * Format: uri
+             * @description Destination opened on click.
+             */
+            url?: string | null;
+            /**
+             * Format: uri
              * @description URL of a large image.
              */
             image?: string | null;
-            /** @description Passed to the device unchanged. Default: `{}`. */
+            /** @description Passed to the device unchanged. */
             data?: {
                 [key: string]: string;
             } | null;
             /** @description Seconds for which delivery is tried; 0: deliver at once or drop. Default: `259200`. */
             ttl?: number | null;
-            /** @description Which devices that save energy are woken (RFC 8030 section 5.3). Default: `"normal"`. */
+            /** @description Whether devices in power-saving mode are woken (RFC 8030 section 5.3). Default: `"normal"`. */
             urgency?: (string & components["schemas"]["Urgency"]) | null;
             /** @description A newer notification with the same topic replaces the older one on the device. */
             topic?: string | null;

@@ -14,7 +14,7 @@ from channels_app.console.pages import ChannelPage, own_or_404
 from channels_app.models import Channel, Role
 from notifications_app.admin.compose.extras import flat
 from notifications_app.admin.compose.form import ComposeForm
-from notifications_app.admin.compose.sections import platforms_of
+from notifications_app.admin.compose.sections import platforms_of, simple_of
 from notifications_app.admin.pauses import Pause, pauses_of
 from notifications_app.admin.results import clicks_chart, funnel_context
 from notifications_app.admin.scheduled import audiences_of
@@ -129,6 +129,7 @@ class NotificationPage(_WithProgress):
         may_send = self.may(Role.SENDER)
         is_pending = notification.status == NotificationStatus.PENDING
         is_running = notification.status == NotificationStatus.PROCESSING
+        form = ComposeForm(extras=flat(notification.content))
         return super().get_context_data(
             original=notification,  # for the theme's breadcrumbs
             may_send=may_send,
@@ -153,7 +154,8 @@ class NotificationPage(_WithProgress):
             is_log_kept=_is_log_kept(notification, self.now),
             log_days=settings.DELIVERY_RETENTION_DAYS,
             ttl=ttl_words(notification.ttl),
-            platform_sections=platforms_of(ComposeForm(extras=flat(notification.extras))),
+            platform_sections=platforms_of(form),
+            simple=simple_of(form),
             composed="composed" in self.request.GET,
             **kwargs,
         ) | {"title": str(notification)}

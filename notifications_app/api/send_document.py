@@ -6,9 +6,7 @@ from rest_framework.fields import empty
 from typing_extensions import override
 
 from notifications_app.content.values import AUDIENCE_FIELDS
-from notifications_app.sends.content_schema import MAX_BODY
 from notifications_app.sends.schema import SendBody, SendFields
-from pushsvc.common.http.fields import ShownText
 
 
 class SendInput(SendBody):
@@ -16,12 +14,12 @@ class SendInput(SendBody):
 
     never_null = frozenset({"body"})
 
-    body = ShownText(
-        min_length=1,
-        max_length=MAX_BODY,
-        required=False,
-        help_text="Main text. Required, unless a template gives it.",
-    )
+    @override
+    def get_fields(self) -> dict[str, Any]:
+        fields = super().get_fields()
+        fields["body"].required = False
+        fields["body"].help_text = "Main text. Required, unless a template gives it."
+        return fields
 
 
 class EditInput(SendFields):
@@ -29,8 +27,6 @@ class EditInput(SendFields):
     has none."""
 
     never_null = frozenset({"body"})
-
-    body = ShownText(min_length=1, max_length=MAX_BODY, required=False, help_text="Main text.")
 
     @override
     def get_fields(self) -> dict[str, Any]:

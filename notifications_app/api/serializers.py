@@ -6,9 +6,10 @@ from rest_framework import serializers
 from typing_extensions import override
 
 from channels_app.audit import is_key_name
-from notifications_app.content.values import ON_MISSING, AudienceKind
+from notifications_app.content.fields import Field, Type
+from notifications_app.content.values import CONTENT, AudienceKind
 from notifications_app.events import MAX_EVENTS, EventKind
-from notifications_app.models import Notification, Urgency
+from notifications_app.models import Notification
 from notifications_app.reporting.details import Details
 from notifications_app.reporting.targets import TargetResult, TargetState
 from notifications_app.sends.audience import RuleField
@@ -213,34 +214,31 @@ class TimingOutput(serializers.Serializer[Any]):
 class ContentOutput(serializers.Serializer[Any]):
     """The fields of a send. Text that was not given is ""."""
 
-    title = serializers.CharField(help_text="Shown above the main text.")
-    body = serializers.CharField(help_text="Main text.")
-    icon = serializers.CharField(help_text="URL of the icon image.")
-    url = serializers.CharField(help_text="Destination opened on click.")
-    image = serializers.CharField(help_text="URL of a large image.")
-    data = serializers.DictField(  # type: ignore[assignment] # Serializer.data stays, as in SendInput
-        child=serializers.CharField(), help_text="Passed to the device unchanged."
-    )
-    ttl = serializers.IntegerField(help_text="Seconds for which delivery is tried.")
-    urgency = serializers.ChoiceField(
-        Urgency.values, help_text="Whether devices in power-saving mode are woken."
-    )
-    topic = serializers.CharField(help_text="A newer one with the same topic replaces it.")
-    actions = serializers.ListField(
-        child=serializers.DictField(child=serializers.CharField()),
-        help_text="Buttons of the notification.",
-    )
-    web = serializers.DictField(help_text="For browsers alone.")
-    android = serializers.DictField(help_text="For Android alone.")
-    ios = serializers.DictField(help_text="For iOS alone.")
-    translations = serializers.DictField(
-        child=serializers.DictField(), help_text="Texts by language."
-    )
-    personalize = serializers.BooleanField(help_text="Whether it has values of each recipient.")
-    vars = Vars(help_text="The send's values for its placeholders, without those of targets.")
-    on_missing = serializers.ChoiceField(
-        ON_MISSING, help_text="What becomes of recipients without a value."
-    )
+    @override
+    def get_fields(self) -> dict[str, Any]:
+        return {name: _content_field(each) for name, each in CONTENT.items()}
+
+
+def _content_field(each: Field) -> Any:
+    match each.type:
+        case Type.NUMBER:
+            return serializers.IntegerField(help_text=each.help)
+        case Type.FLAG:
+            return serializers.BooleanField(help_text=each.help)
+        case Type.CHOICE:
+            return serializers.ChoiceField(list(each.choices), help_text=each.help)
+        case Type.TEXTS:
+            return serializers.DictField(child=serializers.CharField(), help_text=each.help)
+        case Type.VARS:
+            return Vars(help_text=each.help)
+        case Type.ACTIONS:
+            texts = serializers.DictField(child=serializers.CharField())
+            return serializers.ListField(child=texts, help_text=each.help)
+        case Type.WEB | Type.ANDROID | Type.IOS:
+            return serializers.DictField(help_text=each.help)
+        case Type.TRANSLATIONS:
+            return serializers.DictField(child=serializers.DictField(), help_text=each.help)
+    return serializers.CharField(help_text=each.help)
 
 
 class PlatformDetailsOutput(serializers.Serializer[Any]):

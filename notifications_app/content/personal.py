@@ -1,9 +1,19 @@
 """Personal content, in which each recipient gets its own values. Pure functions."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from notifications_app.content.fields import (
+    ACTION,
+    ANDROID,
+    IOS,
+    LINKS,
+    TRANSLATION,
+    WEB,
+    Table,
+    Type,
+)
 from notifications_app.content.placeholders import (
     ATTRIBUTES,
     DEVICE,
@@ -15,7 +25,7 @@ from notifications_app.content.placeholders import (
     Values,
     parsed,
 )
-from notifications_app.content.values import Content
+from notifications_app.content.values import CONTENT, Content
 from pushsvc.common.links import LinkKind, is_of_web, may_be_opened, may_precede_value
 from pushsvc.common.texts import shows_nothing
 
@@ -24,12 +34,20 @@ MAX_IN_SEND: Final = (
 )
 _LONGEST: Final = {"title": 200, "body": 1_000}  # characters, with values
 
-_TEXTS: Final = ("title", "body")
-_LINKS: Final = dict.fromkeys(("url", "icon", "image"), LinkKind.WEB)
-# The objects with a platform's own fields, and their texts that other platforms do not have.
-_PLATFORMS: Final[Mapping[str, Sequence[str]]] = {"web": (), "android": (), "ios": ("subtitle",)}
-# The URLs that a click on each platform may open.
-_OPENED: Final = {"web": LinkKind.SITE, "android": LinkKind.APP, "ios": LinkKind.APP}
+
+def _personal(table: Table) -> dict[str, LinkKind | None]:
+    """The fields that may contain placeholders, and the kinds of those that are links."""
+    return {
+        name: LINKS.get(each.type)
+        for name, each in table.items()
+        if each.type is Type.SHOWN_TEXT or each.type in LINKS
+    }
+
+
+PERSONAL_TEXTS: Final[Mapping[str, LinkKind | None]] = _personal(CONTENT)
+_IN_ACTION: Final = _personal(ACTION)
+_IN_TRANSLATION: Final = _personal(TRANSLATION)
+_ON_PLATFORMS: Final = {"web": _personal(WEB), "android": _personal(ANDROID), "ios": _personal(IOS)}
 
 # By name: the function that makes the text from values.
 _Fills: TypeAlias = Mapping[str, Callable[[Values], str]]
@@ -44,6 +62,11 @@ class Place:
     text: str
     kind: LinkKind | None = None
 
+    @property
+    def is_shown(self) -> bool:
+        """Whether people see the text."""
+        return self.kind is None and not self.attr.startswith("data.")
+
 
 def places(content: Content) -> Iterator[Place]:
     """The texts with two opening braces or a tag of Liquid. Other texts stay as they are."""
@@ -52,43 +75,28 @@ def places(content: Content) -> Iterator[Place]:
 
 def _places(content: Content) -> Iterator[Place]:
     yield from _common_places(content)
-    for platform, more in _PLATFORMS.items():
-        links = _LINKS | {"url": _OPENED[platform]}
-        yield from _given_places(getattr(content, platform), f"{platform}.", more, links)
+    for platform, names in _ON_PLATFORMS.items():
+        yield from _texts(getattr(content, platform), names, f"{platform}.")
     for tag, each in content.translations.items():
-        yield from _given_places(each, f"translations.{tag}.")
+        yield from _texts(each, _IN_TRANSLATION, f"translations.{tag}.")
         for action_id, title in each.get("actions", {}).items():
             yield Place(f"translations.{tag}.actions.{action_id}", title)
 
 
 def _common_places(content: Content) -> Iterator[Place]:
-    yield from _own_places(content)
+    yield from _texts(vars(content), PERSONAL_TEXTS)
     for name, value in content.data.items():
         yield Place(f"data.{name}", value)
     for index, action in enumerate(content.actions):
-        yield Place(f"actions.{index}.title", action["title"])
-        yield Place(f"actions.{index}.url", action.get("url", ""), LinkKind.WEB)
-        for platform, kind in _OPENED.items():
-            name = f"{platform}_url"
-            yield Place(f"actions.{index}.{name}", action.get(name, ""), kind)
+        yield from _texts(action, _IN_ACTION, f"actions.{index}.")
 
 
-def _own_places(content: Content) -> Iterator[Place]:
-    for name in _TEXTS:
-        yield Place(name, getattr(content, name))
-    for name, kind in _LINKS.items():
-        yield Place(name, getattr(content, name), kind)
-
-
-def _given_places(
-    given: Mapping[str, Any],
-    before: str,
-    more: Sequence[str] = (),
-    links: Mapping[str, LinkKind] = _LINKS,
+def _texts(
+    given: Mapping[str, Any], names: Mapping[str, LinkKind | None], before: str = ""
 ) -> Iterator[Place]:
-    for name in (*_TEXTS, *links, *more):
-        if given.get(name):
-            yield Place(f"{before}{name}", given[name], links.get(name))
+    for name, kind in names.items():
+        if text := given.get(name):
+            yield Place(f"{before}{name}", text, kind)
 
 
 def template_of(place: Place) -> Template:
@@ -145,7 +153,7 @@ class PersonalContent:
 
     def __init__(self, content: Content) -> None:
         self.content = content
-        self._texts = _fills(_own_places(content))
+        self._texts = _fills(_texts(vars(content), PERSONAL_TEXTS))
         self._data = _fills(Place(*pair) for pair in content.data.items())
         self._actions = [_action_fills(each) for each in content.actions]
         self._has_actions = any(self._actions)

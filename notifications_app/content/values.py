@@ -1,47 +1,139 @@
 """Values of a send: its content, its audience and its time."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, Self
+from typing import Annotated, Any, Final, Self, get_type_hints
 from uuid import UUID
 
+from notifications_app.content.fields import (
+    DEFAULT_TTL,
+    MAX_BODY,
+    MAX_TITLE,
+    MAX_TTL,
+    URGENCIES,
+    Field,
+    Table,
+    Type,
+)
 from pushsvc.common.platforms import Platform
 
 # If a recipient lacks a value: an empty place in the text, or a bounce.
 EMPTY: Final = "empty"
 BOUNCE: Final = "bounce"
-ON_MISSING: Final = (EMPTY, BOUNCE)
+ON_MISSING: Final = {EMPTY: "gets the text without it", BOUNCE: "gets nothing"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Content:
     """What a device gets of a notification, and how long and how urgently it is sent.
 
-    The API's and the console's input, the notification's columns and the transports all use the
-    names of these fields. A text that was not given is "". `ttl` is in seconds; 0 means deliver at
-    once or drop. The last fields are JSON as `send_schema` accepts it. `vars` are values of the
-    send for placeholders; there are some only with `personalize`.
+    Declares each field once. The API's input and output, the console's form, the audit log and the
+    storage are made from it; fields of `web`, `android`, `ios`, `actions` and `translations` are
+    in `content/fields.py`. A text that was not given is "".
     """
 
-    title: str = ""
-    body: str
-    icon: str = ""
-    url: str = ""
-    image: str = ""
-    data: Mapping[str, str] = field(default_factory=dict)
-    ttl: int
-    urgency: str = "normal"
-    topic: str = ""
-    actions: Sequence[Mapping[str, str]] = field(default_factory=list)
-    web: Mapping[str, Any] = field(default_factory=dict)
-    android: Mapping[str, Any] = field(default_factory=dict)
-    ios: Mapping[str, Any] = field(default_factory=dict)
-    translations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    personalize: bool = False
-    vars: Mapping[str, str | int | float] = field(default_factory=dict)
-    on_missing: str = EMPTY
+    title: Annotated[
+        str,
+        Field(
+            Type.SHOWN_TEXT, "Title", "Shown above the main text.", most=MAX_TITLE, has_column=True
+        ),
+    ] = ""
+    body: Annotated[
+        str,
+        Field(Type.SHOWN_TEXT, "Text", "Main text.", 1, MAX_BODY, required=True, has_column=True),
+    ]
+    icon: Annotated[str, Field(Type.LINK, "Icon", "URL of the icon image.", has_column=True)] = ""
+    url: Annotated[
+        str, Field(Type.LINK, "Opens", "Destination opened on click.", has_column=True)
+    ] = ""
+    image: Annotated[
+        str, Field(Type.LINK, "Large image", "URL of a large image.", has_column=True)
+    ] = ""
+    data: Annotated[
+        Mapping[str, str],
+        Field(
+            Type.TEXTS,
+            "Data",
+            "Passed to the device unchanged.",
+            has_column=True,
+            is_audited=False,
+        ),
+    ] = field(default_factory=dict)
+    ttl: Annotated[
+        int,
+        Field(
+            Type.NUMBER,
+            "Time to live",
+            "Seconds for which delivery is tried; 0: deliver at once or drop.",
+            most=MAX_TTL,
+            has_column=True,
+        ),
+    ] = DEFAULT_TTL
+    urgency: Annotated[
+        str,
+        Field(
+            Type.CHOICE,
+            "Urgency",
+            "Whether devices in power-saving mode are woken (RFC 8030 section 5.3).",
+            choices=URGENCIES,
+            has_column=True,
+        ),
+    ] = "normal"
+    topic: Annotated[
+        str,
+        Field(
+            Type.TOPIC,
+            "Topic",
+            "A newer notification with the same topic replaces the older one on the device.",
+            has_column=True,
+        ),
+    ] = ""
+    actions: Annotated[
+        Sequence[Mapping[str, str]],
+        Field(Type.ACTIONS, "Buttons", "Buttons of the notification."),
+    ] = field(default_factory=list)
+    web: Annotated[Mapping[str, Any], Field(Type.WEB, "Only on Web", "For browsers alone.")] = (
+        field(default_factory=dict)
+    )
+    android: Annotated[
+        Mapping[str, Any], Field(Type.ANDROID, "Only on Android", "For Android alone.")
+    ] = field(default_factory=dict)
+    ios: Annotated[Mapping[str, Any], Field(Type.IOS, "Only on iOS", "For iOS alone.")] = field(
+        default_factory=dict
+    )
+    translations: Annotated[
+        Mapping[str, Mapping[str, Any]],
+        Field(Type.TRANSLATIONS, "Languages", "Texts by language (BCP 47)."),
+    ] = field(default_factory=dict)
+    personalize: Annotated[
+        bool,
+        Field(
+            Type.FLAG,
+            "Placeholders",
+            "Whether placeholders such as `{{ name }}` stand for values of each recipient.",
+        ),
+    ] = False
+    vars: Annotated[
+        Mapping[str, str | int | float],
+        Field(
+            Type.VARS,
+            "Values of placeholders",
+            "Values of the send for its placeholders.",
+            has_column=True,
+            is_audited=False,
+        ),
+    ] = field(default_factory=dict)
+    on_missing: Annotated[
+        str,
+        Field(
+            Type.CHOICE,
+            "Without a value",
+            "What becomes of recipients without a value for a placeholder without default.",
+            choices=ON_MISSING,
+        ),
+    ] = EMPTY
 
     def with_texts(self, changed: Mapping[str, Any]) -> Self:
         """A copy with these texts. Used for each recipient, because `dataclasses.replace` takes ten
@@ -55,38 +147,25 @@ class Content:
     def extras(self) -> dict[str, Any] | None:
         """The EXTRA_FIELDS that were given. None if there are none, as in most sends."""
         given = {name: getattr(self, name) for name in EXTRA_FIELDS}
-        stored = {name: value for name, value in given.items() if value and value != EMPTY}
+        stored = {name: value for name, value in given.items() if value != DEFAULTS[name]}
         return stored or None
 
 
-CONTENT_FIELDS: Final = tuple(each.name for each in fields(Content))
-# Fields that a send may lack, also if its template has them.
-REMOVABLE_FIELDS: Final = (
-    "title",
-    "url",
-    "icon",
-    "image",
-    "data",
-    "topic",
-    "actions",
-    "web",
-    "android",
-    "ios",
-    "translations",
-    "vars",
-)
+CONTENT: Final[Table] = {
+    name: hint.__metadata__[0]
+    for name, hint in get_type_hints(Content, include_extras=True).items()
+}
+# What a send has that does not give the field.
+DEFAULTS: Final[Mapping[str, Any]] = {
+    name: getattr(Content(body=""), name) for name, each in CONTENT.items() if not each.required
+}
+# Fields that a send may lack, even if its template has them.
+REMOVABLE_FIELDS: Final = tuple(name for name, value in DEFAULTS.items() if value in ("", {}, []))
 # Stored together in one column. Each other field has its own column, including `vars`, which the
 # audit log must not show.
-EXTRA_FIELDS: Final = (
-    "actions",
-    "web",
-    "android",
-    "ios",
-    "translations",
-    "personalize",
-    "on_missing",
-)
-COLUMN_FIELDS: Final = tuple(name for name in CONTENT_FIELDS if name not in EXTRA_FIELDS)
+EXTRA_FIELDS: Final = tuple(name for name, each in CONTENT.items() if not each.has_column)
+COLUMN_FIELDS: Final = tuple(name for name in CONTENT if name not in EXTRA_FIELDS)
+AUDITED_FIELDS: Final = tuple(name for name, each in CONTENT.items() if each.is_audited)
 
 
 class AudienceKind(StrEnum):

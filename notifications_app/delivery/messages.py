@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from uuid import UUID
 
-from notifications_app.content.personal import PersonalContent, values_asked
+from notifications_app.content.fields import TRANSLATION
+from notifications_app.content.personal import PERSONAL_TEXTS, PersonalContent, values_asked
 from notifications_app.content.placeholders import Values
 from notifications_app.content.values import BOUNCE, Content
 from notifications_app.delivery.types import Message, Site
@@ -13,7 +14,7 @@ from pushsvc.common.languages import lookup_key, lookup_order
 from pushsvc.common.platforms import Platform
 
 # What a translation, and a platform's own object, may replace.
-_REPLACEABLE: Final = ("title", "body", "url", "image")
+_REPLACEABLE: Final = tuple(TRANSLATION)
 _OWN_URLS: Final = {platform: f"{platform}_url" for platform in Platform}
 _OWN_NAMES: Final = frozenset(_OWN_URLS.values())
 NOT_PERSONALIZABLE: Final = "not_personalizable"
@@ -128,7 +129,7 @@ class Messages:
 
 def _characters(content: Content) -> int:
     """How many characters the texts have in which placeholders may occur."""
-    texts = [content.title, content.body, content.url, content.icon, content.image]
+    texts = [getattr(content, name) for name in PERSONAL_TEXTS]
     if content.data:
         texts += content.data.values()
     for each in content.actions:

@@ -64,7 +64,7 @@ class Migration(migrations.Migration):
                 ('extras', models.JSONField(blank=True, help_text='The fields of the content that have no column.', null=True)),
                 ('vars', models.JSONField(blank=True, help_text="The send's values for its placeholders.", null=True)),
                 ('ttl', models.PositiveIntegerField(help_text='Seconds; 0: deliver at once or drop.')),
-                ('urgency', models.CharField(choices=[('very-low', 'Very Low'), ('low', 'Low'), ('normal', 'Normal'), ('high', 'High')], db_default='normal', default='normal', max_length=8)),
+                ('urgency', models.CharField(choices=[('very-low', 'Very low: only on power and Wi-Fi'), ('low', 'Low: only on power or Wi-Fi'), ('normal', 'Normal'), ('high', 'High: also on low battery')], db_default='normal', default='normal', max_length=8)),
                 ('topic', models.CharField(blank=True, db_default='', default='', max_length=32)),
                 ('target_platforms', models.JSONField()),
                 ('segment_id', models.UUIDField(blank=True, null=True)),

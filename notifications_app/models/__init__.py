@@ -1,6 +1,6 @@
 """The tables of notifications_app."""
 
-from notifications_app.models.notification import Draft, IdempotencyRecord, Notification, Urgency
+from notifications_app.models.notification import Draft, IdempotencyRecord, Notification
 from notifications_app.models.rollups import ActionCount, EventHour, HourlyStat, OutcomeMinute
 from notifications_app.models.targets import Target
 from notifications_app.models.templates import MAX_TEMPLATE_NAME, Template
@@ -34,5 +34,4 @@ __all__ = [
     "Plan",
     "Target",
     "Template",
-    "Urgency",
 ]

@@ -9,23 +9,22 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 from typing_extensions import override
 
+from channels_app import audit
 from channels_app.models import Channel
-from notifications_app.content.values import COLUMN_FIELDS, NO_SUBSCRIPTION, AudienceKind, Content
+from notifications_app.content.fields import URGENCIES
+from notifications_app.content.values import (
+    AUDITED_FIELDS,
+    COLUMN_FIELDS,
+    NO_SUBSCRIPTION,
+    AudienceKind,
+    Content,
+)
 from notifications_app.querysets import IdempotencyRecordQuerySet, NotificationQuerySet
 from notifications_app.states import UNFINISHED, NotificationStatus
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import PLATFORM_VALUES
 from pushsvc.common.trail import MOST_REQUEST_ID, Trail, trail_of
 from subscriptions_app.models import MAX_CATEGORY_KEY
-
-
-class Urgency(models.TextChoices):
-    """RFC 8030 section 5.3."""
-
-    VERY_LOW = "very-low"
-    LOW = "low"
-    NORMAL = "normal"
-    HIGH = "high"
 
 
 class Notification(models.Model):
@@ -54,7 +53,7 @@ class Notification(models.Model):
     )
     ttl = models.PositiveIntegerField(help_text="Seconds; 0: deliver at once or drop.")
     urgency = models.CharField(
-        max_length=8, choices=Urgency.choices, default=Urgency.NORMAL, db_default=Urgency.NORMAL
+        max_length=8, choices=list(URGENCIES.items()), default="normal", db_default="normal"
     )
     topic = models.CharField(max_length=32, blank=True, default="", db_default="")
     target_platforms: Any = models.JSONField()
@@ -229,6 +228,21 @@ class Notification(models.Model):
         """`data` in the sender's order; in jsonb's order without `data_names` (no data, older
         rows)."""
         return {name: self.data[name] for name in self.data_names or self.data}
+
+
+audit.SHOWN["notifications_app.notification"] = (
+    *(name for name in COLUMN_FIELDS if name in AUDITED_FIELDS),
+    "extras",
+    "target_platforms",
+    "segment_id",
+    "category",
+    "template_id",
+    "scheduled_at",
+    "expires_at",
+    "status",
+    "paused_at",
+    "stopped_at",
+)
 
 
 class Draft(models.Model):

@@ -7,7 +7,9 @@ from django.db import models
 from django.db.models.functions import Now
 from typing_extensions import override
 
+from channels_app import audit
 from channels_app.models import Channel
+from notifications_app.content.values import AUDITED_FIELDS
 from pushsvc.common.ids import uuid7
 
 MAX_TEMPLATE_NAME: Final = 100
@@ -45,3 +47,6 @@ class Template(models.Model):
     def version(self) -> str:
         """A version that changes with each change."""
         return self.updated_at.isoformat()
+
+
+audit.SHOWN["notifications_app.template"] = ("name", *AUDITED_FIELDS)

@@ -12,7 +12,7 @@ from channels_app import audit
 from channels_app.models import Channel
 from notifications_app.content.values import (
     AUDIENCE_FIELDS,
-    CONTENT_FIELDS,
+    CONTENT,
     AudienceKind,
     SendRequest,
     TargetId,
@@ -36,7 +36,7 @@ from pushsvc.common.errors import NotFound, Outdated
 from pushsvc.common.store import sql
 
 # Fields that can be changed while a notification that is being sent is paused.
-_WHILE_PAUSED: Final = frozenset({*CONTENT_FIELDS, "expires_at"})
+_WHILE_PAUSED: Final = frozenset({*CONTENT, "expires_at"})
 
 
 def notification_edit(
@@ -196,7 +196,7 @@ def _check(
 def _changed(before: Notification, request: SendRequest, values: Mapping[str, Any]) -> list[str]:
     """The names of the changed fields, without values, because `data` may be about a person."""
     was, new = before.content, request.content
-    names = {name for name in CONTENT_FIELDS if getattr(new, name) != getattr(was, name)}
+    names = {name for name in CONTENT if getattr(new, name) != getattr(was, name)}
     if list(new.data) != list(was.data):  # in the sender's order, which devices get
         names.add("data")
     columns = values.keys() - Notification.values_of(new).keys()

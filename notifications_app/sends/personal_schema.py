@@ -9,6 +9,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail
 from typing_extensions import override
 
+from notifications_app.content.fields import MAX_VARS
 from notifications_app.content.personal import MAX_IN_SEND, Place, places, template_of, values_of
 from notifications_app.content.placeholders import VARS, NotATemplate, Template, Values
 from notifications_app.content.values import Content
@@ -22,9 +23,7 @@ from pushsvc.common.links import LinkKind, is_link
 from pushsvc.common.texts import shows_nothing
 from subscriptions_app.devices.fields import ATTRIBUTE_VALUE, AttributeValue
 
-MAX_VARS: Final = 20
 MAX_VAR_NAME: Final = 50
-_SHOWN: Final = ("title", "body", "subtitle")
 _VAR_NAME: Final = re.compile(rf"[A-Za-z_][A-Za-z0-9_]{{0,{MAX_VAR_NAME - 1}}}", re.ASCII)
 
 
@@ -96,7 +95,7 @@ def check_shown(content: Content) -> None:
     faults = {
         place.attr: [ErrorDetail(words, code="blank")]
         for place in places(content)
-        if place.attr.rpartition(".")[2] in _SHOWN and _is_blank(template_of(place), values)
+        if place.is_shown and _is_blank(template_of(place), values)
     }
     if faults:
         raise serializers.ValidationError(faults)

@@ -10,51 +10,34 @@ from rest_framework.fields import empty
 from typing_extensions import override
 
 from notifications_app.content.values import (
-    CONTENT_FIELDS,
-    EMPTY,
+    CONTENT,
+    DEFAULTS,
     MAX_TARGETS,
-    ON_MISSING,
     Content,
     SendRequest,
 )
 from notifications_app.errors import NotCombinable
-from notifications_app.models import Notification, Urgency
+from notifications_app.models import Notification
 from notifications_app.sends.audience import (
     RuleField,
     TargetInput,
     check_one_audience,
     pop_targets,
 )
-from notifications_app.sends.content_schema import (
-    MAX_BODY,
-    MAX_TITLE,
-    Actions,
-    AndroidContent,
-    IosContent,
-    Topic,
-    Translations,
-    WebContent,
-    check_action_titles,
-)
-from notifications_app.sends.personal_schema import Link, Vars, check_placeholders, check_shown
+from notifications_app.sends.content_schema import DeclaredObject, check_action_titles
+from notifications_app.sends.personal_schema import check_placeholders, check_shown
 from pushsvc.common.http.fields import (
     Choice,
     Flag,
     Id,
     ListOf,
-    ShownText,
-    StrictSerializer,
-    StringMap,
     Text,
     Timestamp,
-    WholeNumber,
 )
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from subscriptions_app.models import MAX_CATEGORY_KEY
 from subscriptions_app.people.fields import ExternalId
 
-MAX_TTL: Final = 28 * 24 * 3600
-DEFAULT_TTL: Final = 3 * 24 * 3600
 MAX_PLATFORMS: Final = 20  # in a request, with duplicates
 ALL: Final = "all"
 _UNUSED_VALUES: Final = "Values need `personalize`."
@@ -66,49 +49,12 @@ class TargetPlatform(Choice):
     """A platform, or all that the channel has enabled."""
 
 
-class ContentFields(StrictSerializer):
+class ContentFields(DeclaredObject):
     """What a notification says. Unknown fields are refused. "" in an optional text and an empty
     list of buttons are the same as none, because the details of a notification have them."""
 
-    # `default=str` gives "" without showing it in the schema, where it would not be a valid value.
-    body = ShownText(min_length=1, max_length=MAX_BODY, help_text="Main text.")
-    title = ShownText(max_length=MAX_TITLE, default="", help_text="Shown above the main text.")
-    url = Link(min_length=0, default=str, help_text="Destination opened on click.")
-    icon = Link(min_length=0, default=str, help_text="URL of the icon image.")
-    image = Link(min_length=0, default=str, help_text="URL of a large image.")
-    data = StringMap(  # type: ignore[assignment] # Serializer.data stays: DRF lifts fields out
-        default={}, help_text="Passed to the device unchanged."
-    )
-    ttl = WholeNumber(
-        min=0,
-        max=MAX_TTL,
-        default=DEFAULT_TTL,
-        help_text="Seconds for which delivery is tried; 0: deliver at once or drop.",
-    )
-    urgency = Choice(
-        Urgency.values,
-        default=Urgency.NORMAL.value,
-        help_text="Which devices that save energy are woken (RFC 8030 section 5.3).",
-    )
-    topic = Topic(
-        default=str,
-        help_text="A newer notification with the same topic replaces the older one on the device.",
-    )
-    actions = Actions(default=list, help_text="Buttons of the notification.")
-    web = WebContent(default=dict, help_text="For browsers alone.")
-    android = AndroidContent(default=dict, help_text="For Android alone.")
-    ios = IosContent(default=dict, help_text="For iOS alone.")
-    translations = Translations(default=dict, help_text="Texts by language (BCP 47).")
-    personalize = Flag(
-        default=False,
-        help_text="Whether placeholders such as `{{ name }}` stand for values of each recipient.",
-    )
-    vars = Vars(default=dict, help_text="Values of the send for its placeholders.")
-    on_missing = Choice(
-        ON_MISSING,
-        default=EMPTY,
-        help_text="What becomes of recipients without a value for a placeholder without default.",
-    )
+    table = CONTENT
+    defaults = DEFAULTS
 
     @override
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -191,13 +137,17 @@ class TemplateContent(ContentFields):
     """The content of a template: any of these fields of a send. What is missing is left to the
     send."""
 
-    body = ShownText(min_length=1, max_length=MAX_BODY, required=False, help_text="Main text.")
+    @override
+    def get_fields(self) -> dict[str, Any]:
+        fields = super().get_fields()
+        fields["body"].required = False
+        return fields
 
     @override
     def run_validation(self, data: Any = empty) -> Any:
         """Returns the fields that were given, without defaults."""
         checked = {"body": "", **super().run_validation(data)}
-        content = Content(**{name: checked[name] for name in CONTENT_FIELDS})
+        content = Content(**{name: checked[name] for name in CONTENT})
         if content.vars and not content.personalize:
             fault = ErrorDetail(_UNUSED_VALUES, NotCombinable.code)
             raise ValidationError({"vars": [fault]})
@@ -240,7 +190,7 @@ def read_edit(notification: Notification, changes: Mapping[str, Any]) -> SendReq
 def _request(given: dict[str, Any], *, has_own_values: bool = False) -> SendRequest:
     """`has_own_values`: whether stored targets may have values, which are not in `given`."""
     check_one_audience(given)
-    content = Content(**{name: given.pop(name) for name in CONTENT_FIELDS})
+    content = Content(**{name: given.pop(name) for name in CONTENT})
     targets = given["targets"] or ()
     _check_vars(content, targets)
     check_placeholders(content)
@@ -263,7 +213,7 @@ def _check_vars(content: Content, targets: Sequence[Mapping[str, Any]]) -> None:
 
 def _body_of(notification: Notification) -> dict[str, Any]:
     """The body of a send that would give the same notification, without times."""
-    content = {name: getattr(notification.content, name) for name in CONTENT_FIELDS}
+    content = {name: getattr(notification.content, name) for name in CONTENT}
     return {
         **{name: value for name, value in content.items() if value not in ("", {}, [])},
         "target_platforms": list(notification.target_platforms),

@@ -92,7 +92,7 @@ LONG_URL = URL + "x" * (2001 - len(URL))
         ({"body": "x", "dry_run": "false"}, [("dry_run", "not_a_boolean")]),
         ({"body": "x", "schedule_at": "2031-01-01T00:00Z"}, [("schedule_at", "unknown_field")]),
         ({"body": "x", "channel_id": str(uuid7())}, [("channel_id", "unknown_field")]),
-        ({"tilte": "x", "title": 1}, [("body", "required"), ("title", "not_a_string"),
+        ({"tilte": "x", "title": 1}, [("title", "not_a_string"), ("body", "required"),
                                       ("tilte", "unknown_field")]),
     ],
 )  # fmt: skip

@@ -16,7 +16,7 @@ import http_ece
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from notifications_app.content.values import CONTENT_FIELDS, Content
+from notifications_app.content.values import CONTENT, Content
 from notifications_app.delivery.types import BrowserDestination, Message
 from notifications_app.delivery.webpush.transport import Client, VapidKey
 from pushsvc.common import base64url
@@ -30,7 +30,7 @@ CREDENTIALS = {KEY_ID: VAPID_KEY}
 
 def make_message(**over):
     content: dict[str, Any] = {"title": "Rain", "body": "It rains.", "ttl": 3_600}
-    content |= {name: over.pop(name) for name in CONTENT_FIELDS if name in over}
+    content |= {name: over.pop(name) for name in CONTENT if name in over}
     message = Message(
         notification_id=UUID("01936c5e-0000-7000-8000-0000000000aa"),
         content=Content(**content),

@@ -7,8 +7,8 @@ from channels_app.models import Channel
 from notifications_app.admin.compose import emoji
 from notifications_app.admin.compose.form import NOW_OR_NEVER, TTL_UNITS, ComposeForm
 from notifications_app.admin.pauses import pauses_of
-from notifications_app.models import Urgency
-from notifications_app.sends.content_schema import MAX_BODY, MAX_TITLE
+from notifications_app.content.fields import MAX_BODY, MAX_TITLE, URGENCIES
+from notifications_app.content.values import ON_MISSING
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.platforms import PLATFORM_NAMES
 from subscriptions_app.categories.consent import categories_of
@@ -16,12 +16,6 @@ from subscriptions_app.models import Segment
 from subscriptions_app.segments.selectors import segment_find, segments_by_name
 
 MOST_SEGMENTS: Final = 500
-_URGENCIES: Final = {
-    Urgency.VERY_LOW: "Very low: only on power and Wi-Fi",
-    Urgency.LOW: "Low: only on power or Wi-Fi",
-    Urgency.NORMAL: "Normal",
-    Urgency.HIGH: "High: also on low battery",
-}
 
 
 def choices_of(channel: Channel) -> Mapping[str, Any]:
@@ -30,7 +24,8 @@ def choices_of(channel: Channel) -> Mapping[str, Any]:
         "platforms": [
             (name, PLATFORM_NAMES[name], enabled) for name, enabled in channel.platforms.items()
         ],
-        "urgencies": _URGENCIES.items(),
+        "urgencies": URGENCIES.items(),
+        "on_missing_choices": ON_MISSING.items(),
         "ttl_units": [*TTL_UNITS, NOW_OR_NEVER],
         "limits": {"title": MAX_TITLE, "body": MAX_BODY},
         "emoji": emoji.picker(),

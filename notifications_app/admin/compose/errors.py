@@ -5,38 +5,23 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from notifications_app.admin.compose import extras as compose_extras
-from notifications_app.admin.compose.labels import label_of
-from notifications_app.content.values import MAX_TARGETS
-from notifications_app.sends.schema import MAX_TTL, SendFields
+from notifications_app.admin.compose.extras import field_at
+from notifications_app.content.fields import MAX_TTL
+from notifications_app.content.values import CONTENT, MAX_TARGETS
+from notifications_app.sends.schema import SendFields
 from pushsvc.common.errors import Fault
 from pushsvc.common.platforms import PLATFORM_NAMES
 from subscriptions_app.admin.segment_faults import NOT_A_TAG
 
 # The forms' labels, by the names of the fields in the API's body.
 LABELS: Final[Mapping[str, str]] = {
-    "title": "Title",
-    "body": "Text",
-    "url": "Opens",
-    "icon": "Icon",
-    "image": "Large image",
+    **{name: each.label for name, each in CONTENT.items()},
     "target_platforms": "Platforms",
     "segment_id": "Subscribers",
     "category": "Category",
     "rule": "Conditions",
     "external_ids": "Ids",
     "subscription_ids": "Ids",
-    "data": "Data",
-    "ttl": "Time to live",
-    "urgency": "Urgency",
-    "topic": "Topic",
-    "actions": "Buttons",
-    "web": "Only on Web",
-    "android": "Only on Android",
-    "ios": "Only on iOS",
-    "translations": "Languages",
-    "personalize": "Placeholders",
-    "vars": "Values of placeholders",
-    "on_missing": "Without a value",
     "scheduled_at": "Day and time",
     "expires_at": "Stop delivering after",
 }
@@ -91,9 +76,10 @@ def _within(fault: Fault) -> str:
 
 def _part(attr: str, within: str) -> str:
     """The label of the part, with the language or the number of the button."""
-    label = label_of(attr)
-    if label == attr:
+    field = field_at(attr)
+    if field is None:
         return within
+    label = field.label
     match attr.split("."):
         case "translations", tag, *_:
             return f"{label} ({tag})"

@@ -1,4 +1,5 @@
-"""Buttons and platforms' own fields in a form: each value as text, by its path in the API's body.
+"""Fields of a form that are declared and have no attribute of the form: each value as text, by its
+path in the API's body.
 
 `ios.badge` is "3" and `actions.0.title` is "Buy". `web.title.none` removes a text on a platform,
 as null does in the API's body.
@@ -7,50 +8,53 @@ as null does in the API's body.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from notifications_app.sends.content_schema import (
-    AndroidContent,
-    IosContent,
-    Share,
-    SoundFile,
-    WebContent,
-)
-from pushsvc.common.http.fields import Flag, WholeNumber
+from notifications_app.content.fields import OBJECTS, Field, Type
+from notifications_app.content.values import CONTENT, DEFAULTS, Content
 
-# The fields whose parts have their own inputs.
-WITH_PARTS: Final = ("actions", "web", "android", "ios", "translations")
+# The fields of the content that have their own attributes and inputs in the form.
+_OWN: Final = frozenset(
+    {
+        *("title", "body", "url", "icon", "image"),
+        *("urgency", "ttl", "data", "personalize", "vars", "on_missing"),
+    }
+)
+# The fields whose parts have their own inputs, and those with one input.
+WITH_PARTS: Final = tuple(name for name, each in CONTENT.items() if each.type in OBJECTS)
+SIMPLE: Final = tuple(name for name in CONTENT if name not in {*_OWN, *WITH_PARTS})
+_PLATFORMS: Final = frozenset({"web", "android", "ios"})
+_BY_KEY: Final = (Type.ACTIONS, Type.TRANSLATIONS)  # objects by number or by language
 _MOST_PARTS: Final = 3  # translations.de.actions.buy
 _NONE: Final = ".none"
 _ON: Final = "on"
-_OBJECTS: Final = {
-    "web": WebContent(),
-    "android": AndroidContent(),
-    "ios": IosContent(),
-    "ios.sound": SoundFile(),
-}
-_FIELDS: Final = {
-    f"{path}.{name}": field
-    for path, object_ in _OBJECTS.items()
-    for name, field in object_.fields.items()
-}
 
 
 def is_extra(name: str) -> bool:
     """Whether an input of this name belongs to these fields. Longer names are refused, because the
     form has none, and so deep an object could not be read."""
-    kind, *parts = name.split(".")
-    return kind in WITH_PARTS and 1 <= len(parts) <= _MOST_PARTS
+    first, *parts = name.split(".")
+    return name in SIMPLE or (first in WITH_PARTS and 1 <= len(parts) <= _MOST_PARTS)
 
 
-def flat(extras: Mapping[str, Any] | None) -> dict[str, str]:
-    """Converts these fields from JSON to texts by path."""
-    return dict(
-        _flat("", {name: each for name, each in (extras or {}).items() if name in WITH_PARTS})
-    )
+def field_at(path: str) -> Field | None:
+    """The field of the content at a path such as `topic`, `web.tag` or `actions.0.title`."""
+    name, *parts = path.split(".")
+    found = CONTENT.get(name)
+    if found and found.type in _BY_KEY:
+        parts = parts[1:]
+    for part in parts:
+        found = OBJECTS.get(found.type, {}).get(part) if found else None
+    return found
+
+
+def flat(content: Content) -> dict[str, str]:
+    """Converts these fields of the content to texts by path."""
+    given = {name: getattr(content, name) for name in (*WITH_PARTS, *SIMPLE)}
+    return dict(_flat("", {name: each for name, each in given.items() if each != DEFAULTS[name]}))
 
 
 def _is_none(path: str) -> bool:
     """Whether the path removes a text. A button may have the id `none`, too."""
-    return path.endswith(_NONE) and path.partition(".")[0] in _OBJECTS
+    return path.endswith(_NONE) and path.partition(".")[0] in _PLATFORMS
 
 
 def nested(texts: Mapping[str, str]) -> dict[str, Any]:
@@ -93,13 +97,14 @@ def _put(into: dict[str, Any], path: list[str], value: Any) -> None:
 def _value(path: str, text: str) -> Any:
     """The value of a text. A text that is not a number stays a text, so that the serializer reports
     it."""
+    found = field_at(path)
     try:
-        match _FIELDS.get(path):
-            case Flag():
+        match found.type if found else None:
+            case Type.FLAG:
                 return text == _ON
-            case WholeNumber():
+            case Type.NUMBER:
                 return int(text)
-            case Share():
+            case Type.SHARE:
                 return float(text)
     except ValueError:
         return text

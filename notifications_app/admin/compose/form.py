@@ -18,9 +18,10 @@ from rest_framework.exceptions import ValidationError
 from channels_app.models import Channel
 from notifications_app.admin.compose import extras as compose_extras
 from notifications_app.admin.compose.audience import audience_body, audience_texts
-from notifications_app.content.values import COLUMN_FIELDS, EMPTY, Content, SendRequest
+from notifications_app.content.fields import DEFAULT_TTL
+from notifications_app.content.values import EMPTY, Content, SendRequest
 from notifications_app.models import Notification
-from notifications_app.sends.schema import DEFAULT_TTL, read_send
+from notifications_app.sends.schema import read_send
 from pushsvc.common.errors import BadRequest, Fault, Invalid
 from pushsvc.common.http.drf import faults_of
 from pushsvc.common.http.strict_json import MalformedJSON, check_text, loads_strict
@@ -32,7 +33,7 @@ T = TypeVar("T")
 TTL_UNITS: Final[Mapping[str, int]] = {"days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
 NOW_OR_NEVER: Final = "none"
 _NOT_TEXTS: Final = frozenset({"platforms", "data", "extras"})
-_TEXTS: Final = tuple(n for n in COLUMN_FIELDS if n not in {"data", "ttl", "urgency", "vars"})
+_TEXTS: Final = ("title", "body", "url", "icon", "image")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,6 @@ class ComposeForm:
     url: str = ""
     icon: str = ""
     image: str = ""
-    topic: str = ""
     urgency: str = "normal"
     ttl_number: str = "3"
     ttl_unit: str = "days"
@@ -120,7 +120,7 @@ class ComposeForm:
             ttl_number="" if at_once else str(content.ttl // TTL_UNITS[unit]),
             ttl_unit=NOW_OR_NEVER if at_once else unit,
             data=[DataRow(*pair) for pair in content.data.items()],
-            extras=compose_extras.flat(content.extras),
+            extras=compose_extras.flat(content),
             **_personal_texts(content),
             **more,
         )

@@ -1,31 +1,30 @@
 """The inputs for buttons, languages and platforms' own fields, as templates show them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Final
 
+from notifications_app.admin.compose.extras import SIMPLE
 from notifications_app.admin.compose.form import ComposeForm
-from notifications_app.admin.compose.labels import choice_label, label_of
-from notifications_app.sends.content_schema import (
+from notifications_app.content.fields import (
+    ACTION,
+    ANDROID,
+    IOS,
+    LINKS,
     MAX_ACTIONS,
-    Action,
-    AndroidContent,
-    IosContent,
-    Translation,
-    WebContent,
+    TRANSLATION,
+    WEB,
+    Field,
+    Table,
+    Type,
 )
-from pushsvc.common.http.fields import Choice, Flag, HttpUrl
+from notifications_app.content.values import CONTENT
 from pushsvc.common.languages import lookup_key, lookup_order
 from pushsvc.common.links import LinkKind
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 
-_CONTENTS: Final = {
-    Platform.WEB: WebContent(),
-    Platform.ANDROID: AndroidContent(),
-    Platform.IOS: IosContent(),
-}
-_TRANSLATED: Final = Translation()
-_ACTION: Final = Action()
+_TABLES: Final = {Platform.WEB: WEB, Platform.ANDROID: ANDROID, Platform.IOS: IOS}
 _EXAMPLES: Final = {
     LinkKind.WEB: "https://",
     LinkKind.SITE: "https:// or /path",
@@ -41,7 +40,7 @@ class Input:
 
     `example`: the beginning of a URL, "" for other values. `choices`: (value, label) if there are
     only a few values. `is_none`: whether the text is removed; None if it cannot be removed.
-    `common`: the common text of a translation.
+    `common`: the common text of a translation. `errors`: of a field that is no part of another.
     """
 
     path: str
@@ -55,6 +54,7 @@ class Input:
     is_none: bool | None
     common: str = ""
     is_missing: bool = False
+    errors: Sequence[str] = ()
 
     @property
     def shown(self) -> str:
@@ -72,7 +72,7 @@ class Section:
 
     @property
     def is_filled(self) -> bool:
-        return any(each.value or each.is_none for each in self.inputs)
+        return any(each.value or each.is_none or each.errors for each in self.inputs)
 
     @property
     def missing(self) -> int:
@@ -80,23 +80,27 @@ class Section:
         return sum(each.is_missing for each in self.inputs)
 
 
-def sections_of(form: ComposeForm) -> Mapping[str, Any]:
+def sections_of(
+    form: ComposeForm, errors: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> Mapping[str, Any]:
     """All sections of the form. `others`: fields of the form without an input, which stay as they
-    are."""
+    are. `errors`: texts by field."""
     platforms = platforms_of(form)
+    simple = simple_of(form, errors)
     buttons = [
-        _section(form, f"actions.{index}", f"button {index + 1}", _ACTION)
+        _section(form, f"actions.{index}", f"button {index + 1}", ACTION)
         for index in range(MAX_ACTIONS)
     ]
     languages = [_language(form, tag) for tag in languages_of(form)]
     shown = {
         name
-        for section in (*platforms, *buttons, *languages)
+        for section in (*platforms, simple, *buttons, *languages)
         for each in section.inputs
         for name in (each.path, f"{each.path}.none")
     }
     return {
         "platform_sections": platforms,
+        "simple": simple,
         "buttons": buttons,
         "languages": languages,
         "others": [pair for pair in form.extras.items() if pair[0] not in shown],
@@ -106,9 +110,20 @@ def sections_of(form: ComposeForm) -> Mapping[str, Any]:
 def platforms_of(form: ComposeForm) -> list[Section]:
     """A section for each platform's own fields."""
     return [
-        _section(form, platform, PLATFORM_NAMES[platform], schema)
-        for platform, schema in _CONTENTS.items()
+        _section(form, platform, PLATFORM_NAMES[platform], table)
+        for platform, table in _TABLES.items()
     ]
+
+
+def simple_of(
+    form: ComposeForm, errors: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> Section:
+    """A section for the fields that are the same on all platforms and have one input."""
+    inputs = [
+        replace(_input(form, name, "", CONTENT[name]), errors=errors.get(name, ()))
+        for name in SIMPLE
+    ]
+    return Section("", "", inputs)
 
 
 def languages_of(form: ComposeForm) -> list[str]:
@@ -119,11 +134,10 @@ def languages_of(form: ComposeForm) -> list[str]:
 
 def _language(form: ComposeForm, tag: str) -> Section:
     common = {"title": form.title, "body": form.body}
-    fields = dict(_TRANSLATED.fields)
-    del fields["actions"]
+    fields = dict(TRANSLATION)
     for index in range(MAX_ACTIONS):
         if button := form.extras.get(f"actions.{index}.id"):
-            fields[f"actions.{button}"] = _ACTION.fields["title"]
+            fields[f"actions.{button}"] = ACTION["title"]
             common[f"actions.{button}"] = form.extras.get(f"actions.{index}.title", "")
     tags = _looked_up(form, tag)
     inputs = [_translation(form, tags, name, field, common) for name, field in fields.items()]
@@ -138,7 +152,7 @@ def _looked_up(form: ComposeForm, tag: str) -> list[str]:
 
 
 def _translation(
-    form: ComposeForm, tags: Sequence[str], name: str, field: Any, common: Mapping[str, str]
+    form: ComposeForm, tags: Sequence[str], name: str, field: Field, common: Mapping[str, str]
 ) -> Input:
     """The input of a translated text. A title, a text or a button's label is missing if the form
     has it in no language of `tags`. A missing url is not, because urls are often the same."""
@@ -155,32 +169,24 @@ def _translation(
     )
 
 
-def _section(form: ComposeForm, path: str, label: str, schema: Any) -> Section:
-    inputs = [_input(form, f"{path}.{name}", label, field) for name, field in schema.fields.items()]
+def _section(form: ComposeForm, path: str, label: str, table: Table) -> Section:
+    inputs = [_input(form, f"{path}.{name}", label, field) for name, field in table.items()]
     return Section(path.partition(".")[0], label, inputs)
 
 
 def _input(
-    form: ComposeForm, path: str, section: str, field: Any, label: str = "", **more: Any
+    form: ComposeForm, path: str, section: str, field: Field, label: str = "", **more: Any
 ) -> Input:
+    kind = LinkKind.WEB if field.type is Type.URL else LINKS.get(field.type)
     return Input(
         path=path,
-        label=label or label_of(path),
+        label=label or field.label,
         section=section,
-        help="" if path.startswith("translations.") else field.help_text.replace("`", ""),
+        help="" if path.startswith("translations.") else field.help.replace("`", ""),
         value=form.extras.get(path, ""),
-        example=_EXAMPLES[field.kind] if isinstance(field, HttpUrl) else "",
+        example=_EXAMPLES[kind] if kind else "",
         is_long=path.endswith(".body"),
-        choices=_choices(field, path.rpartition(".")[2]),
-        is_none=f"{path}.none" in form.extras if field.allow_null else None,
+        choices=_YES_OR_NO if field.type is Type.FLAG else tuple(field.choices.items()),
+        is_none=f"{path}.none" in form.extras if field.nullable else None,
         **more,
     )
-
-
-def _choices(field: Any, name: str) -> Sequence[tuple[str, str]]:
-    match field:
-        case Flag():
-            return _YES_OR_NO
-        case Choice():
-            return [(value, choice_label(name, value)) for value in field.choices]
-    return ()

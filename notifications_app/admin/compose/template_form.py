@@ -4,19 +4,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from notifications_app.admin.compose.form import ComposeForm, content_body, validated
-from notifications_app.content.values import EMPTY, Content
-from notifications_app.models import Urgency
-from notifications_app.sends.schema import DEFAULT_TTL, TemplateContent
+from notifications_app.content.values import DEFAULTS, Content
+from notifications_app.sends.schema import TemplateContent
 from pushsvc.common.errors import Fault
 
 # The form's values of fields that were not filled in.
-_LEFT_ALONE: Final[Mapping[str, Any]] = {
-    "body": "",
-    "data": {},
-    "ttl": DEFAULT_TTL,
-    "urgency": Urgency.NORMAL,
-    "on_missing": EMPTY,
-}
+_LEFT_ALONE: Final[Mapping[str, Any]] = {"body": "", **DEFAULTS}
 
 
 def form_of(content: Mapping[str, Any]) -> ComposeForm:
@@ -26,7 +19,7 @@ def form_of(content: Mapping[str, Any]) -> ComposeForm:
 
 def content_of(content: Mapping[str, Any]) -> Content:
     """The template's content with the defaults of a send. The body may be missing."""
-    return Content(**{"body": "", "ttl": DEFAULT_TTL, **content})
+    return Content(**{"body": "", **content})
 
 
 def read_template(form: ComposeForm) -> dict[str, Any]:

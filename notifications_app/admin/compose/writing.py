@@ -28,13 +28,14 @@ def content_context(
 ) -> dict[str, Any]:
     """The context of a form's content. `attributes`: names of the channel's attributes, for
     placeholders."""
-    sections = sections_of(form)
     added = added_language(request.POST)
     if not added and request.POST.get("add_language", "").strip():
         faults = [*faults, Fault("translations", "not_a_language", NOT_A_LANGUAGE)]
+    by_field = faults_by_field(faults)
+    sections = sections_of(form, by_field)
     return {
         "form": form,
-        "faults": faults_by_field(faults),
+        "faults": by_field,
         "general_faults": general(faults),
         "is_posted": request.method == "POST",
         **choices_of(channel),

@@ -4,21 +4,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
+from notifications_app.content.fields import IOS, sent_names
 from notifications_app.content.values import Content
 from notifications_app.delivery.client import with_token, without_empty
 from notifications_app.delivery.prepared_json import encoded_once
 from notifications_app.delivery.types import Message
 
 MAX_PAYLOAD: Final = 4_096
-# Apple's keys, by the names of a send's fields.
-_KEYS: Final = {
-    "badge": "badge",
-    "category": "category",
-    "thread_id": "thread-id",
-    "interruption_level": "interruption-level",
-    "relevance_score": "relevance-score",
-    "target_content_id": "target-content-id",
-}
+_KEYS: Final = sent_names(IOS)
 
 
 def payload(message: Message, token: str) -> bytes:

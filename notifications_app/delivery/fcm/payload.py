@@ -3,6 +3,7 @@
 from typing import Any, Final, Literal, TypeAlias
 from uuid import UUID
 
+from notifications_app.content.fields import ANDROID, sent_names
 from notifications_app.content.values import Content
 from notifications_app.delivery.client import compact_json, without_empty
 from notifications_app.delivery.types import Message
@@ -19,19 +20,7 @@ _SHOWN_BY_APP: Final = frozenset({"title", "body", "image"})  # our own with `da
 _RESERVED_NAMES: Final = frozenset({"from", "message_type", "collapse_key"})
 _RESERVED_PREFIXES: Final = ("google.", "gcm.")
 
-# FCM's names of the fields of `android`, by the send's names.
-_FIELDS: Final = {
-    "channel_id": "channel_id",
-    "sound": "sound",
-    "color": "color",
-    "small_icon": "icon",
-    "click_action": "click_action",
-    "tag": "tag",
-    "count": "notification_count",
-    "visibility": "visibility",
-    "notification_priority": "notification_priority",
-    "ticker": "ticker",
-}
+_FIELDS: Final = sent_names(ANDROID)
 
 
 def address_field(address: str) -> AddressField:

@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
+from notifications_app.content.fields import WEB, sent_names
 from notifications_app.content.values import Content
 from notifications_app.delivery.client import (
     CACHED_MESSAGES,
@@ -29,17 +30,7 @@ MAX_PAYLOAD: Final = 3_993
 # base64url, hold a body of 3,015 bytes (autopush-rs, routers/common.rs, routers/fcm/settings.rs).
 # Desktops take MAX_PAYLOAD at the same host, so larger messages are sent all the same.
 SURE_PAYLOADS: Final[Mapping[str, int]] = {"mozilla": 2_912}
-# The options of showNotification() that a send can set, by the names of its fields.
-_OPTIONS: Final = {
-    "badge": "badge",
-    "require_interaction": "requireInteraction",
-    "silent": "silent",
-    "renotify": "renotify",
-    "tag": "tag",
-    "lang": "lang",
-    "dir": "dir",
-}
-
+_OPTIONS: Final = sent_names(WEB)  # of showNotification()
 
 # The push services whose browsers show declarative messages (W3C, Push API, "Declarative push
 # message"; webkit.org/blog/16535). A message to any other service has no site.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifications_app.sends.content_schema import VISIBILITIES
+from notifications_app.content.fields import VISIBILITIES
 from tests.delivery.fcm.test_request import ACTIONS, ANDROID, request_for
 
 DOCUMENTS = resources.files("googleapiclient.discovery_cache.documents")

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from notifications_app.content.personal import values_of
-from notifications_app.content.values import CONTENT_FIELDS, Content
+from notifications_app.content.values import CONTENT, Content
 from notifications_app.delivery.messages import Messages
 from notifications_app.delivery.types import Site
 from notifications_app.delivery.webpush.payload import MAX_PAYLOAD, payload
@@ -98,7 +98,7 @@ def test_what_would_be_too_large_is_sent_as_to_others():
 
 def personal(name, **content):
     content = {"body": "Hi", "ttl": 60, "personalize": True} | content
-    assert content.keys() <= set(CONTENT_FIELDS)
+    assert content.keys() <= set(CONTENT)
     site = content.pop("site", SITE)
     messages = Messages(
         make_message().notification_id,
