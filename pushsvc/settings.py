@@ -47,7 +47,6 @@ INSTALLED_APPS = [
     "django_celery_beat",
     "auditlog",
     "axes",
-    "csp",
     "django_otp",
     "django_otp.plugins.otp_totp",
     "django_otp.plugins.otp_static",

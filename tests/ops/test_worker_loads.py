@@ -22,7 +22,6 @@ NOT_FOR_WORKERS = {
     "celery.bin",
     "click_repl",
     "corsheaders",
-    "csp",
     "django_celery_beat",
     "django_otp",
     "drf_spectacular",

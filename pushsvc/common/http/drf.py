@@ -1,5 +1,6 @@
 """The base of all API views, and the handler that turns errors into `application/problem+json`."""
 
+from collections import deque
 from typing import Any
 
 import structlog
@@ -8,7 +9,6 @@ from django.core.signals import got_request_exception
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
-from drf_standardized_errors.formatter import flatten_errors
 from rest_framework import exceptions
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -146,14 +146,22 @@ def as_pushsvc_error(exc: BaseException | None) -> errors.PushsvcError:
 
 
 def faults_of(error: exceptions.ValidationError) -> list[errors.Fault]:
-    found = flatten_errors(error.detail)
-    return [errors.Fault(_path(fault.attr), fault.code, fault.detail) for fault in found]
-
-
-def _path(attr: object) -> str:
-    """The path of a fault. If the fault is of a whole object, removes the word that DRF appends."""
-    path = "" if attr is None else str(attr)
-    return "" if path == _WHOLE else path.removesuffix(f".{_WHOLE}")
+    """The faults in the nested `detail`, each with its path, those of outer objects first. A fault
+    of a whole object has the path of the object."""
+    found: list[errors.Fault] = []
+    rest: deque[tuple[Any, tuple[str, ...]]] = deque([(error.detail, ())])
+    while rest:
+        detail, path = rest.popleft()
+        if isinstance(detail, exceptions.ErrorDetail):
+            found.append(errors.Fault(".".join(path), str(detail.code), str(detail)))
+        elif isinstance(detail, dict):
+            names = (
+                (each, () if name == _WHOLE else (str(name),)) for name, each in detail.items()
+            )
+            rest.extend((each, (*path, *name)) for each, name in names)
+        else:
+            rest.extend((each, path) for each in detail)
+    return found
 
 
 def _report(exc: Exception, error: errors.PushsvcError, context: dict[str, Any]) -> None:
