@@ -8,11 +8,8 @@ class PushsvcConfig(AppConfig):
 
     @override
     def ready(self) -> None:
-        """Imports what every process with Django needs: the Celery application, to send tasks, and
-        the loading of rows.
+        """Imports the Celery application, with which every process with Django sends tasks.
 
-
-        The package `pushsvc` does not import them, because the sandbox and the embedded servers
+        The package `pushsvc` does not import it, because the sandbox and the embedded servers
         need neither Django nor Celery."""
-        import pushsvc.celery
-        import pushsvc.common.store.loading  # noqa: F401
+        import pushsvc.celery  # noqa: F401

@@ -56,11 +56,11 @@ INSTALLED_APPS = [
     "notifications_app",
 ]
 MIDDLEWARE = [
-    "pushsvc.common.http.trail.TrailMiddleware",
+    "pushsvc.web.trail.TrailMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "pushsvc.common.http.csp.PolicyMiddleware",
+    "pushsvc.web.csp.PolicyMiddleware",
     "pushsvc.common.http.static_files.StaticFilesMiddleware",
-    "pushsvc.common.http.measuring.MeasuringMiddleware",  # files are not measured
+    "pushsvc.web.measuring.MeasuringMiddleware",  # files are not measured
     "corsheaders.middleware.CorsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -214,7 +214,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 64 * 1024
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
-    "DEFAULT_PARSER_CLASSES": ["pushsvc.common.http.parsers.StrictJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["pushsvc.common.http.negotiation.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "pushsvc.common.http.negotiation.AlwaysJSON",
     "DEFAULT_SCHEMA_CLASS": "pushsvc.common.http.openapi.Schema",

@@ -24,8 +24,8 @@ from notifications_app.events import (
 from pushsvc.common.errors import BodyTooLarge
 from pushsvc.common.http.client_address import counted_address
 from pushsvc.common.http.drf import ApiView, django_request
+from pushsvc.common.http.negotiation import StrictJSONParser
 from pushsvc.common.http.openapi import problem_responses
-from pushsvc.common.http.parsers import StrictJSONParser
 from pushsvc.common.http.ratelimit import Limit
 
 _TAG: Final = "events"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from pushsvc.common.http.served_files import ServedFile
+from pushsvc.common.http.static_files import ServedFile
 
 _FOLDER = Path(__file__).parent
 _SCRIPT = "text/javascript; charset=utf-8"

@@ -6,7 +6,7 @@ from rest_framework.request import Request
 
 from pushsvc.common.errors import NotFound
 from pushsvc.common.http.drf import ApiView, django_request
-from pushsvc.common.http.served_files import file_response
+from pushsvc.common.http.static_files import file_response
 from pushsvc.sdk.files import files
 
 

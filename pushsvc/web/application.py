@@ -23,15 +23,15 @@ from django.middleware.security import SecurityMiddleware
 
 from pushsvc.common import errors, metrics
 from pushsvc.common.http.client_address import counted_address
-from pushsvc.common.http.content_type import plain_content_type
-from pushsvc.common.http.csp import PolicyMiddleware
 from pushsvc.common.http.handlers import refusal
-from pushsvc.common.http.measuring import ARRIVED
-from pushsvc.common.http.trail import TrailMiddleware
 from pushsvc.common.store.estimates import Client
 from pushsvc.web.bulkhead import Bulkhead, TooManyInFlight
+from pushsvc.web.content_type import plain_content_type
+from pushsvc.web.csp import PolicyMiddleware
+from pushsvc.web.measuring import ARRIVED
 from pushsvc.web.request_body import RequestBody
 from pushsvc.web.sockets import UNREAD_SECONDS, end_unread_connections
+from pushsvc.web.trail import TrailMiddleware
 
 PART_BYTES = 64 * 1024
 PART_SECONDS = float(UNREAD_SECONDS)  # for a client to read one part of a long answer

@@ -8,7 +8,7 @@ from django.db import DataError, connection
 from psycopg.pq import Format
 
 from pushsvc.common.store import sql
-from pushsvc.common.store.loading import UtcLoader
+from pushsvc.common.store.postgresql.base import UtcLoader
 
 pytestmark = pytest.mark.django_db
 

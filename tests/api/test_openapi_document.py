@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from pushsvc.common.http.openapi_document import name_shapes
+from pushsvc.site.openapi_document import name_shapes
 from tests import openapi
 from tests.forked import CHECKOUT
 

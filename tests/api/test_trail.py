@@ -9,9 +9,9 @@ from django.test import Client, RequestFactory
 
 from notifications_app.models import Notification
 from pushsvc.common import trail
-from pushsvc.common.http.trail import TrailMiddleware
 from pushsvc.common.ids import parse_uuid, uuid7
 from pushsvc.common.logs import JsonFormatter, WithContext
+from pushsvc.web.trail import TrailMiddleware
 from tests.api.support import accepted, code, owner_of
 from tests.factories import make_channel
 

@@ -9,7 +9,7 @@ from django.core.handlers.wsgi import WSGIRequest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pushsvc.common.http.content_type import plain_content_type
+from pushsvc.web.content_type import plain_content_type
 from tests.fuzz.content_types import ODD_TYPES
 from tests.pipeline.processes import running_web
 

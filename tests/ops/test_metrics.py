@@ -28,13 +28,13 @@ from notifications_app.pipeline.lease import Lease
 from notifications_app.pipeline.transitions import UNSUBSCRIBED, bounce
 from pushsvc.common import metrics
 from pushsvc.common.endpoints import service_of
-from pushsvc.common.http.measuring import MeasuringMiddleware
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import metric_reports, sql
 from pushsvc.common.store.metric_reports import Reporter
 from pushsvc.common.store.redis_client import redis_client
 from pushsvc.ops.metrics import _database
+from pushsvc.web.measuring import MeasuringMiddleware
 from tests.pipeline.support import WANTED_AT
 from tests.pipeline.test_transitions import judged, recipient
 from tests.scrape import scrape

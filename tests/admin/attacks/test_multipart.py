@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from channels_app.models import ProviderCredential
-from pushsvc.common.http.content_type import plain_content_type
+from pushsvc.web.content_type import plain_content_type
 from tests.admin.support import make_house, signed_in
 from tests.fuzz.content_types import ODD_TYPES
 from tests.pipeline.processes import running_web

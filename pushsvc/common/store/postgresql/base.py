@@ -1,19 +1,40 @@
-"""Django's backend for PostgreSQL, with fewer checks of kept connections. It treats a server that
-accepts no writes as one that is away."""
+"""Django's backend for PostgreSQL, with fewer checks of kept connections and a faster loader of
+times. It treats a server that accepts no writes as one that is away."""
 
 import select
 import time
+from datetime import UTC
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
+import psycopg
 from django.db import OperationalError
 from django.db.backends.postgresql import base
 from django.db.utils import DatabaseErrorWrapper
 from django.utils.functional import cached_property
+from psycopg.adapt import Buffer, Loader
 from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.pq import Format
 from typing_extensions import override
 
 _TRUSTED_SECONDS: Final = 1.0  # after the server answered
+_TIME: Final = "timestamptz"
+_LOADER: Final[Any] = psycopg.adapters.get_loader(psycopg.adapters.types[_TIME].oid, Format.TEXT)
+
+
+class UtcLoader(Loader):
+    """psycopg's loader in C. Django's loader derives from the one in Python, which takes six times
+    as long. Sessions have the time zone UTC, so the results are the same."""
+
+    timezone = UTC  # Django reads this, and replaces a loader of another time zone
+
+    def __init__(self, oid: int, context: Any = None) -> None:
+        super().__init__(oid, context)
+        self._loader = _LOADER(oid, context)
+
+    @override
+    def load(self, data: Buffer) -> Any:
+        return self._loader.load(data)
 
 
 class _Errors(DatabaseErrorWrapper):
@@ -44,6 +65,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
     @override
     def wrap_database_errors(self) -> _Errors:
         return _Errors(self)
+
+    @override
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
+        connection = super().get_new_connection(conn_params)
+        connection.adapters.register_loader(_TIME, UtcLoader)
+        return connection
 
     @override
     def is_usable(self) -> bool:

@@ -9,10 +9,10 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
 from pushsvc.common import trail
-from pushsvc.common.http.measuring import known_method
 from pushsvc.common.ids import uuid7
 from pushsvc.common.logs import route_of
 from pushsvc.common.telemetry import spans
+from pushsvc.web.measuring import known_method
 
 _PUBLIC: Final = re.compile(rf"{settings.CORS_URLS_REGEX}|^/c/")
 _GetResponse = Callable[[HttpRequest], HttpResponseBase]
