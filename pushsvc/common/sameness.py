@@ -17,7 +17,7 @@ _LENGTH: Final = 12
 
 class Sameness(NamedTuple):
     """`secret_keys` and `credential_keys` are equal in processes that accept each other's
-    signatures and secrets. They stay equal while a key is replaced as docs/operations.md says."""
+    signatures and secrets. They stay equal while a key is replaced as docs/upgrade.md says."""
 
     code: str
     secret_keys: str

@@ -1,5 +1,5 @@
-"""What the answer of a web push service means. Tests check the table row by row; docs/webpush.md
-shows it."""
+"""What the answer of a web push service means. Tests check the table row by row;
+docs/outcomes.md shows it."""
 
 import re
 from collections.abc import Mapping
