@@ -143,16 +143,21 @@ def apns_key(apns: dict[str, str]) -> str:
 
 def _subscribe(channel: "Channel", platform: Platform, work: Work) -> None:
     """Subscribes the first device with the service; stores the others like it."""
-    from subscriptions_app.addresses import address_digest
+    from subscriptions_app.addresses import Address
     from subscriptions_app.devices.registration import subscription_register
+    from subscriptions_app.devices.values import Facts
     from subscriptions_app.models import Subscription
 
     first, *others = _devices(platform, work.content)
-    subscription_register(channel=channel, platform=platform, **first)
+    address = Address.of(platform, first.pop("address"))
+    subscription_register(channel=channel, address=address, facts=Facts(**first))
     row = Subscription.objects.filter(channel=channel).values().get()
     stored = {name: value for name, value in row.items() if name != "id"}
     Subscription.objects.bulk_create(
-        Subscription(**stored | device | {"address_sha256": address_digest(device["address"])})
+        Subscription(
+            **stored | device,
+            address_sha256=Address.of(platform, device["address"]).digest,
+        )
         for device in others
     )
 

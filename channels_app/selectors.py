@@ -262,11 +262,11 @@ def nearly_full_channels(channels: QuerySet[Channel], *, limit: int) -> list[Nea
 
 
 # SQL for a statement of subscriptions_app with the parameters `channel` and `most`: the id of the
-# channel's current key; and one row if the channel surely has room for one more subscription,
-# otherwise no row.
+# channel's current key; and one row if the channel surely has the capacity for one more
+# subscription, otherwise no row.
 CURRENT_VAPID_KEY_PART = """(SELECT id FROM channels_app_vapidkey
     WHERE channel_id = %(channel)s AND retired_at IS NULL)"""
-ROOM_PART = """SELECT FROM channels_app_channelcounter WHERE channel_id = %(channel)s
+CAPACITY_PART = """SELECT FROM channels_app_channelcounter WHERE channel_id = %(channel)s
   HAVING coalesce(sum(stored_subscriptions), 0) + current_setting('max_connections')::int
     < %(most)s"""
 

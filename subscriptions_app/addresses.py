@@ -1,8 +1,9 @@
 """Addresses of devices, and the keys of browsers. Pure functions."""
 
 import re
+from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final
+from typing import Final, Self
 from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePublicKey
@@ -22,15 +23,24 @@ _PADDED: Final = re.compile(r"([A-Za-z0-9_-]+|[A-Za-z0-9+/]+)={0,2}", re.ASCII)
 _TO_URL_ALPHABET: Final = str.maketrans("+/", "-_")
 
 
-def device_address(platform: Platform, text: str) -> str:
-    """The address as it is stored: endpoints in their canonical form, APNs tokens in lower case."""
-    match platform:
-        case Platform.WEB:
-            return canonical_endpoint(text)
-        case Platform.IOS:
-            return text.lower()
-        case _:
-            return text
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An endpoint or token in the form in which it is stored, and its SHA-256. Endpoints are
+    canonical, APNs tokens are in lower case."""
+
+    platform: Platform
+    text: str
+    digest: bytes
+
+    @classmethod
+    def of(cls, platform: Platform, text: str) -> Self:
+        """The address from any spelling."""
+        match platform:
+            case Platform.WEB:
+                text = canonical_endpoint(text)
+            case Platform.IOS:
+                text = text.lower()
+        return cls(platform, text, sha256(text.encode()).digest())
 
 
 def is_fcm_address(text: str) -> bool:
@@ -40,10 +50,6 @@ def is_fcm_address(text: str) -> bool:
 
 def is_ios_token(text: str) -> bool:
     return _IOS_TOKEN.fullmatch(text) is not None
-
-
-def address_digest(address: str) -> bytes:
-    return sha256(address.encode()).digest()
 
 
 def address_lock(channel_id: UUID, platform: Platform, digest: bytes) -> str:

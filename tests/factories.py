@@ -25,10 +25,13 @@ from notifications_app.sends.templates import template_create
 from pushsvc.common import base64url
 from pushsvc.common.endpoints import TOKEN_SERVICES
 from pushsvc.common.ids import uuid7
+from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from sandbox.apns.devices import DEFAULT_TOPIC
+from subscriptions_app.addresses import Address
 from subscriptions_app.categories.services import category_create
 from subscriptions_app.devices.registration import subscription_register
+from subscriptions_app.devices.values import Facts, Previous
 from subscriptions_app.models import Category, Person, Segment, Subscription, Tag, TestDevice
 from subscriptions_app.people.counting import Changes, Standing, changes_count
 from subscriptions_app.segments.services import segment_create
@@ -93,13 +96,22 @@ def phone(platform: str, token: str, **fields: Any) -> Any:
 
 
 def register(
-    channel: Channel, platform: str = "web", address: str | None = None, **fields: Any
+    channel: Channel,
+    platform: str = "web",
+    address: str | None = None,
+    previous_endpoint: str | None = None,
+    **facts: Any,
 ) -> Subscription:
     """Registers the address, by default a new one. Safe to repeat."""
     if platform == "web":
-        fields = browser_keys() | fields
+        facts = browser_keys() | facts
     address = address or f"https://fcm.googleapis.com/fcm/send/{uuid7()}"
-    known = subscription_register(channel=channel, platform=platform, address=address, **fields)
+    known = subscription_register(
+        channel=channel,
+        address=Address.of(Platform(platform), address),
+        facts=Facts(**facts),
+        previous=previous_endpoint and Previous(Address.of(Platform(platform), previous_endpoint)),
+    )
     return Subscription.objects.select_related("channel").get(pk=known.id)
 
 

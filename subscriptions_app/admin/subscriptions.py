@@ -21,7 +21,7 @@ from pushsvc.common.console.admin import DropdownFilter, badge
 from pushsvc.common.console.figures import NOTHING, moment
 from pushsvc.common.ids import parse_uuid, uuid7_at
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
-from subscriptions_app.addresses import address_digest, device_address
+from subscriptions_app.addresses import Address
 from subscriptions_app.admin.categories import CategoriesPage
 from subscriptions_app.admin.devices import DevicesPage
 from subscriptions_app.admin.identity import IdentityPage
@@ -180,7 +180,7 @@ def _with_address(text: str) -> Q:
     digest = bytes.fromhex(text) if _DIGEST.fullmatch(text) else None
     meant = Q()
     for platform in Platform:
-        own = address_digest(device_address(platform, text))
+        own = Address.of(platform, text).digest
         meant |= Q(platform=platform, address_sha256__in=[own, *filter(None, [digest])])
     return meant
 

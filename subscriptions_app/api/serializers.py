@@ -18,6 +18,7 @@ from pushsvc.common.http.fields import (
 )
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from subscriptions_app.addresses import (
+    Address,
     checked_auth,
     checked_p256dh,
     is_fcm_address,
@@ -25,9 +26,10 @@ from subscriptions_app.addresses import (
     url_spelling,
 )
 from subscriptions_app.devices.fields import Attributes, TimeZone
-from subscriptions_app.models import Login
+from subscriptions_app.devices.values import Facts, Previous
 from subscriptions_app.people.fields import ExternalId
 from subscriptions_app.people.identity_tokens import MAX_TOKEN as MAX_IDENTITY_TOKEN
+from subscriptions_app.people.proof import Login
 from subscriptions_app.tags.fields import Tags
 from subscriptions_app.tags.services import TagChange
 
@@ -135,9 +137,8 @@ class DeviceInput(StrictSerializer):
     @override
     def to_internal_value(self, data: dict[str, Any]) -> Any:
         known = super().to_internal_value(data)
-        known["address"] = known.pop(self._address_field)
-        known["platform"] = Platform(known["platform"])
-        return known
+        platform, text = Platform(known.pop("platform")), known.pop(self._address_field)
+        return known | {"address": Address.of(platform, text)}
 
     def narrow(self, name: str, platform: Platform) -> None:
         """Subclasses add rules for this platform. The address is in the field `name`."""
@@ -213,13 +214,33 @@ class SubscribeInput(DeviceInput):
     @override
     def to_internal_value(self, data: dict[str, Any]) -> Any:
         known = super().to_internal_value(_without_unsaid(data))
-        if "previous_auth" in known:
-            known["previous_auth"] = url_spelling(known["previous_auth"])
-        known["tags"] = _tag_change(known)
-        token = known.pop("identity_token", None)
-        if "external_id" in known:
-            known["login"] = Login(known.pop("external_id"), token)
-        return known | known.pop("keys", {})
+        address: Address = known["address"]
+        previous = known.get("previous_endpoint")
+        return {
+            "address": address,
+            "facts": _facts(known),
+            "previous": Previous(
+                address=Address.of(address.platform, previous) if previous else None,
+                auth=url_spelling(known.get("previous_auth", "")),
+                id=known.get("previous_subscription_id"),
+            ),
+        }
+
+
+def _facts(known: dict[str, Any]) -> Facts:
+    keys = known.get("keys") or {"auth": known.get("auth", "")}
+    key, login = known.get("vapid_public_key"), None
+    if "external_id" in known:
+        login = Login(known["external_id"], known.get("identity_token"))
+    return Facts(
+        **keys,
+        vapid_public_key=url_spelling(key) if key else None,
+        attributes=known.get("attributes"),
+        timezone=known.get("timezone"),
+        language=known.get("language"),
+        tags=_tag_change(known),
+        login=login,
+    )
 
 
 def _without_unsaid(data: dict[str, Any]) -> dict[str, Any]:
@@ -232,22 +253,19 @@ def _is_unsaid(name: str, value: object) -> bool:
 
 
 def _tag_change(known: dict[str, Any]) -> TagChange | None:
-    """Removes the three fields of tags from `known`. Returns None if none of them was sent."""
-    replacing, added, removed = (known.pop(name, None) for name in _TAG_FIELDS)
-    if replacing is None and added is None and removed is None:
+    """The change of tags. None if no field of tags was sent."""
+    added, removed = known.get("add_tags"), known.get("remove_tags")
+    if "tags" in known:
+        if added is not None or removed is not None:
+            detail = "Send `tags` alone, or `add_tags` and `remove_tags`."
+            _refuse_field("tags", "not_combinable", detail)
+        return TagChange(added=known["tags"], replaces=True)
+    if added is None and removed is None:
         return None
-    if replacing is None:
-        return _changed(added or [], removed or [])
-    if added is not None or removed is not None:
-        detail = "Send `tags` alone, or `add_tags` and `remove_tags`."
-        _refuse_field("tags", "not_combinable", detail)
-    return TagChange(added=replacing, replaces=True)
-
-
-def _changed(added: list[str], removed: list[str]) -> TagChange:
-    if not set(added).isdisjoint(removed):
+    change = TagChange(added or [], removed or [])
+    if not set(change.added).isdisjoint(change.removed):
         _refuse_field("remove_tags", "given_twice", "A tag is also in `add_tags`.")
-    return TagChange(added=added, removed=removed)
+    return change
 
 
 def _refuse_field(name: str, code: str, detail: str) -> NoReturn:
@@ -260,7 +278,6 @@ _UNSAID: Final[Mapping[str, re.Pattern[str]]] = {
     "timezone": re.compile("(etc/unknown)?", re.IGNORECASE),
     "language": re.compile("(und([_-][a-z0-9]+)*)?", re.IGNORECASE | re.ASCII),
 }
-_TAG_FIELDS: Final = ("tags", "add_tags", "remove_tags")
 
 
 class TokenRule:

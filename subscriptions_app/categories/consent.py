@@ -14,9 +14,9 @@ from typing import Final
 from uuid import UUID
 
 from channels_app.models import Channel
-from pushsvc.common.platforms import PLATFORM_VALUES, Platform
+from pushsvc.common.platforms import PLATFORM_VALUES
 from pushsvc.common.store import sql
-from subscriptions_app.addresses import address_digest, device_address
+from subscriptions_app.addresses import Address
 from subscriptions_app.audiences.windows import newest_part
 from subscriptions_app.errors import CategoryUnknown
 from subscriptions_app.models import Category, Person, Subscription
@@ -85,8 +85,7 @@ def refusing(channel_id: UUID, category: str, subscription_ids: Sequence[UUID]) 
 def device_preferences(
     *,
     channel: Channel,
-    platform: Platform,
-    address: str,
+    address: Address,
     auth: str = "",
     changes: ChoiceChanges | None = None,
 ) -> list[Preference]:
@@ -98,9 +97,11 @@ def device_preferences(
     """
     categories = categories_of(channel.id)
     check_changes(categories, changes or {})
-    digest = address_digest(device_address(platform, address))
     devices = Subscription.objects.filter(
-        channel=channel, platform=platform, address_sha256=digest, is_set_aside=False
+        channel=channel,
+        platform=address.platform,
+        address_sha256=address.digest,
+        is_set_aside=False,
     )
     if not changes:
         return preferences(categories, _choices(devices.select_related("person").first(), auth))

@@ -9,31 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hmac import compare_digest
-from typing import Any
-from uuid import UUID
+from typing import Self
 
+from subscriptions_app.devices.values import Visit
 from subscriptions_app.models import Person, Subscription
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """What a device sends to prove that an earlier subscription is its own."""
-
-    auths: tuple[str, ...]
-    subscription_id: UUID | None
-
-    def holds_for(self, row: Subscription) -> bool:
-        """Whether the proof is valid for the row. Never for a row without `auth`, because a request
-        with only the token gets its id."""
-        return self.knows_auth(row) or (bool(row.auth) and row.id == self.subscription_id)
-
-    def knows_auth(self, row: Subscription) -> bool:
-        known = [_is_same(row.auth, auth) for auth in self.auths]
-        return bool(row.auth) and any(known)
-
-
 @dataclass(frozen=True)
-class Claim:
+class Match:
     """The rows that a registration concerns.
 
     `own`: the device's row at its address. `previous`: the device's row at its previous address.
@@ -50,16 +33,14 @@ class Claim:
     proven_choices: Mapping[str, bool]
 
     @classmethod
-    def of(cls, rows: Sequence[Subscription], digest: bytes, auth: str, proof: Proof) -> "Claim":
-        """`rows`: the rows at the address (with this digest) and at the previous address."""
+    def of(cls, rows: Sequence[Subscription], visit: Visit) -> Self:
+        """`rows`: the rows at the address and at the previous address."""
+        proof = _Proof(visit)
         ordered = sorted(rows, key=lambda row: row.is_set_aside)
-        here = [row for row in ordered if bytes(row.address_sha256) == digest]
-        there = [row for row in ordered if row not in here]
-        own = [row for row in here if _is_same(row.auth, auth) or proof.holds_for(row)][:1]
-        previous = [row for row in there if proof.holds_for(row)][:1]
-        certain = [
-            row for row in own + previous if _is_same(row.auth, auth) or proof.knows_auth(row)
-        ]
+        here = [row for row in ordered if bytes(row.address_sha256) == visit.address.digest]
+        own = [row for row in here if proof.is_same(row) or proof.holds_for(row)][:1]
+        previous = [row for row in ordered if row not in here and proof.holds_for(row)][:1]
+        certain = [row for row in own + previous if proof.is_same(row) or proof.has_auth(row)]
         return cls(
             own=next(iter(own), None),
             previous=next(iter(previous), None),
@@ -86,17 +67,30 @@ class Claim:
         return [row for row in (self.displaced, before) if row]
 
     @property
-    def inherited(self) -> dict[str, Any]:
-        """The values that the kept row takes over from the other, if the device has two rows."""
-        if not (self.own and self.previous):
-            return {}
-        return {} if self.own.attributes else {"attributes": self.previous.attributes}
-
-    @property
     def choices(self) -> Mapping[str, bool]:
         """The device's choices, with and without proof."""
         rows = (self.own, self.previous)
         return next((row.choices for row in rows if row and row.choices), {})
+
+
+class _Proof:
+    """What the device sent to prove that rows are its own."""
+
+    def __init__(self, visit: Visit) -> None:
+        self._auth, self._previous = visit.facts.auth, visit.previous
+
+    def is_same(self, row: Subscription) -> bool:
+        """Whether the row has the device's `auth`. Also if both have none."""
+        return _is_same(row.auth, self._auth)
+
+    def has_auth(self, row: Subscription) -> bool:
+        found = [_is_same(row.auth, auth) for auth in (self._auth, self._previous.auth)]
+        return bool(row.auth) and any(found)
+
+    def holds_for(self, row: Subscription) -> bool:
+        """Whether the proof is valid for the row. Never for a row without `auth`, because a request
+        with only the token gets its id."""
+        return self.has_auth(row) or (bool(row.auth) and row.id == self._previous.id)
 
 
 def _is_same(stored: str, given: str) -> bool:

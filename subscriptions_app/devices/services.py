@@ -17,9 +17,8 @@ from django.db import transaction
 
 from channels_app import audit
 from channels_app.models import Channel
-from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
-from subscriptions_app.addresses import address_digest, device_address
+from subscriptions_app.addresses import Address
 from subscriptions_app.models import NOT_FOUND_APART, Subscription
 from subscriptions_app.people.counting import Changes, Standing, changes_count
 
@@ -40,13 +39,17 @@ class GoneSubscription:
     sends: int = 1
 
 
-def subscription_unsubscribe(*, channel: Channel, platform: Platform, address: str) -> None:
+def subscription_unsubscribe(*, channel: Channel, address: Address) -> None:
     """Expires the device's subscription if there is an active one. Safe to repeat."""
-    digest = address_digest(device_address(platform, address))
     with sql.brief_transaction():
         expired = sql.rows(
             _UNSUBSCRIBE,
-            {"channel": channel.pk, "platform": platform, "digest": digest, "code": UNSUBSCRIBED},
+            {
+                "channel": channel.pk,
+                "platform": address.platform,
+                "digest": address.digest,
+                "code": UNSUBSCRIBED,
+            },
         )
         _count_expired(channel.pk, expired)
 

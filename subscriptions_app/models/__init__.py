@@ -25,7 +25,6 @@ from subscriptions_app.models.subscriptions import (
     MAX_LANGUAGE,
     MAX_TIMEZONE,
     NOT_FOUND_APART,
-    Login,
     Subscription,
     SubscriptionQuerySet,
 )
@@ -48,7 +47,6 @@ __all__ = [
     "NOT_FOUND_APART",
     "OPTED_OUT",
     "Category",
-    "Login",
     "Person",
     "Segment",
     "Subscription",

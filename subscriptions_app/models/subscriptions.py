@@ -1,11 +1,8 @@
 """Subscriptions: one browser or phone of a channel."""
 
-import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from datetime import timedelta
-from functools import cache
-from hashlib import sha256
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 from uuid import UUID
 
 from django.contrib.postgres.indexes import GinIndex
@@ -16,8 +13,7 @@ from typing_extensions import override
 
 from channels_app.models import Channel, VapidKey
 from pushsvc.common.ids import uuid7
-from pushsvc.common.platforms import PLATFORM_CHOICES, PLATFORM_VALUES, Platform
-from pushsvc.common.store import sql
+from pushsvc.common.platforms import PLATFORM_CHOICES, PLATFORM_VALUES
 from subscriptions_app.models.people import Person
 
 MAX_ATTRIBUTES: Final = 10
@@ -25,35 +21,6 @@ MAX_LANGUAGE: Final = 35
 MAX_TIMEZONE: Final = 64
 # At most one send in this time counts as one that did not find the host's name.
 NOT_FOUND_APART: Final = timedelta(days=1)
-
-
-_REVISIT: Final = """
-UPDATE subscriptions_app_subscription
-SET registered_at = clock_timestamp(), p256dh = %(p256dh)s, push_service = %(push_service)s{sets}
-WHERE channel_id = %(channel)s AND platform = %(platform)s AND address_sha256 = %(digest)s
-  AND NOT is_set_aside AND expired_at IS NULL AND sha256(convert_to(auth, 'UTF8')) = %(auth)s
-  AND (%(vapid_key)s::uuid IS NULL OR vapid_key_id = %(vapid_key)s::uuid){conditions}
-RETURNING id
-"""
-# What a visit may contain, and how it is stored.
-_SAID: Final = {
-    "attributes": "attributes = %(attributes)s::jsonb",
-    "language": "language = %(language)s",
-    "timezone": """timezone = %(timezone)s, timezone_changed_at = CASE
-      WHEN timezone = %(timezone)s THEN timezone_changed_at ELSE clock_timestamp() END""",
-}
-_BELONGS_TO: Final = """
-  AND person_id = (SELECT id FROM subscriptions_app_person
-    WHERE channel_id = %(channel)s AND external_id = %(external_id)s)"""
-_BELONGS_TO_NOBODY: Final = " AND person_id IS NULL"
-
-
-class Login(NamedTuple):
-    """The person to whom a device claims to belong. `external_id` None: to no person. `token`: the
-    proof."""
-
-    external_id: str | None
-    token: str | None = None
 
 
 class SubscriptionQuerySet(models.QuerySet["Subscription"]):
@@ -71,40 +38,7 @@ class SubscriptionQuerySet(models.QuerySet["Subscription"]):
     def expired_for(self, days: int) -> Self:
         return self.filter(expired_at__lt=Now() - timedelta(days=days))
 
-    def revisited(
-        self,
-        channel_id: UUID,
-        platform: Platform,
-        facts: Mapping[str, Any],
-        vapid_key_id: UUID | None,
-        login: Login | None,
-    ) -> UUID | None:
-        """Stores a visit if an active subscription has the address and `auth` of `facts`, the VAPID
-        key if one is given, and the person of `login` if there is a login. Returns its id, or None
-        if there is no such subscription.
-
-        Raw, because the ORM has no RETURNING for an update. One statement needs no address lock: if
-        a registration changes the row meanwhile, PostgreSQL evaluates the condition again. It
-        compares hashes of `auth`, so that its time reveals nothing about the stored value.
-        """
-        parameters = {
-            **facts,
-            "channel": channel_id,
-            "platform": str(platform),
-            "digest": facts["address_sha256"],
-            "auth": sha256(facts["auth"].encode()).digest(),
-            "vapid_key": vapid_key_id,
-            "external_id": login.external_id if login else None,
-        }
-        if "attributes" in facts:
-            parameters["attributes"] = json.dumps(facts["attributes"])
-        said = tuple(name for name in _SAID if name in facts)
-        found = sql.rows(_revisit(said, login and login.external_id is not None), parameters)
-        return found[0][0] if found else None
-
-    def locked_at(
-        self, channel_id: UUID, platform: Platform | str, digests: Collection[bytes]
-    ) -> Self:
+    def locked_at(self, channel_id: UUID, platform: str, digests: Collection[bytes]) -> Self:
         """Selects and locks the rows at these addresses."""
         rows = self.filter(channel_id=channel_id, platform=platform, address_sha256__in=digests)
         return rows.locked_by_id()
@@ -116,14 +50,6 @@ class SubscriptionQuerySet(models.QuerySet["Subscription"]):
     def locked_or_skipped(self) -> Self:
         """Locks the rows for deletion. Skips locked rows, because their devices are registering."""
         return self.select_for_update(skip_locked=True)
-
-
-@cache
-def _revisit(said: tuple[str, ...], is_linked: bool | None) -> str:
-    """The statement for a visit. `is_linked` None: the device's person does not matter."""
-    conditions = {None: "", True: _BELONGS_TO, False: _BELONGS_TO_NOBODY}[is_linked]
-    sets = "".join(f", {_SAID[name]}" for name in said)
-    return _REVISIT.format(sets=sets, conditions=conditions)
 
 
 class Subscription(models.Model):

@@ -1,6 +1,6 @@
 """Whether a channel believes that a device belongs to a person."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 from rest_framework.exceptions import ValidationError
@@ -10,7 +10,6 @@ from channels_app.selectors import recent_identity_keys
 from pushsvc.common.errors import Unavailable
 from pushsvc.common.store.crypto import SecretUnreadable, decrypt
 from subscriptions_app.errors import IdentityOff, IdentityRefused
-from subscriptions_app.models import Login
 from subscriptions_app.people.fields import ExternalId
 from subscriptions_app.people.identity_tokens import Broken, Judgement, VerifyingKey, token_judge
 
@@ -21,6 +20,14 @@ _UNTRIED: Final = {Broken.NO_KEY, Broken.UNKNOWN_KEY, Broken.SIGNATURE}
 _REMEDY: Final = "restore the key in CREDENTIAL_KEYS"
 # Only the owner's staff may learn why a signature is invalid.
 _FORGED: Final = {Broken.TOO_LONG, Broken.MALFORMED, Broken.UNKNOWN_KEY, Broken.SIGNATURE}
+
+
+class Login(NamedTuple):
+    """The person to whom a device claims to belong. `external_id` None: to no person. `token`: the
+    proof."""
+
+    external_id: str | None
+    token: str | None = None
 
 
 def check_login(channel: Channel, login: Login | None) -> None:

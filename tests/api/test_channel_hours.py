@@ -11,6 +11,7 @@ from channels_app.counters import channel_hours_merge, counter_add
 from channels_app.models import ChannelHour
 from channels_app.selectors import channel_totals
 from notifications_app import retention
+from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import (
     GoneSubscription,
     subscription_unsubscribe,
@@ -49,7 +50,7 @@ def hour_ago(hours):
 
 def test_a_device_that_subscribes_leaves_and_returns_is_gained_twice_and_lost_once(channel):
     register(channel)
-    subscription_unsubscribe(channel=channel, platform="android", address=TOKEN.format(1))
+    subscription_unsubscribe(channel=channel, address=Address.of("android", TOKEN.format(1)))
     register(channel)
 
     assert sums(channel) == (2, 1, 0)

@@ -11,8 +11,9 @@ from channels_app.selectors import channel_totals
 from notifications_app.content.tracking import make_token
 from notifications_app.models import Batch, Delivery, Notification
 from pushsvc.common.ids import uuid7
-from subscriptions_app.models import Login, Subscription
+from subscriptions_app.models import Subscription
 from subscriptions_app.people.linking import devices_link
+from subscriptions_app.people.proof import Login
 from tests.api import events
 from tests.api.support import code
 from tests.factories import register

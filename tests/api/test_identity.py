@@ -9,6 +9,7 @@ from django.test.utils import CaptureQueriesContext
 
 from channels_app.models import Channel, IdentityKey
 from channels_app.selectors import recent_forget
+from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_forget, subscription_unsubscribe
 from subscriptions_app.models import MOST_DEVICES, Person, Subscription
 from tests.api.devices import ANDROID_TOKEN, HERE, THERE, expire, subscribed
@@ -283,7 +284,7 @@ def test_ends_and_returns_are_counted_at_once(alice, key):
     rows = [subscribed(alice, body) for body in bodies]
 
     expire(rows[0])
-    subscription_unsubscribe(channel=alice.channel, platform="web", address=f"{HERE}1")
+    subscription_unsubscribe(channel=alice.channel, address=Address.of("web", f"{HERE}1"))
     subscription_forget(subscription=rows[2])
     assert Person.objects.filter(active_devices=1, left_at=None).exists()
     assert_people_exact(alice.channel)

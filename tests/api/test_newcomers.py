@@ -10,7 +10,7 @@ from channels_app.models import Channel, ChannelHour
 from channels_app.selectors import channel_totals
 from channels_app.services import vapid_key_rotate
 from pushsvc.common.store import sql
-from subscriptions_app.addresses import address_digest, address_lock
+from subscriptions_app.addresses import Address, address_lock
 from subscriptions_app.devices.capacity import capacity_lock
 from subscriptions_app.models import Subscription
 from tests.api.devices import ANDROID_TOKEN, HERE
@@ -79,7 +79,7 @@ def subscribing(owner, is_held, body):
 @pytest.mark.django_db(transaction=True)
 def test_a_registration_that_waited_sees_who_registered_at_its_address(alice):
     body = browser(HERE)
-    lock = address_lock(alice.channel.id, "web", address_digest(HERE))
+    lock = address_lock(alice.channel.id, "web", Address.of("web", HERE).digest)
     hold, is_held = while_it_waits(
         lock, lambda: register(alice.channel, address=HERE, **body["keys"])
     )

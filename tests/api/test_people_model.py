@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from channels_app.selectors import channel_totals
+from pushsvc.common.platforms import Platform
+from subscriptions_app.addresses import Address
 from subscriptions_app.devices.registration import subscription_register
 from subscriptions_app.devices.services import (
     GoneSubscription,
@@ -16,8 +18,10 @@ from subscriptions_app.devices.services import (
     subscription_unsubscribe,
     subscriptions_expire_or_prove,
 )
-from subscriptions_app.models import Login, Person, Subscription
+from subscriptions_app.devices.values import Facts, Previous
+from subscriptions_app.models import Person, Subscription
 from subscriptions_app.people.linking import devices_link
+from subscriptions_app.people.proof import Login
 from tests.api.devices import HERE
 from tests.factories import browser_keys, make_channel
 from tests.pipeline.support import assert_people_exact
@@ -48,14 +52,12 @@ class People(RuleBasedStateMachine):
         self.devices = [Device() for _ in range(4)]
         self.opted_out = set()
 
-    def register(self, device, **fields):
+    def register(self, device, previous=None, **facts):
         device.id = subscription_register(
             channel=self.channel,
-            platform="web",
-            address=device.endpoint,
-            p256dh=device.p256dh,
-            auth=device.auth,
-            **fields,
+            address=Address.of(Platform.WEB, device.endpoint),
+            facts=Facts(device.p256dh, device.auth, **facts),
+            previous=previous,
         ).id
         device.is_active = device.person not in self.opted_out
 
@@ -82,10 +84,10 @@ class People(RuleBasedStateMachine):
         device = self.devices[number]
         if device.id is None:
             return
-        old = {"previous_endpoint": device.endpoint, "previous_subscription_id": device.id}
-        if knows_auth:
-            old["previous_auth"] = device.auth
-        else:
+        previous = Previous(
+            Address.of(Platform.WEB, device.endpoint), device.auth if knows_auth else "", device.id
+        )
+        if not knows_auth:
             device.auth = browser_keys()["auth"]
             device.person = None
         device.move()
@@ -93,15 +95,13 @@ class People(RuleBasedStateMachine):
             before = device.person, device.is_active
             self.register_anew(device)
             device.person, device.is_active = before
-        self.register(device, **old)
+        self.register(device, previous)
 
     def register_anew(self, device):
         subscription_register(
             channel=self.channel,
-            platform="web",
-            address=device.endpoint,
-            p256dh=device.p256dh,
-            auth=device.auth,
+            address=Address.of(Platform.WEB, device.endpoint),
+            facts=Facts(device.p256dh, device.auth),
         )
 
     @rule(number=DEVICES)
@@ -116,7 +116,7 @@ class People(RuleBasedStateMachine):
     @rule(number=DEVICES)
     def unsubscribe(self, number):
         device = self.devices[number]
-        subscription_unsubscribe(channel=self.channel, platform="web", address=device.endpoint)
+        subscription_unsubscribe(channel=self.channel, address=Address.of("web", device.endpoint))
         device.is_active = False
 
     @rule(number=DEVICES)

@@ -9,14 +9,15 @@ from django.db.models.functions import Now
 from channels_app.selectors import channel_totals
 from notifications_app import retention
 from pushsvc.common.store import sql
-from subscriptions_app.addresses import address_digest, address_lock
+from subscriptions_app.addresses import Address, address_lock
 from subscriptions_app.devices.services import (
     GoneSubscription,
     subscription_unsubscribe,
     subscriptions_expire_or_prove,
 )
-from subscriptions_app.models import MOST_DEVICES, Login, Person, Subscription
+from subscriptions_app.models import MOST_DEVICES, Person, Subscription
 from subscriptions_app.people.linking import devices_link
+from subscriptions_app.people.proof import Login
 from subscriptions_app.people.services import (
     LEFT_DAYS,
     TRUSTED_LEFT_DAYS,
@@ -71,7 +72,7 @@ def test_counts_stay_exact_while_everything_happens_at_once(channel):
                 )
             case 2:
                 subscription_unsubscribe(
-                    channel=channel, platform="web", address=f"{HERE}{number % 2}"
+                    channel=channel, address=Address.of("web", f"{HERE}{number % 2}")
                 )
             case 3:
                 devices_link(channel=channel, links={row.id: person for row in rows})
@@ -169,11 +170,15 @@ def test_two_devices_that_swap_addresses_lock_them_in_one_order(channel, directi
         assert lock_address(channel, second)
 
 
+def digest(address):
+    return Address.of("web", address).digest
+
+
 def addresses_with_digests_in_order():
     """Two, of which a set contains the second first."""
     for number in range(1000):
-        addresses = sorted((f"{HERE}{number}", f"{THERE}{number}"), key=address_digest)
-        first, second = map(address_digest, addresses)
+        addresses = sorted((f"{HERE}{number}", f"{THERE}{number}"), key=digest)
+        first, second = map(digest, addresses)
         if list({first, second}) == list({second, first}) == [second, first]:
             return addresses
     raise AssertionError("each set of two has them in order")
@@ -181,7 +186,7 @@ def addresses_with_digests_in_order():
 
 def lock_address(channel, address):
     """As a registration of the address does. Whether no other session has the lock."""
-    return sql.try_lock(address_lock(channel.pk, "web", address_digest(address)))
+    return sql.try_lock(address_lock(channel.pk, "web", digest(address)))
 
 
 @pytest.mark.django_db(transaction=True)

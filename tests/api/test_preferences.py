@@ -2,6 +2,7 @@
 
 import pytest
 
+from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.models import Person, Subscription
 from tests.api.devices import ANDROID_TOKEN
@@ -85,7 +86,7 @@ def test_choices_stay_when_the_device_returns(shop):
     chosen(shop, {"offers": True})
 
     shop.subscribe(device)
-    subscription_unsubscribe(channel=shop.channel, platform="web", address=ENDPOINT)
+    subscription_unsubscribe(channel=shop.channel, address=Address.of("web", ENDPOINT))
     shop.subscribe(device)
 
     assert chosen(shop) == {"offers": True, "news": True}

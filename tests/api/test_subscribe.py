@@ -83,7 +83,7 @@ def test_devices_of_all_kinds_that_subscribe_simultaneously_are_stored_separatel
     phones = [phone("android", ANDROID_TOKEN), phone("ios", IOS_TOKEN)]
     found = in_threads(*(partial(checked, data) for data in [browser(HERE), *phones] * 2))
 
-    kinds = [{(each["platform"], each["address"]) for each in inputs} for inputs in found]
+    kinds = [{(a["address"].platform, a["address"].text) for a in inputs} for inputs in found]
     assert kinds == [{("web", HERE)}, {("android", ANDROID_TOKEN)}, {("ios", IOS_TOKEN)}] * 2
 
 

@@ -17,6 +17,7 @@ from channels_app.selectors import channel_totals
 from notifications_app import retention
 from notifications_app.pipeline import dispatch
 from pushsvc.common.store import sql
+from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import (
     expired_purge,
     subscription_forget,
@@ -144,7 +145,7 @@ def test_a_full_channel_affects_no_other_channel(service, alice, bob):
 def test_expired_subscriptions_count_and_the_oldest_are_displaced_first(service, alice):
     may_hold(alice, 2)
     first = register(alice.channel, 1)
-    subscription_unsubscribe(channel=alice.channel, platform="android", address=first.address)
+    subscription_unsubscribe(channel=alice.channel, address=Address.of("android", first.address))
     second = register(alice.channel, 2)
 
     assert subscribe(service, alice, phone(3))[0] == 201
@@ -169,7 +170,7 @@ def test_every_way_to_subscribe_and_to_end_is_counted(alice):
     channel = alice.channel
     rows = [register(channel, number) for number in range(4)]
     register(channel, 0)
-    subscription_unsubscribe(channel=channel, platform="android", address=rows[1].address)
+    subscription_unsubscribe(channel=channel, address=Address.of("android", rows[1].address))
     subscription_forget(subscription=rows[2])
     factories.register(channel, "android", "known-3", auth="other")
     factories.register(channel, "android", "known-3", auth="another")

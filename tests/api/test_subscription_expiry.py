@@ -11,6 +11,7 @@ from django.db.models.functions import Now
 from channels_app.selectors import channel_totals
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
+from subscriptions_app.addresses import Address
 from subscriptions_app.devices.selectors import delivery_devices
 from subscriptions_app.devices.services import (
     GoneSubscription,
@@ -120,7 +121,9 @@ def test_simultaneous_expiry_unsubscribe_and_return_are_counted_exactly(channel)
         lambda: expire(channel, *map(gone, reversed(there))),
         *[lambda s=s: register(channel, s.address[-1]) for s in there[:3]],
         *[
-            lambda s=s: subscription_unsubscribe(channel=channel, platform="web", address=s.address)
+            lambda s=s: subscription_unsubscribe(
+                channel=channel, address=Address.of("web", s.address)
+            )
             for s in there[2:5]
         ],
     ]

@@ -14,6 +14,7 @@ from notifications_app.pipeline import connections, dispatch
 from pushsvc.common.store import quota as quotas
 from pushsvc.common.store.redis_client import redis_client
 from sandbox.apns.devices import DEFAULT_TEAM, DEFAULT_TOPIC
+from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
 from tests import factories
 from tests.factories import GOOGLE_PROJECT
@@ -57,7 +58,7 @@ def prove(fcm, channel, project=GOOGLE_PROJECT):
     then unsubscribes. From now on the account is granted the project's full rate."""
     ((device, _),) = factories.subscribe_androids(fcm, channel, 1, project)
     assert send(channel, "android").delivered_count == 1
-    subscription_unsubscribe(channel=channel, platform="android", address=device.token)
+    subscription_unsubscribe(channel=channel, address=Address.of("android", device.token))
 
 
 def plan(channel, *platforms, **fields):

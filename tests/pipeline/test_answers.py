@@ -11,6 +11,7 @@ from notifications_app.pipeline.lease import Renewal
 from notifications_app.pipeline.transitions import Limits, transition_of
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.store import sql
+from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.models import Subscription
 from tests import factories
@@ -225,8 +226,8 @@ def test_an_unsubscribed_or_deleted_recipient_bounces_without_a_call(sandbox, ch
     )
     notification = factories.make_notification(channel)
     support.plan()
-    subscription_unsubscribe(channel=channel, platform="web", address=left.endpoint)
-    subscription_unsubscribe(channel=channel, platform="web", address=deleted.endpoint)
+    subscription_unsubscribe(channel=channel, address=Address.of("web", left.endpoint))
+    subscription_unsubscribe(channel=channel, address=Address.of("web", deleted.endpoint))
     Subscription.objects.filter(pk=row.pk).delete()
 
     support.deliver(notification)
@@ -384,7 +385,7 @@ def test_concurrent_outcomes_and_registrations_do_not_deadlock(sandbox, channel)
     def come_and_go():
         for device, _ in devices:
             factories.register_device(channel, device)
-            subscription_unsubscribe(channel=channel, platform="web", address=device.endpoint)
+            subscription_unsubscribe(channel=channel, address=Address.of("web", device.endpoint))
 
     support.in_threads(support.deliver, support.deliver, come_and_go, come_and_go, support.tick)
 

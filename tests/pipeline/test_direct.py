@@ -13,6 +13,7 @@ from notifications_app.pipeline import plan_queue, planning
 from notifications_app.retention import purge
 from pushsvc.common.ids import uuid7, uuid7_at
 from pushsvc.common.store import sql
+from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.models import Person
 from subscriptions_app.people.linking import devices_link
@@ -96,7 +97,7 @@ def test_platforms_that_are_planned_at_once_lose_no_count(channel):
 def test_who_is_of_another_channel_or_inactive_gets_nothing(channel, other_channel):
     theirs = factories.add_subscription(other_channel, person=make_person(other_channel, "ada"))
     gone = factories.add_subscription(channel, person=make_person(channel, "bob"))
-    subscription_unsubscribe(channel=channel, platform="web", address=gone.address)
+    subscription_unsubscribe(channel=channel, address=Address.of("web", gone.address))
     notification = make_direct_notification(
         channel, people=["ada", "bob"], subscriptions=[theirs, gone]
     )

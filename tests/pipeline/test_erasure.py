@@ -13,6 +13,7 @@ from notifications_app.erasure import person_forget
 from notifications_app.pipeline import plan_queue, planning
 from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import Platform
+from subscriptions_app.addresses import Address
 from subscriptions_app.categories.consent import device_preferences, refusing
 from subscriptions_app.models import Person, Subscription
 from subscriptions_app.people.linking import devices_link
@@ -261,8 +262,7 @@ class Service:
     def guess(self, device, choice, auth=""):
         device_preferences(
             channel=self.channel,
-            platform=Platform.WEB,
-            address=self.address(device),
+            address=Address.of(Platform.WEB, self.address(device)),
             auth=auth,
             changes={"offers": choice},
         )

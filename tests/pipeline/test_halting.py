@@ -11,6 +11,7 @@ from notifications_app.models import Batch, Notification, Plan
 from notifications_app.pipeline import batches, dispatch, halting, plan_queue, reading
 from notifications_app.pipeline.lease import HeldLeases
 from pushsvc.common.store import sql
+from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
 from tests import factories
 from tests.pipeline import support
@@ -58,7 +59,7 @@ def test_a_worker_that_learns_of_a_halt_before_its_first_call_makes_none(halt, s
     notification = factories.make_notification(channel)
     support.plan()
     lease = support.claim()
-    subscription_unsubscribe(channel=channel, platform="web", address=gone.address)
+    subscription_unsubscribe(channel=channel, address=Address.of("web", gone.address))
     batch = reading.read([lease])
     halt(notification)
 

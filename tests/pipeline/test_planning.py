@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from notifications_app.models import Batch, Delivery, Plan
 from notifications_app.pipeline import plan_queue, planning
 from pushsvc.common.store import sql
+from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
 from tests import factories
 from tests.pipeline import support
@@ -21,7 +22,7 @@ def _small_windows(settings):
 
 
 def leave(row):
-    subscription_unsubscribe(channel=row.channel, platform="web", address=row.address)
+    subscription_unsubscribe(channel=row.channel, address=Address.of("web", row.address))
 
 
 def die(*_arguments, **_options):

@@ -16,6 +16,7 @@ from notifications_app.sends.services import notification_cancel, segment_delete
 from pushsvc.common.errors import NotFound
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
+from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.models import Segment, Subscription
 from subscriptions_app.segments.selectors import segment_hold
@@ -235,7 +236,7 @@ def _change(channel, row, event):
     if event == "come":
         factories.add_subscription(channel, {"plan": "pro"})
     elif event == "leave":
-        subscription_unsubscribe(channel=channel, platform="web", address=row.address)
+        subscription_unsubscribe(channel=channel, address=Address.of("web", row.address))
     elif event == "return":
         Subscription.objects.filter(id=row.id, expired_at=None).update(registered_at=Now())
     else:
@@ -245,7 +246,7 @@ def _change(channel, row, event):
 
 def _leave_all(channel):
     for row in Subscription.objects.filter(channel=channel, expired_at=None):
-        subscription_unsubscribe(channel=channel, platform="web", address=row.address)
+        subscription_unsubscribe(channel=channel, address=Address.of("web", row.address))
 
 
 # --- deletion -------------------------------------------------------------------------------------

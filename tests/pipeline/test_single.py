@@ -7,6 +7,7 @@ from notifications_app.models import Plan
 from notifications_app.pipeline import plan_queue
 from notifications_app.sends.services import notification_test
 from pushsvc.common.errors import NotFound
+from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
 from tests.factories import subscribe_browsers
 from tests.pipeline import support
@@ -48,7 +49,7 @@ def test_a_device_that_unsubscribes_before_the_start_does_not_get_the_test_messa
 ):
     ((device, subscription),) = subscribe_browsers(sandbox, channel)
     test = send_test(channel, subscription)
-    subscription_unsubscribe(channel=channel, platform="web", address=device.endpoint)
+    subscription_unsubscribe(channel=channel, address=Address.of("web", device.endpoint))
 
     plan(test)
 
@@ -57,7 +58,7 @@ def test_a_device_that_unsubscribes_before_the_start_does_not_get_the_test_messa
 
 def test_a_test_message_to_a_missing_subscription_is_refused(sandbox, channel, other_channel):
     ((device, mine),) = subscribe_browsers(sandbox, channel)
-    subscription_unsubscribe(channel=channel, platform="web", address=device.endpoint)
+    subscription_unsubscribe(channel=channel, address=Address.of("web", device.endpoint))
     ((_, theirs),) = subscribe_browsers(sandbox, other_channel)
     for subscription in (mine, theirs):
         with pytest.raises(NotFound):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from notifications_app.pipeline import plan_queue
 from pushsvc.common.store import sql
+from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_forget, subscription_unsubscribe
 from subscriptions_app.models import Subscription, Tag
 from subscriptions_app.tags import selectors
@@ -34,7 +35,7 @@ def crowd(channel, other_channel):
 
 def leave(channel, rows):
     for row in rows:
-        subscription_unsubscribe(channel=channel, platform=row.platform, address=row.address)
+        subscription_unsubscribe(channel=channel, address=Address.of(row.platform, row.address))
 
 
 def ids(rows):

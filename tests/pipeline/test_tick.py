@@ -12,6 +12,7 @@ from notifications_app.pipeline import planning
 from pushsvc.common import worker
 from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
+from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.models import Subscription
 from tests import factories
@@ -305,7 +306,7 @@ def test_retention_deletes_everything_in_steps(sandbox, tampered_channel, settin
 def test_long_expired_subscriptions_are_deleted(channel):
     active, old, recent = factories.add_subscriptions(channel, 3)
     for row, days in ((old, 91), (recent, 89)):
-        subscription_unsubscribe(channel=channel, platform="web", address=row.address)
+        subscription_unsubscribe(channel=channel, address=Address.of("web", row.address))
         then = Now() - timedelta(days=days)
         Subscription.objects.filter(pk=row.pk).update(expired_at=then)
 

@@ -15,6 +15,7 @@ from notifications_app.models import Batch, Notification
 from notifications_app.pipeline import connections
 from notifications_app.sends.services import notification_cancel
 from pushsvc.common.store import sql
+from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.models import Subscription
 from tests import factories
@@ -38,7 +39,9 @@ def world(transactional_db, sandbox, fcm, apns):
     browsers = factories.subscribe_browsers(sandbox, alice.channel, 5)
     browsers[0][0].behave("gone")
     browsers[1][0].behave("error", status=400)
-    subscription_unsubscribe(channel=alice.channel, platform="web", address=browsers[4][0].endpoint)
+    subscription_unsubscribe(
+        channel=alice.channel, address=Address.of("web", browsers[4][0].endpoint)
+    )
     phones.store_apple(apns, alice.channel)
     factories.subscribe_iphones(apns, alice.channel, 2)
     mixed = phones.send(alice.channel, *["web", "ios"])

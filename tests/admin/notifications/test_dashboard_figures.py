@@ -10,6 +10,7 @@ from channels_app.counters import counter_add
 from channels_app.models import Channel, ChannelHour
 from notifications_app.reporting.statistics import Changes, Outcomes, statistics_of
 from pushsvc.common.periods import period
+from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
 from tests import factories
 from tests.admin.notifications.dashboards import all_of, hour, html, page, stat
@@ -64,7 +65,7 @@ def test_the_chart_of_subscribers_is_computed_back_from_the_current_total(alice)
     alice.channel.refresh_from_db()
     for number in range(3):
         factories.register(alice.channel, "android", f"phone-{number}")
-    subscription_unsubscribe(channel=alice.channel, platform="android", address="phone-0")
+    subscription_unsubscribe(channel=alice.channel, address=Address.of("android", "phone-0"))
     # All of them came five hours ago; an hour ago 10 came and 4 left.
     ChannelHour.objects.update(hour=hour(back=5))
     ChannelHour.objects.create(

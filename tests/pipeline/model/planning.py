@@ -11,6 +11,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from notifications_app.models import Notification, Plan, Target
 from notifications_app.pipeline import plan_queue, planning
+from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.people.linking import devices_link
 from tests import factories
@@ -52,7 +53,7 @@ class Planning(Model):
         if active:
             leaving = data.draw(st.sampled_from(active))
             subscription_unsubscribe(
-                channel=self.channel, platform="android", address=leaving.address
+                channel=self.channel, address=Address.of("android", leaving.address)
             )
             self._left({leaving.id})
 
