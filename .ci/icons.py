@@ -14,7 +14,7 @@ from fontTools.ttLib import TTFont
 CHECKOUT = Path(__file__).resolve().parent.parent
 THEMES = "unfold/static/unfold/fonts/material-symbols/Material-Symbols-Outlined.woff2"
 # The names in the theme's templates, in ours, and in the side bar
-# (pushsvc/common/console/theme.py).
+# (channels_app/console/navigation.py).
 _NAMES = """
     add apps arrow_back arrow_circle_down arrow_circle_up arrow_forward badge calendar_month
     campaign cancel chevron_right close computer dark_mode delete dock_to_right domain

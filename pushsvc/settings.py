@@ -128,10 +128,7 @@ if is_worker() or is_beat():
     MIDDLEWARE = []
     TEMPLATES = []
     ROOT_URLCONF = ""
-else:
-    from pushsvc.common.console.theme import THEME
-
-    UNFOLD = THEME
+UNFOLD = {"LOGIN": {"form": "channels_app.sign_in.console.ConsoleSignInForm"}}
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"  # for buildpacks, which run collectstatic
 WHITENOISE_USE_FINDERS = True  # files are served from the packages, without collectstatic

@@ -68,7 +68,7 @@ class Selection:
 
 
 def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """The page's context (`DASHBOARD`, pushsvc/common/console/theme.py)."""
+    """The page's context, for `ConsoleSite`."""
     selection, now = _selection(request), sql.now()
     found = statistics_of(selection.channels, period(now, selection.days))
     return (

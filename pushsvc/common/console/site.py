@@ -1,20 +1,21 @@
 """The console's site: the context of all pages, and the first page."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.admin import AdminSite
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
-from django.urls import reverse
 from django.utils.module_loading import import_string
 from typing_extensions import override
-
-from pushsvc.common.console import theme
 
 if TYPE_CHECKING:  # the theme has no types
     ThemedSite = AdminSite
 else:
     from unfold.sites import UnfoldAdminSite as ThemedSite
+
+# Functions of apps, which are loaded later than the site.
+_DASHBOARD: Final = "notifications_app.admin.dashboard.dashboard_context"
+_SIDE_BAR: Final = "channels_app.console.navigation.side_bar"
 
 
 class ConsoleSite(ThemedSite):
@@ -30,7 +31,7 @@ class ConsoleSite(ThemedSite):
             "site_url": "/",
             "has_permission": has_permission,
             "is_popup": False,
-            "side_bar": _side_bar(request) if has_permission else [],
+            "side_bar": import_string(_SIDE_BAR)(request) if has_permission else [],
         }
 
     @override
@@ -39,26 +40,5 @@ class ConsoleSite(ThemedSite):
     ) -> TemplateResponse:
         """The dashboard."""
         request.current_app = self.name
-        context = import_string(theme.DASHBOARD)(request, self.each_context(request))
+        context = import_string(_DASHBOARD)(request, self.each_context(request))
         return TemplateResponse(request, "admin/index.html", context)
-
-
-def _side_bar(request: HttpRequest) -> list[dict[str, Any]]:
-    """The groups of links that the user may open."""
-    return [
-        {
-            "title": group.title,
-            "links": [_shown(link, request) for link in group.links if _is_shown(link, request)],
-        }
-        for group in theme.NAVIGATION
-    ]
-
-
-def _is_shown(link: theme.Link, request: HttpRequest) -> bool:
-    return not link.shown or import_string(link.shown)(request)
-
-
-def _shown(link: theme.Link, request: HttpRequest) -> dict[str, Any]:
-    url = reverse(link.page)
-    is_active = import_string(link.active)(request) if link.active else request.path.startswith(url)
-    return {"title": link.title, "icon": link.icon, "url": url, "is_active": is_active}
