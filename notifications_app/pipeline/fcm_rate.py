@@ -14,9 +14,9 @@ from django.conf import settings
 
 from notifications_app.delivery.registry import ServiceAccount
 from notifications_app.delivery.types import Accepted, Outcome
+from notifications_app.pipeline.quota import BEGIN, Grant, Quota
 from pushsvc.common.endpoints import TOKEN_SERVICES
 from pushsvc.common.platforms import Platform
-from pushsvc.common.store.quota import BEGIN, Grant, Quota
 
 _SERVICE: Final = TOKEN_SERVICES[Platform.ANDROID]
 

@@ -21,7 +21,7 @@ the names with a limit, scored by the moment at which it is forgotten.
 
 from typing import Final
 
-from pushsvc.common.store import quota
+from notifications_app.pipeline import quota
 
 CLOCK: Final = """
 local clock = redis.call('TIME')

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, urlsplit
 
+from notifications_app.delivery.http_client import HttpClient
 from pushsvc.common.egress import (
     AddressRefused,
     LookUp,
@@ -21,7 +22,6 @@ from pushsvc.common.egress import (
     tls_context,
 )
 from pushsvc.common.endpoints import EndpointNotAllowed, check_endpoint
-from pushsvc.common.http_client import HttpClient
 
 MakeClient = Callable[[LookUp], HttpClient]
 

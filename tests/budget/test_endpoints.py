@@ -8,7 +8,7 @@ import contextlib
 
 import pytest
 
-from pushsvc.common.http_connection import MAX_ANSWER
+from notifications_app.delivery.http_connection import MAX_ANSWER
 from tests.delivery.support import http_client
 
 # What sockets and buffers of both ends hold beside what was read.

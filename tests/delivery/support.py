@@ -17,11 +17,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from notifications_app.content.values import CONTENT, Content
+from notifications_app.delivery.http_client import HttpClient
 from notifications_app.delivery.types import BrowserDestination, Message
 from notifications_app.delivery.webpush.transport import Client, VapidKey
 from pushsvc.common import base64url
 from pushsvc.common.egress import tls_context
-from pushsvc.common.http_client import HttpClient
 
 KEY_ID = UUID("01936c5e-0000-7000-8000-000000000001")
 VAPID_KEY = VapidKey("q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94", "mailto:push@example.com")

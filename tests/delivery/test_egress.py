@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from notifications_app.delivery.http_connection import NoAnswerError
 from pushsvc.common.egress import (
     MAX_RESPONSE_BODY,
     AddressRefused,
@@ -16,7 +17,6 @@ from pushsvc.common.egress import (
     public_socket,
     tls_context,
 )
-from pushsvc.common.http_connection import NoAnswerError
 from tests.delivery.support import PushService, answer, http_client, raw
 
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from notifications_app.delivery.http_client import split
 from pushsvc.common.endpoints import (
     EndpointNeverResolves,
     EndpointNotAllowed,
@@ -14,7 +15,6 @@ from pushsvc.common.endpoints import (
     push_service,
     service_of,
 )
-from pushsvc.common.http_client import split
 
 
 def check(url, trusted=(), allowed=()):

@@ -7,8 +7,8 @@ from contextlib import nullcontext
 
 import pytest
 
-from pushsvc.common.http_client import ClientClosedError
-from pushsvc.common.http_connection import NoAnswerError
+from notifications_app.delivery.http_client import ClientClosedError
+from notifications_app.delivery.http_connection import NoAnswerError
 from tests.delivery.support import PushService, answer, hang, hang_up, http_client, raw, reset
 
 SECONDS = 20.0

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from notifications_app.delivery.http_client import HttpClient
 from notifications_app.sends import image_check as checks
 from notifications_app.sends.image_check import image_check
 from pushsvc.common.egress import MAX_RESPONSE_BODY, tls_context
-from pushsvc.common.http_client import HttpClient
 from tests.delivery.support import PushService, answer, hang, hang_up, raw
 
 URL = "https://images.example.org/bread.png"

@@ -11,7 +11,7 @@ from channels_app.models import ProviderCredential
 from channels_app.services import provider_credentials_store
 from notifications_app import tasks
 from notifications_app.pipeline import connections, dispatch
-from pushsvc.common.store import quota as quotas
+from notifications_app.pipeline import quota as quotas
 from pushsvc.common.store.redis_client import redis_client
 from sandbox.apns.devices import DEFAULT_TEAM, DEFAULT_TOPIC
 from subscriptions_app.addresses import Address

@@ -6,9 +6,9 @@ import pytest
 
 from notifications_app.models import Batch
 from notifications_app.pipeline import batches, breakers, dispatch
+from notifications_app.pipeline import quota as quotas
+from notifications_app.pipeline.quota import Quota
 from notifications_app.states import CAREFUL_AFTER_LEASE_LOSSES
-from pushsvc.common.store import quota as quotas
-from pushsvc.common.store.quota import Quota
 from pushsvc.common.store.redis_client import redis_client
 from tests import factories
 from tests.factories import GOOGLE_PROJECT

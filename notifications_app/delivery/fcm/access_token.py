@@ -19,6 +19,7 @@ import google.auth.jwt
 from firebase_admin.credentials import Certificate
 
 from notifications_app.delivery.fcm.service_account import AccountUnreadableError, ServiceAccount
+from notifications_app.delivery.http_client import HttpClient
 from notifications_app.delivery.responses import json_object
 from notifications_app.delivery.types import (
     Deferred,
@@ -27,7 +28,6 @@ from notifications_app.delivery.types import (
     parse_retry_after,
 )
 from pushsvc.common.egress import Response
-from pushsvc.common.http_client import HttpClient
 
 TOKEN_URI: Final = "https://oauth2.googleapis.com/token"  # noqa: S105
 SCOPE: Final = "https://www.googleapis.com/auth/firebase.messaging"

@@ -27,10 +27,10 @@ from notifications_app.delivery.fcm.message import request_body
 from notifications_app.delivery.fcm.payload import MAX_PAYLOAD, address_field, payload
 from notifications_app.delivery.fcm.responses import CODES, UNAUTHENTICATED, WAITS, classify
 from notifications_app.delivery.fcm.service_account import AccountUnreadableError, ServiceAccount
+from notifications_app.delivery.http_client import HttpClient
 from notifications_app.delivery.responses import ResponseClass
 from notifications_app.delivery.types import Destination, Message, Misconfigured, Outcome
 from pushsvc.common.egress import tls_context
-from pushsvc.common.http_client import HttpClient
 
 __all__ = [
     "API_BASE",

@@ -17,6 +17,7 @@ from notifications_app.delivery.client import (
     Request,
 )
 from notifications_app.delivery.client import Client as BaseClient
+from notifications_app.delivery.http_client import HttpClient
 from notifications_app.delivery.types import (
     BrowserDestination,
     Deferred,
@@ -52,7 +53,6 @@ from pushsvc.common.endpoints import (
     EndpointNotAllowed,
     check_endpoint,
 )
-from pushsvc.common.http_client import HttpClient
 
 __all__ = [
     "CODES",

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from pushsvc.common.store import quota as quotas
-from pushsvc.common.store.quota import Grant, Quota
+from notifications_app.pipeline import quota as quotas
+from notifications_app.pipeline.quota import Grant, Quota
 from pushsvc.common.store.redis_client import redis_client
 
 FCM = Quota("fcm", 600_000)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from aiohappyeyeballs import AddrInfoType
 
+from notifications_app.delivery.http_connection import Connection
 from pushsvc.common.egress import (
     LookUp,
     MakeSocket,
@@ -22,7 +23,6 @@ from pushsvc.common.egress import (
     look_up,
     public_socket,
 )
-from pushsvc.common.http_connection import Connection
 
 ADDRESSES_OF_A_FAMILY: Final = 2
 
