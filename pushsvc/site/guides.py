@@ -1,9 +1,8 @@
-"""docs/*.md and examples/ as pages of the service: /docs/NAME. Uses no data of the apps.
+"""Documents and examples of the checkout as pages of the service: /docs/NAME. Uses no data of apps.
 
 The only input is Markdown of the checkout, so the pages describe this version.
 """
 
-import re
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -53,8 +52,10 @@ GROUPS: Final = {
         "performance": "Performance",
         "scale": "Scale",
         "privacy": "Privacy",
+        "security": "Security",
         "threats": "Threats",
         "limits": "Limits against abuse",
+        "changelog": "Changes in each version",
     },
     "Understand": {
         "architecture": "Architecture",
@@ -81,7 +82,8 @@ IDENTITY_EXAMPLES: Final = {
     "identity.go": ("Go", "go run"),
     "identity.rb": ("Ruby", "ruby"),
 }
-_PAGE: Final = re.compile(r"(?:docs/|\./)?([a-z]+)\.md(#[\w-]+)?")
+_AT_THE_ROOT: Final = {"start": "README", "security": "SECURITY", "changelog": "CHANGELOG"}
+_PAGES: Final = {f"{_AT_THE_ROOT.get(name, name)}.md": f"/docs/{name}" for name in GUIDES}
 
 
 @extend_schema(exclude=True)
@@ -122,7 +124,8 @@ def _programs(examples: dict[str, tuple[str, str]], command: str) -> list[dict[s
 
 def _path(name: str) -> Path:
     root: Path = settings.BASE_DIR
-    return root / "README.md" if name == "start" else root / "docs" / f"{name}.md"
+    folder = root if name in _AT_THE_ROOT else root / "docs"
+    return folder / f"{_AT_THE_ROOT.get(name, name)}.md"
 
 
 @cache
@@ -140,21 +143,26 @@ def _html(name: str) -> SafeString:
 
 
 def _adapt(token: Token) -> None:
-    """Changes links between documents to links between pages, and pictures to their
-    descriptions."""
+    """Points links at the pages of the documents. Links to other files of the repository and
+    pictures become text."""
     if token.type == "link_open":
-        token.attrSet("href", _address(str(token.attrGet("href"))))
+        address = _address(str(token.attrs.pop("href")))
+        if address:
+            token.attrSet("href", address)
     elif token.type == "image":
         token.type, token.tag = "text", ""
 
 
-def _address(link: str) -> str:
-    found = _PAGE.fullmatch(link)
-    if found and found[1] == "errors":
+def _address(link: str) -> str | None:
+    """None for a file that has no page."""
+    if link.startswith(("http:", "https:", "/", "#")):
+        return link
+    file, mark, heading = link.removeprefix("../").removeprefix("docs/").partition("#")
+    if file.startswith("examples/"):
+        return "/docs/examples"
+    if file == "errors.md":
         return "/docs/errors"  # a list of codes, without the headings of the document
-    if found and found[1] in GUIDES:
-        return f"/docs/{found[1]}{found[2] or ''}"
-    return "/docs/examples" if link.removeprefix("../").startswith("examples/") else link
+    return f"{_PAGES[file]}{mark}{heading}" if file in _PAGES else None
 
 
 def guides() -> dict[str, dict[str, str]]:

@@ -45,6 +45,23 @@ def test_every_link_of_a_guide_leads_to_an_existing_page_and_heading(name):
         assert not anchor or f'id="{anchor}"' in page(path), link
 
 
+@pytest.mark.parametrize("name", GUIDES)
+def test_a_guide_has_no_link_to_a_file_of_the_repository(name):
+    links = LINK.findall(page(f"/docs/{name}"))
+
+    assert all(link.startswith(("/", "#", "https:", "http:")) for link in links), links
+
+
+def test_links_to_documents_at_the_root_lead_to_their_pages():
+    assert "/docs/security#supply-chain" in own_links(page("/docs/upgrade"))
+    assert "/docs/changelog" in own_links(page("/docs/upgrade"))
+    assert "/docs/start#deploy-it" in own_links(page("/docs/install"))
+
+
+def test_a_link_to_a_file_without_a_page_is_shown_as_text():
+    assert "<a>deploy/nginx.conf</a>" in page("/docs/install")
+
+
 def test_every_document_has_a_page():
     documents = {path.stem for path in (settings.BASE_DIR / "docs").glob("*.md")}
 
