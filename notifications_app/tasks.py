@@ -22,7 +22,7 @@ from notifications_app.pipeline import (
     planning,
     wakeup,
 )
-from pushsvc.common import trail, worker
+from pushsvc.common import correlation, worker
 from pushsvc.common.platforms import Platform
 from pushsvc.common.telemetry import spans
 
@@ -57,7 +57,7 @@ def wake_planner() -> None:
 @shared_task
 def plan() -> None:
     """Starts due notifications and plans slices until nothing is left or the turn is over."""
-    with spans.span("turn", trail.woken_by(), queue="plan"):
+    with spans.span("turn", correlation.woken_by(), queue="plan"):
         is_more = planning.work(seconds=_PLAN_TURN_SECONDS)
     if is_more and not worker.is_stopping():
         wakeup.wake("plan")
@@ -80,7 +80,7 @@ def deliver_ios() -> None:
 
 def _deliver(platform: Platform) -> None:
     """Delivers until nothing is due. Sends another wakeup if its turn ends before."""
-    with spans.span("turn", trail.woken_by(), queue=platform):
+    with spans.span("turn", correlation.woken_by(), queue=platform):
         is_more = dispatch.deliver(platform, seconds=_TURN_SECONDS)
     if is_more and not worker.is_stopping():
         wakeup.wake(platform)

@@ -16,7 +16,7 @@ from django.db import close_old_connections
 from kombu.transport.redis import QoS
 from typing_extensions import override
 
-from pushsvc.common import trail
+from pushsvc.common import correlation
 from pushsvc.common.worker import Announce
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
@@ -68,7 +68,7 @@ task_prerun.connect(close_old_connections, weak=False)
 
 @task_prerun.connect(weak=False)
 def _begin_turn(task: Task[Any, Any], **_: Any) -> None:
-    trail.begin_turn(task.request.headers or {})
+    correlation.begin_turn(task.request.headers or {})
 
 
 @setup_logging.connect(weak=False)

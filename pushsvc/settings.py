@@ -56,7 +56,7 @@ INSTALLED_APPS = [
     "notifications_app",
 ]
 MIDDLEWARE = [
-    "pushsvc.web.trail.TrailMiddleware",
+    "pushsvc.web.correlation.CorrelationMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "pushsvc.web.csp.PolicyMiddleware",
     "pushsvc.common.http.static_files.StaticFilesMiddleware",

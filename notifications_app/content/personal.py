@@ -26,8 +26,8 @@ from notifications_app.content.placeholders import (
     parsed,
 )
 from notifications_app.content.values import CONTENT, Content
+from pushsvc.common.blank_text import is_blank
 from pushsvc.common.links import LinkKind, is_of_web, may_be_opened, may_precede_value
-from pushsvc.common.texts import shows_nothing
 
 MAX_IN_SEND: Final = (
     400  # placeholders in all texts of a send, which bounds the work for each device
@@ -190,7 +190,7 @@ class PersonalContent:
         for name, most in _LONGEST.items():
             if name in changed and len(changed[name]) > most:
                 changed[name] = f"{changed[name][: most - 1]}…"
-        if "title" in changed and shows_nothing(changed["title"]):
+        if "title" in changed and is_blank(changed["title"]):
             changed["title"] = ""
         if self._data:
             changed["data"] = {**self.content.data, **_filled(self._data, values)}
@@ -214,9 +214,9 @@ class PersonalContent:
     def empty_text(self, own: Mapping[str, Any]) -> str:
         """`body` or `title` if values left the body with nothing to show, or the title of a content
         without a body; otherwise ""."""
-        has_body = "body" in own or not shows_nothing(self.content.body)
+        has_body = "body" in own or not is_blank(self.content.body)
         name = "body" if has_body else "title"
-        return name if shows_nothing(own.get(name, "filled")) else ""
+        return name if is_blank(own.get(name, "filled")) else ""
 
 
 def _fills(found: Iterable[Place]) -> _Fills:

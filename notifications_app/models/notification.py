@@ -21,9 +21,9 @@ from notifications_app.content.values import (
 )
 from notifications_app.querysets import IdempotencyRecordQuerySet, NotificationQuerySet
 from notifications_app.states import UNFINISHED, NotificationStatus
+from pushsvc.common.correlation import MOST_REQUEST_ID, Correlation, correlation_of
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import PLATFORM_VALUES
-from pushsvc.common.trail import MOST_REQUEST_ID, Trail, trail_of
 from subscriptions_app.models import MAX_CATEGORY_KEY
 
 
@@ -220,8 +220,8 @@ class Notification(models.Model):
         return values | own | {"extras": content.extras}
 
     @property
-    def trail(self) -> Trail:
-        return trail_of(self.pk, self.request_id, self.traceparent)
+    def correlation(self) -> Correlation:
+        return correlation_of(self.pk, self.request_id, self.traceparent)
 
     @property
     def ordered_data(self) -> dict[str, str]:

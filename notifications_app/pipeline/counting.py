@@ -20,9 +20,9 @@ from notifications_app.models import Batch
 from notifications_app.pipeline.transitions import CREDENTIALS_REFUSED
 from notifications_app.states import STATES, DeliveryStatus, NotificationStatus
 from pushsvc.common import metrics
+from pushsvc.common.correlation import correlation_of
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
-from pushsvc.common.trail import trail_of
 from subscriptions_app.devices.services import GoneSubscription, subscriptions_expire_or_prove
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -93,10 +93,10 @@ def finish_complete(notification_ids: Set[UUID]) -> Counter[UUID]:
     if not notification_ids:
         return Counter()
     ended = sql.rows(_FINISH, STATES | {"notifications": sorted(notification_ids)})
-    for notification_id, _, status, is_corrected, seconds, *trail in ended:
+    for notification_id, _, status, is_corrected, seconds, *correlation in ended:
         if status == NotificationStatus.SENT:
             _observe_later(metrics.LAST_HAND_OVER, seconds)
-        ids = trail_of(notification_id, *trail).fields
+        ids = correlation_of(notification_id, *correlation).fields
         about = logger.bind(notification=notification_id, **ids)
         if is_corrected:
             about.error("counts.corrected")

@@ -29,10 +29,10 @@ from notifications_app.pipeline.lease import HeldLeases, Lease, LeaseLost
 from notifications_app.pipeline.reading import Halted, PassRead, Recipient, read
 from notifications_app.pipeline.recording import Recorder, pause
 from pushsvc.common import worker
+from pushsvc.common.correlation import Correlation, following, named
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import SecretUnreadable
 from pushsvc.common.telemetry import spans
-from pushsvc.common.trail import Trail, following, named
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -135,18 +135,18 @@ def try_parked(lease: Lease, ends_pause: Callable[[Outcome | None], bool]) -> No
 @contextmanager
 def _following(leases: Sequence[Lease], work: PassRead) -> Iterator[None]:
     """Opens a span for each batch in its notification's trace. If all batches are of one
-    notification, log lines and flushes follow its trail."""
+    notification, log lines and flushes follow its correlation."""
     with ExitStack() as stack:
         begun = [stack.enter_context(_batch_span(each, work)) for each in leases]
-        is_one = len(set(work.trails.values())) == 1
-        stack.enter_context(following(begun[0].trail if is_one else Trail()))
+        is_one = len(set(work.correlations.values())) == 1
+        stack.enter_context(following(begun[0].correlation if is_one else Correlation()))
         yield
 
 
 def _batch_span(lease: Lease, work: PassRead) -> AbstractContextManager[spans.Span]:
     return spans.span(
         "deliver batch",
-        work.trails[lease.batch_id],
+        work.correlations[lease.batch_id],
         notification=lease.notification_id,
         channel=lease.channel_id,
         platform=lease.platform,

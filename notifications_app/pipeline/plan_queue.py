@@ -19,8 +19,8 @@ from django.conf import settings
 from notifications_app.models import Driver
 from notifications_app.pipeline.recipients import PlanLease
 from notifications_app.states import STATES
+from pushsvc.common.correlation import named
 from pushsvc.common.store import sql
-from pushsvc.common.trail import named
 from subscriptions_app.segments.rules import NOBODY
 from subscriptions_app.segments.selectors import rule_part
 

@@ -31,10 +31,10 @@ from notifications_app.pipeline.recipients import PlanLease, Window
 from notifications_app.pipeline.windows import write_whole, write_window
 from notifications_app.states import STATES
 from pushsvc.common import worker
+from pushsvc.common.correlation import Correlation, following, named
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from pushsvc.common.telemetry import spans
-from pushsvc.common.trail import Trail, following, named
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -161,18 +161,18 @@ def _may_go_on(written: Sequence[_Planned]) -> bool:
 
 def _tell(planned: Sequence[_Planned], began: int) -> None:
     """Logs the windows and wakes up the platforms' workers. If all windows are of one notification,
-    both follow its trail. `began`: nanoseconds of Unix time."""
+    both follow its correlation. `began`: nanoseconds of Unix time."""
     for each in planned:
         _record_span(each, began)
     if not planned:
         return
-    trails = {each.lease.notification_id: each.lease.trail for each in planned}
+    correlations = {each.lease.notification_id: each.lease.correlation for each in planned}
     about = {
         **named("channel", "channels", {each.lease.channel_id for each in planned}),
-        **named("notification", "notifications", trails),
+        **named("notification", "notifications", correlations),
         **named("plan", "plans", [each.lease.plan_id for each in planned]),
     }
-    with following(next(iter(trails.values())) if len(trails) == 1 else Trail()):
+    with following(next(iter(correlations.values())) if len(correlations) == 1 else Correlation()):
         logger.info(
             "windows.planned",
             **about,
@@ -186,7 +186,7 @@ def _record_span(planned: _Planned, began: int) -> None:
     lease = planned.lease
     span = spans.begin(
         "plan window",
-        lease.trail,
+        lease.correlation,
         began=began,
         notification=lease.notification_id,
         channel=lease.channel_id,

@@ -29,8 +29,8 @@ from notifications_app.pipeline.transitions import (
     Limits,
 )
 from notifications_app.selectors import NamedNow, no_longer_named, still_named
+from pushsvc.common.correlation import Correlation
 from pushsvc.common.platforms import Platform
-from pushsvc.common.trail import Trail
 from subscriptions_app.categories.consent import refusing
 from subscriptions_app.devices.selectors import DeliveryDevice
 
@@ -60,13 +60,13 @@ class PassRead:
     """What was read for a pass. `recipients`: the recipients to serve, in this order. `withdrawn`:
     recipients that must not get the message any more, with the code of their bounce.
     `credential_version`: the version that a refusal pauses; 0 if the platform cannot be paused.
-    `trails`: of the notifications, by batch."""
+    `correlations`: of the notifications, by batch."""
 
     recipients: Sequence[Recipient]
     withdrawn: Sequence[tuple[DueDelivery, str]]
     credentials: Credentials | VapidKeys
     credential_version: int
-    trails: Mapping[int, Trail]
+    correlations: Mapping[int, Correlation]
 
 
 class Halted(Exception):
@@ -92,7 +92,7 @@ class _Terms:
     has_targets: bool
     sent_vars: Mapping[str, Any]
     notification_text: str
-    trail: Trail
+    correlation: Correlation
 
     def messages_for(self, device: DeliveryDevice) -> Messages:
         since = self.declarative_from
@@ -134,7 +134,7 @@ def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
         withdrawn,
         reachable.credentials,
         reachable.credential_version,
-        {batch_id: own.trail for batch_id, own in terms.items()},
+        {batch_id: own.correlation for batch_id, own in terms.items()},
     )
 
 
@@ -248,7 +248,7 @@ def _terms_of(plan: Any, lease: Lease, channel: Channel | None) -> _Terms:
         has_targets=notification.has_targets,
         sent_vars=notification.vars or {},
         notification_text=str(notification.pk),
-        trail=notification.trail,
+        correlation=notification.correlation,
     )
 
 

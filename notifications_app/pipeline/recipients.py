@@ -10,9 +10,9 @@ from uuid import UUID
 
 from django.conf import settings
 
+from pushsvc.common.correlation import Correlation, correlation_of
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
-from pushsvc.common.trail import Trail, trail_of
 from subscriptions_app.categories.consent import CONSENT_COLUMNS, consent_to
 from subscriptions_app.segments.compiler import EVERYBODY, Condition, compiled
 from subscriptions_app.segments.rules import Rule
@@ -47,8 +47,8 @@ class PlanLease:
         return self.notification_id, self.plan_id
 
     @property
-    def trail(self) -> Trail:
-        return trail_of(self.notification_id, self.request_id, self.traceparent)
+    def correlation(self) -> Correlation:
+        return correlation_of(self.notification_id, self.request_id, self.traceparent)
 
     @cached_property
     def rule(self) -> Rule | None:

@@ -24,7 +24,7 @@ from notifications_app.pipeline.lease import HeldLeases, Lease
 from notifications_app.pipeline.outcomes import RowsRefused
 from notifications_app.pipeline.reading import PassRead, Recipient
 from notifications_app.pipeline.transitions import Transition
-from pushsvc.common import trail
+from pushsvc.common import correlation
 from pushsvc.common.telemetry import spans
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -154,7 +154,7 @@ class Recorder:
             return transitions.bounce(recipient.delivery, transitions.INTERNAL_ERROR, attempts=1)
 
     def _write(self, changes: Sequence[Transition]) -> None:
-        with spans.span("flush", trail.current(), outcomes=len(changes)):
+        with spans.span("flush", correlation.current(), outcomes=len(changes)):
             renewal = self._held.write_and_renew(lambda leases: outcomes.record(leases, changes))
         self.with_refused_rows |= renewal.with_refused_rows
         if changes:

@@ -2,7 +2,7 @@
 work waits for the next tick, at most about a second.
 
 Sending never raises and takes at most about a second, because the sender has already committed. The
-headers of a wakeup contain the sender's trail.
+headers of a wakeup contain the sender's correlation.
 """
 
 import functools
@@ -19,7 +19,7 @@ from kombu.exceptions import ChannelError
 from kombu.transport import redis
 from typing_extensions import override
 
-from pushsvc.common import trail
+from pushsvc.common import correlation
 from pushsvc.common.platforms import Platform
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -83,7 +83,7 @@ class _BrokerTransport(redis.Transport):
 
 def _publish(task: str, queue: str, count: int, after: float | None) -> None:
     with pools.producers[_connection(os.getpid())].acquire(block=True, timeout=1) as producer:
-        headers = trail.current().headers
+        headers = correlation.current().headers
         free = MOST_WAITING - _waiting(producer.channel, queue)
         for _ in range(min(count, free)):
             current_app.send_task(

@@ -13,6 +13,7 @@ from notifications_app.content.fields import MAX_VARS
 from notifications_app.content.personal import MAX_IN_SEND, Place, places, template_of, values_of
 from notifications_app.content.placeholders import VARS, NotATemplate, Template, Values
 from notifications_app.content.values import Content
+from pushsvc.common.blank_text import is_blank
 from pushsvc.common.http.fields import (
     MAX_URL_LENGTH,
     HttpUrl,
@@ -20,7 +21,6 @@ from pushsvc.common.http.fields import (
     text_or_refuse,
 )
 from pushsvc.common.links import LinkKind, is_link
-from pushsvc.common.texts import shows_nothing
 from subscriptions_app.devices.fields import ATTRIBUTE_VALUE, AttributeValue
 
 MAX_VAR_NAME: Final = 50
@@ -106,7 +106,7 @@ def _is_blank(template: Template, values: Values) -> bool:
         each.scope == VARS and (each.default is not None or not each.is_missing(values))
         for each in template.placeholders
     )
-    return is_same_for_all and shows_nothing(template.text(values))
+    return is_same_for_all and is_blank(template.text(values))
 
 
 def _fault(place: Place, content: Content) -> ErrorDetail | None:

@@ -25,7 +25,7 @@ from notifications_app.sends.bounds import check_pending, check_volume
 from notifications_app.sends.checks import send_check, with_platforms
 from notifications_app.states import NotificationStatus
 from notifications_app.tasks import wake_planner
-from pushsvc.common import metrics, trail
+from pushsvc.common import correlation, metrics
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
@@ -185,7 +185,7 @@ def _insert(channel: Channel, request: SendRequest) -> Notification:
         expires_at=request.expires_at,
         template_id=request.template_id,
         sent_by=audit.actor_name(),
-        **trail.current()._asdict(),
+        **correlation.current()._asdict(),
         **times,
     )
     sql.insert(notification)
@@ -197,7 +197,7 @@ def _log_accepted(notification: Notification) -> None:
         "notification.accepted",
         notification=notification.pk,
         channel=notification.channel_id,
-        **notification.trail.fields,
+        **notification.correlation.fields,
     )
 
 

@@ -1,7 +1,7 @@
 """Formats of the log: one line for each event, with its fields.
 
 structlog passes our events to the standard library's logging, so they are filtered and written like
-those of other packages. Ids of the current context (trail.py) become fields of all lines.
+those of other packages. Ids of the current context (correlation.py) become fields of all lines.
 
 URLs are not logged, because a path may contain a token, and a query a search term. The log names a
 request by its route.

@@ -27,7 +27,7 @@ from celery.signals import (
 )
 from typing_extensions import override
 
-from pushsvc.common import metrics, sameness
+from pushsvc.common import fingerprints, metrics
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import metric_reports, presence
 from pushsvc.common.store.redis_client import redis_client, try_to_write
@@ -81,7 +81,7 @@ def _remember_stopping(**_: Any) -> None:
 def _share_memory(**_: Any) -> None:
     """Freezes loaded objects. Processes share memory from before the fork until one writes to it,
     and the garbage collector would write to every object that it visits."""
-    sameness.code()
+    fingerprints.code()
     gc.collect()
     gc.freeze()
 

@@ -27,11 +27,11 @@ from pushsvc.common.http.handlers import refusal
 from pushsvc.common.store.estimates import Client
 from pushsvc.web.bulkhead import Bulkhead, TooManyInFlight
 from pushsvc.web.content_type import plain_content_type
+from pushsvc.web.correlation import CorrelationMiddleware
 from pushsvc.web.csp import PolicyMiddleware
 from pushsvc.web.measuring import ARRIVED
 from pushsvc.web.request_body import RequestBody
 from pushsvc.web.sockets import UNREAD_SECONDS, end_unread_connections
-from pushsvc.web.trail import TrailMiddleware
 
 PART_BYTES = 64 * 1024
 PART_SECONDS = float(UNREAD_SECONDS)  # for a client to read one part of a long answer
@@ -230,7 +230,7 @@ async def _refuse(send: _Send, request: HttpRequest, error: errors.PushsvcError)
     metrics.REQUESTS_REFUSED.add(1, error.code)
     refuse = CorsMiddleware(partial(refusal, error=error))
     answer: Any = SecurityMiddleware(PolicyMiddleware(refuse))
-    response: Any = TrailMiddleware(answer)(request)
+    response: Any = CorrelationMiddleware(answer)(request)
     headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": response.content})

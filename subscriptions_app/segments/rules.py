@@ -8,10 +8,10 @@ from typing import Any, Final
 from uuid import UUID
 
 from pushsvc.common.errors import MAX_FAULTS, MAX_UNKNOWN, Fault
+from pushsvc.common.field_names import no_such_field
 from pushsvc.common.ids import is_tag, parse_uuid
 from pushsvc.common.languages import NOT_A_LANGUAGE, canonical_language
 from pushsvc.common.platforms import PLATFORM_VALUES
-from pushsvc.common.texts import no_such_field
 from pushsvc.common.timestamps import NOT_A_TIMEZONE, canonical_timezone, parse_timestamp
 
 Rule = Mapping[str, Any]

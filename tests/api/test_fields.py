@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
+from pushsvc.common.field_names import meant_name
 from pushsvc.common.http.drf import as_pushsvc_error
 from pushsvc.common.http.fields import (
     Choice,
@@ -20,7 +21,6 @@ from pushsvc.common.http.fields import (
     Timestamp,
     WholeNumber,
 )
-from pushsvc.common.texts import meant_name
 
 EMOJI = "\N{GRINNING FACE}"
 COMBINED = "e\N{COMBINING ACUTE ACCENT}"  # one letter to a reader, two code points

@@ -69,9 +69,9 @@ sys.argv = ["{program}", "web"]
 import django
 django.setup()
 from pushsvc.common.telemetry import spans
-from pushsvc.common.trail import Trail
-marked = Trail(None, "00-{trace}-00f067aa0ba902b7-01")
-print(spans.begin("request", marked, is_request=True).trail.traceparent)
+from pushsvc.common.correlation import Correlation
+marked = Correlation(None, "00-{trace}-00f067aa0ba902b7-01")
+print(spans.begin("request", marked, is_request=True).correlation.traceparent)
 """
 
 
@@ -112,8 +112,8 @@ silent = socket.create_server(("127.0.0.1", 0))
 os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
 django.setup()
 from pushsvc.common.telemetry import spans
-from pushsvc.common.trail import Trail
-spans.begin("request", Trail(), is_request=True).end()
+from pushsvc.common.correlation import Correlation
+spans.begin("request", Correlation(), is_request=True).end()
 threading.Timer(25, os._exit, [3]).start()
 spans.shut_down()
 os._exit(0)

@@ -9,7 +9,7 @@ from subscriptions_app.models import Subscription
 from tests import factories
 from tests.pipeline import support
 from tests.pipeline.collector import running_collector
-from tests.pipeline.test_trail import REQUEST, TRACE, running, send
+from tests.pipeline.test_correlation import REQUEST, TRACE, running, send
 
 PARENT = "00f067aa0ba902b7"
 PRIVATE = "someone@example.com"

@@ -16,7 +16,7 @@ from rest_framework.settings import api_settings
 from rest_framework.views import APIView
 from typing_extensions import override
 
-from pushsvc.common import errors, trail
+from pushsvc.common import correlation, errors
 from pushsvc.common.http import ratelimit
 from pushsvc.common.http.strict_json import MalformedJSON
 from pushsvc.common.logs import route_of
@@ -91,7 +91,7 @@ def django_request(request: Request) -> HttpRequest:
 
 def problem_body(error: errors.PushsvcError) -> dict[str, Any]:
     """The body of the answer, with the request id that log lines about the request have."""
-    request_id = trail.current().request_id
+    request_id = correlation.current().request_id
     return error.problem() | ({"request_id": request_id} if request_id else {})
 
 

@@ -17,12 +17,13 @@ from rest_framework import serializers
 from rest_framework.fields import empty
 from typing_extensions import override
 
+from pushsvc.common.blank_text import is_blank
 from pushsvc.common.errors import MAX_FAULTS, MAX_UNKNOWN
+from pushsvc.common.field_names import meant_name, no_such_field
 from pushsvc.common.http.strict_json import is_storable
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.languages import NOT_A_LANGUAGE, canonical_language
 from pushsvc.common.links import LinkKind, is_link
-from pushsvc.common.texts import meant_name, no_such_field, shows_nothing
 from pushsvc.common.timestamps import format_timestamp, parse_timestamp
 
 MAX_URL_LENGTH = 2000
@@ -90,7 +91,7 @@ class ShownText(Text):
     @override
     def to_internal_value(self, data: object) -> str:
         text = super().to_internal_value(data)
-        if text and shows_nothing(text):
+        if text and is_blank(text):
             refuse("blank", "Must have a character that people can see.")
         return text
 

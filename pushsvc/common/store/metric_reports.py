@@ -16,13 +16,13 @@ from uuid import uuid4
 
 import redis
 
-from pushsvc.common import metrics, sameness
+from pushsvc.common import fingerprints, metrics
 from pushsvc.common.store.redis_client import redis_client
 
 REPORT_SECONDS: Final = 5.0
 _ALIVE_SECONDS: Final = 3 * REPORT_SECONDS
 _REMEMBERED_SECONDS: Final = 3600
-_PARTS: Final = 3 + len(sameness.Sameness._fields)  # of a process's name
+_PARTS: Final = 3 + len(fingerprints.Fingerprints._fields)  # of a process's name
 _SUMS: Final = "pushsvc:metrics:sums"
 _PROCESSES: Final = "pushsvc:metrics:processes"
 
@@ -58,7 +58,7 @@ class Reporting(NamedTuple):
 
     kind: str
     host: str
-    same: sameness.Sameness
+    fingerprints: fingerprints.Fingerprints
 
 
 class Reporter:
@@ -66,7 +66,7 @@ class Reporter:
     and keys."""
 
     def __init__(self, kind: str, *, take: Callable[[], Mapping[str, int]] = metrics.take) -> None:
-        own = (kind, uuid4().hex, socket.gethostname(), *sameness.own())
+        own = (kind, uuid4().hex, socket.gethostname(), *fingerprints.own())
         self._process = ":".join(own)
         self._take = take
         self._lock = Lock()
@@ -125,7 +125,7 @@ def reporting() -> list[Reporting]:
         return []
     parts = [name.split(":") for name in processes]
     return [
-        Reporting(each[0], each[2], sameness.Sameness(*each[3:]))
+        Reporting(each[0], each[2], fingerprints.Fingerprints(*each[3:]))
         for each in parts
         if len(each) == _PARTS
     ]

@@ -18,8 +18,8 @@ from uuid import UUID
 
 from django.conf import settings
 
+from pushsvc.common.correlation import Correlation
 from pushsvc.common.process import is_worker
-from pushsvc.common.trail import Trail
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
@@ -34,11 +34,11 @@ _LOADED: Final = (
 
 
 class Span:
-    """`trail`: the trail of the spans and log lines inside it. Without `recorded`, the SDK's span,
-    it is not recorded."""
+    """`correlation`: the ids of the spans and log lines inside it. Without `recorded`, the SDK's
+    span, it is not recorded."""
 
-    def __init__(self, trail: Trail, recorded: "RecordedSpan | None" = None) -> None:
-        self.trail = trail
+    def __init__(self, correlation: Correlation, recorded: "RecordedSpan | None" = None) -> None:
+        self.correlation = correlation
         self._recorded = recorded
 
     def rename(self, name: str) -> None:
@@ -64,16 +64,16 @@ def is_on() -> bool:
 
 def begin(
     name: str,
-    trail: Trail,
+    correlation: Correlation,
     *,
     began: int | None = None,
     is_request: bool = False,
     **attributes: Any,
 ) -> Span:
-    """Begins a span as a child of the trail's span. Only requests begin a trace. `began`:
-    nanoseconds of Unix time; by default now."""
-    if not is_on() or not (is_request or trail.traceparent):
-        return Span(trail)
+    """Begins a span as a child of the span that `correlation` names. Only requests begin a trace.
+    `began`: nanoseconds of Unix time; by default now."""
+    if not is_on() or not (is_request or correlation.traceparent):
+        return Span(correlation)
     from opentelemetry.trace import SpanKind, set_span_in_context
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -83,21 +83,21 @@ def begin(
         .get_tracer("pushsvc")
         .start_span(
             name,
-            w3c.extract({"traceparent": trail.traceparent or ""}),
+            w3c.extract({"traceparent": correlation.traceparent or ""}),
             SpanKind.SERVER if is_request else SpanKind.INTERNAL,
-            _named({"request_id": trail.request_id, **attributes}),
+            _named({"request_id": correlation.request_id, **attributes}),
             start_time=began,
             record_exception=False,  # its text may name people
         )
     )
     headers: dict[str, str] = {}
     w3c.inject(headers, set_span_in_context(recorded))
-    return Span(Trail(trail.request_id, headers["traceparent"]), recorded)
+    return Span(Correlation(correlation.request_id, headers["traceparent"]), recorded)
 
 
 @contextmanager
-def span(name: str, trail: Trail, **attributes: Any) -> Iterator[Span]:
-    begun = begin(name, trail, **attributes)
+def span(name: str, correlation: Correlation, **attributes: Any) -> Iterator[Span]:
+    begun = begin(name, correlation, **attributes)
     try:
         yield begun
     except BaseException as error:

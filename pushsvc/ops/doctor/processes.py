@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from pushsvc.common import sameness, worker
+from pushsvc.common import fingerprints, worker
 from pushsvc.common.store import metric_reports
 from pushsvc.ops.doctor.database import SLOW_CLOCK_SECONDS, WRONG_CLOCK_SECONDS
 from pushsvc.ops.doctor.finding import Finding, Tone
@@ -53,7 +53,7 @@ def examine() -> Iterator[Finding]:
         yield Finding("processes", Tone.BAD, "No web process is running", _START_WEB)
     yield from _frozen()
     yield from _wrong_clocks()
-    own = sameness.own()._asdict()
+    own = fingerprints.own()._asdict()
     others = Counter(metric_reports.reporting())
     for name, (tone, what, remedy) in _DIFFERENCES.items():
         for (kind, host, same), number in sorted(others.items()):

@@ -10,7 +10,7 @@ import psutil
 import pytest
 from cryptography.fernet import Fernet
 
-from pushsvc.common import sameness, worker
+from pushsvc.common import fingerprints, worker
 from pushsvc.common.store import metric_reports
 from pushsvc.common.store.metric_reports import Reporter
 from pushsvc.common.store.redis_client import redis_client
@@ -134,12 +134,12 @@ def test_processes_may_differ_as_they_do_while_keys_are_replaced(healthy, report
 
 def test_processes_of_another_version_are_named(healthy, reporting, tmp_path, settings):
     """Of a checkout with one file more."""
-    for package in sameness._PACKAGES:
+    for package in fingerprints._PACKAGES:
         shutil.copytree(settings.BASE_DIR / package, tmp_path / package)
     (tmp_path / "pushsvc" / "later.py").write_text("")
-    sameness.code.cache_clear()
+    fingerprints.code.cache_clear()
     reporting(BASE_DIR=tmp_path)
-    sameness.code.cache_clear()
+    fingerprints.code.cache_clear()
 
     ((title, remedy),) = faults().items()
     assert title == f"Worker processes on {socket.gethostname()} run other code than this (1)"

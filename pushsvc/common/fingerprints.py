@@ -1,4 +1,4 @@
-"""What must be the same in all processes of an installation, as short texts without secrets.
+"""Fingerprints of code and keys, which must be the same in all processes of an installation.
 
 A process sends them in its reports to Redis, and the doctor compares them with its own.
 """
@@ -15,7 +15,7 @@ _PACKAGES: Final = ("pushsvc", "channels_app", "subscriptions_app", "notificatio
 _LENGTH: Final = 12
 
 
-class Sameness(NamedTuple):
+class Fingerprints(NamedTuple):
     """`secret_keys` and `credential_keys` are equal in processes that accept each other's
     signatures and secrets. They stay equal while a key is replaced as docs/upgrade.md says."""
 
@@ -24,9 +24,9 @@ class Sameness(NamedTuple):
     credential_keys: str
 
 
-def own() -> Sameness:
+def own() -> Fingerprints:
     secret = {settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS}
-    return Sameness(code(), _hash(secret), _hash(settings.CREDENTIAL_KEYS))
+    return Fingerprints(code(), _hash(secret), _hash(settings.CREDENTIAL_KEYS))
 
 
 @cache

@@ -1,7 +1,7 @@
-"""The trail of a request: the ids that find its log lines and spans in all processes.
+"""Correlation ids of a request: they find its log lines and spans in all processes.
 
-A notification's row stores the trail of the request that created it, because messages of the broker
-may be lost. A wakeup contains a trail too, of the request for which a worker's turn began.
+A notification's row stores those of the request that created it, because messages of the broker may
+be lost. A wakeup also contains them, of the request for which a worker's turn began.
 """
 
 import re
@@ -21,7 +21,7 @@ _TRACEPARENT = re.compile(
 )
 
 
-class Trail(NamedTuple):
+class Correlation(NamedTuple):
     """`traceparent`: the trace and the span that caused the current work, in the W3C's format."""
 
     request_id: str | None = None
@@ -40,26 +40,26 @@ class Trail(NamedTuple):
         return {name: value for name, value in self._asdict().items() if value}
 
 
-_NONE: Final = Trail()
-_current: ContextVar[Trail] = ContextVar("trail", default=_NONE)
-_woken_by: ContextVar[Trail] = ContextVar("woken_by", default=_NONE)
+_NONE: Final = Correlation()
+_current: ContextVar[Correlation] = ContextVar("correlation", default=_NONE)
+_woken_by: ContextVar[Correlation] = ContextVar("woken_by", default=_NONE)
 
 
-def current() -> Trail:
+def current() -> Correlation:
     return _current.get()
 
 
-def woken_by() -> Trail:
-    """The trail of the wakeup that started this worker's turn."""
+def woken_by() -> Correlation:
+    """The ids of the wakeup that started this worker's turn."""
     return _woken_by.get()
 
 
 @contextmanager
-def following(trail: Trail, **fields: Any) -> Iterator[None]:
-    """A context in which log lines have the trail's fields and these."""
-    token = _current.set(trail)
+def following(correlation: Correlation, **fields: Any) -> Iterator[None]:
+    """A context in which log lines have these ids and fields."""
+    token = _current.set(correlation)
     # A third of the cost of structlog's bound_contextvars, because every request does it.
-    bound = bind_contextvars(**trail.fields, **fields)
+    bound = bind_contextvars(**correlation.fields, **fields)
     try:
         yield
     finally:
@@ -71,18 +71,18 @@ def begin_turn(headers: Mapping[str, Any]) -> None:
     """Begins a turn for a wakeup with these headers. Clears the context of the last turn."""
     clear_contextvars()
     _current.set(_NONE)
-    wakeup = Trail(headers.get("request_id"), headers.get("traceparent"))
+    wakeup = Correlation(headers.get("request_id"), headers.get("traceparent"))
     _woken_by.set(wakeup)
     if wakeup.request_id:
         bind_contextvars(woken_by=wakeup.request_id)
 
 
-def trail_of(
+def correlation_of(
     notification_id: UUID, request_id: str | None = None, traceparent: str | None = None
-) -> Trail:
-    """The trail of a notification, from its row. Without a trace, its id becomes the trace's id."""
+) -> Correlation:
+    """Those of a notification, from its row. Without a trace, its id becomes the trace's id."""
     own = notification_id.hex
-    return Trail(request_id, traceparent or f"00-{own}-{own[16:]}-00")
+    return Correlation(request_id, traceparent or f"00-{own}-{own[16:]}-00")
 
 
 def parse_request_id(text: str) -> str | None:

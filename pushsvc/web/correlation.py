@@ -1,4 +1,4 @@
-"""Gives every request a trail, and every answer its `X-Request-ID`."""
+"""Gives every request correlation ids, and every answer its `X-Request-ID`."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from pushsvc.common import trail
+from pushsvc.common import correlation
 from pushsvc.common.ids import uuid7
 from pushsvc.common.logs import route_of
 from pushsvc.common.telemetry import spans
@@ -18,7 +18,7 @@ _PUBLIC: Final = re.compile(rf"{settings.CORS_URLS_REGEX}|^/c/")
 _GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 
-class TrailMiddleware:
+class CorrelationMiddleware:
     """Must be the first middleware, so that every log line about the request has its id."""
 
     def __init__(self, get_response: _GetResponse) -> None:
@@ -26,9 +26,9 @@ class TrailMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         request_id = _given_id(request) or str(uuid7())
-        given = trail.Trail(request_id, _given_traceparent(request))
+        given = correlation.Correlation(request_id, _given_traceparent(request))
         span = spans.begin("request", given, is_request=True)
-        with trail.following(span.trail):
+        with correlation.following(span.correlation):
             response = self._get_response(request)
         response.headers["X-Request-ID"] = request_id
         _end(span, request, response)
@@ -53,7 +53,7 @@ def _given_traceparent(request: HttpRequest) -> str | None:
     is_keyed = "HTTP_AUTHORIZATION" in request.META
     if not is_keyed or _PUBLIC.match(request.path_info):
         return None
-    return trail.parse_traceparent(request.META.get("HTTP_TRACEPARENT", ""))
+    return correlation.parse_traceparent(request.META.get("HTTP_TRACEPARENT", ""))
 
 
 def _given_id(request: HttpRequest) -> str | None:
@@ -61,4 +61,4 @@ def _given_id(request: HttpRequest) -> str | None:
     make their log lines look like another client's."""
     if not settings.TRUSTED_PROXIES:
         return None
-    return trail.parse_request_id(request.META.get("HTTP_X_REQUEST_ID", ""))
+    return correlation.parse_request_id(request.META.get("HTTP_X_REQUEST_ID", ""))

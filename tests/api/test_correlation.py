@@ -8,10 +8,10 @@ from django.http import HttpResponse
 from django.test import Client, RequestFactory
 
 from notifications_app.models import Notification
-from pushsvc.common import trail
+from pushsvc.common import correlation
 from pushsvc.common.ids import parse_uuid, uuid7
 from pushsvc.common.logs import JsonFormatter, WithContext
-from pushsvc.web.trail import TrailMiddleware
+from pushsvc.web.correlation import CorrelationMiddleware
 from tests.api.support import accepted, code, owner_of
 from tests.factories import make_channel
 
@@ -29,9 +29,9 @@ def alice(db):
     ("proxies", "given", "is_taken"),
     [
         (1, GIVEN, True),
-        (1, "x" * trail.MOST_REQUEST_ID, True),
+        (1, "x" * correlation.MOST_REQUEST_ID, True),
         (0, GIVEN, False),
-        (1, "x" * (trail.MOST_REQUEST_ID + 1), False),
+        (1, "x" * (correlation.MOST_REQUEST_ID + 1), False),
         (1, "two words", False),
         (1, "forged\x1b", False),
         (1, "gefälscht", False),
@@ -75,16 +75,16 @@ def test_two_requests_have_different_ids():
     ],
 )
 def test_a_traceparent_is_read_as_the_w3c_says(given, expected):
-    assert trail.parse_traceparent(given) == expected
+    assert correlation.parse_traceparent(given) == expected
 
 
-def test_a_notification_keeps_the_trail_of_its_request(alice, settings):
+def test_a_notification_keeps_the_correlation_ids_of_its_request(alice, settings):
     settings.TRUSTED_PROXIES = 1
 
     row = accepted(alice, {"body": "x"}, **{"X-Request-ID": GIVEN, "traceparent": PARENT})
 
     assert (row.request_id, row.traceparent) == (GIVEN, PARENT)
-    assert row.trail.fields == {"request_id": GIVEN, "trace_id": TRACE}
+    assert row.correlation.fields == {"request_id": GIVEN, "trace_id": TRACE}
 
 
 PUBLIC = ["/subscribe", "/unsubscribe/", "/preferences", "/events", "/web-push-key", "/c/x"]
@@ -94,7 +94,7 @@ PUBLIC = ["/subscribe", "/unsubscribe/", "/preferences", "/events", "/web-push-k
 @pytest.mark.parametrize("path", [*PUBLIC, "/send-notification"])
 def test_only_keyed_requests_join_a_trace(path, key):
     seen = []
-    follow = TrailMiddleware(lambda _: seen.append(trail.current()) or HttpResponse())
+    follow = CorrelationMiddleware(lambda _: seen.append(correlation.current()) or HttpResponse())
 
     follow(RequestFactory().post(path, headers={"traceparent": PARENT} | key))
 
@@ -106,8 +106,8 @@ def test_without_a_trace_of_its_own_the_notifications_id_is_its_trace(alice):
     row = accepted(alice, {"body": "x"})
 
     assert row.traceparent is None
-    assert row.trail.fields["trace_id"] == row.id.hex
-    assert trail.parse_traceparent(row.trail.traceparent) == row.trail.traceparent
+    assert row.correlation.fields["trace_id"] == row.id.hex
+    assert correlation.parse_traceparent(row.correlation.traceparent) == row.correlation.traceparent
 
 
 def test_an_accepted_notification_is_logged_once(
@@ -134,19 +134,19 @@ def line_of(**extra):
 
 def test_lines_have_the_fields_of_their_context():
     notification_id = uuid7()
-    of_row = trail.trail_of(notification_id, GIVEN)
-    with trail.following(of_row, batch=5):
+    of_row = correlation.correlation_of(notification_id, GIVEN)
+    with correlation.following(of_row, batch=5):
         assert line_of() == {"request_id": GIVEN, "trace_id": notification_id.hex, "batch": 5}
         assert line_of(batch=6)["batch"] == 6  # what the event itself says
     assert line_of() == {}
 
 
 def test_a_turn_forgets_the_turn_before_it():
-    with trail.following(trail.Trail(GIVEN, PARENT)):
-        headers = trail.current().headers
-    trail.begin_turn(headers)
+    with correlation.following(correlation.Correlation(GIVEN, PARENT)):
+        headers = correlation.current().headers
+    correlation.begin_turn(headers)
     assert line_of() == {"woken_by": GIVEN}
-    assert trail.current().headers == {}  # the turn's own wakeups are nobody's request
+    assert correlation.current().headers == {}  # the turn's own wakeups are nobody's request
 
-    trail.begin_turn({})
+    correlation.begin_turn({})
     assert line_of() == {}
