@@ -10,7 +10,6 @@ from rest_framework.response import Response
 from channels_app.http import KeyedView, own_channel, require_scope
 from channels_app.models import Scope
 from channels_app.selectors import ChannelNotFound
-from notifications_app.api.idempotency_header import IDEMPOTENCY_PARAMETER, idempotency_key
 from notifications_app.api.template_serializers import TemplateInput, TemplateOutput
 from notifications_app.errors import (
     IdempotencyKeyInFlight,
@@ -19,7 +18,7 @@ from notifications_app.errors import (
     TemplateNameTaken,
 )
 from notifications_app.models import Template
-from notifications_app.sends.idempotency import once
+from notifications_app.sends.idempotency import IDEMPOTENCY_PARAMETER, idempotency_key, once
 from notifications_app.sends.templates import (
     template_create,
     template_delete,

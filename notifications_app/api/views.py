@@ -21,7 +21,6 @@ from channels_app.models import Scope
 from channels_app.selectors import ChannelNotFound
 from notifications_app import selectors
 from notifications_app.api import examples
-from notifications_app.api.idempotency_header import IDEMPOTENCY_PARAMETER, idempotency_key
 from notifications_app.api.send_document import EditInput, SendInput
 from notifications_app.api.serializers import (
     CancelOutput,
@@ -52,7 +51,7 @@ from notifications_app.models import Notification
 from notifications_app.reporting.details import details_of
 from notifications_app.sends.dry_run import notification_dry_run
 from notifications_app.sends.editing import notification_edit
-from notifications_app.sends.idempotency import once
+from notifications_app.sends.idempotency import IDEMPOTENCY_PARAMETER, idempotency_key, once
 from notifications_app.sends.schema import read_send
 from notifications_app.sends.services import notification_accept, notification_cancel
 from notifications_app.sends.templates import with_template

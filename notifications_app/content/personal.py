@@ -70,23 +70,18 @@ class Place:
 
 def places(content: Content) -> Iterator[Place]:
     """The texts with two opening braces or a tag of Liquid. Other texts stay as they are."""
-    return (each for each in _places(content) if "{{" in each.text or "{%" in each.text)
-
-
-def _places(content: Content) -> Iterator[Place]:
     yield from _common_places(content)
     for platform, names in _ON_PLATFORMS.items():
         yield from _texts(getattr(content, platform), names, f"{platform}.")
     for tag, each in content.translations.items():
         yield from _texts(each, _IN_TRANSLATION, f"translations.{tag}.")
-        for action_id, title in each.get("actions", {}).items():
-            yield Place(f"translations.{tag}.actions.{action_id}", title)
+        titles = each.get("actions", {})
+        yield from _texts(titles, dict.fromkeys(titles), f"translations.{tag}.actions.")
 
 
 def _common_places(content: Content) -> Iterator[Place]:
     yield from _texts(vars(content), PERSONAL_TEXTS)
-    for name, value in content.data.items():
-        yield Place(f"data.{name}", value)
+    yield from _texts(content.data, dict.fromkeys(content.data), "data.")
     for index, action in enumerate(content.actions):
         yield from _texts(action, _IN_ACTION, f"actions.{index}.")
 
@@ -95,7 +90,8 @@ def _texts(
     given: Mapping[str, Any], names: Mapping[str, LinkKind | None], before: str = ""
 ) -> Iterator[Place]:
     for name, kind in names.items():
-        if text := given.get(name):
+        text = given.get(name) or ""
+        if "{{" in text or "{%" in text:
             yield Place(f"{before}{name}", text, kind)
 
 
@@ -240,7 +236,7 @@ def _filled(fills: _Fills, values: Values) -> dict[str, str]:
 def values_asked(content: Content) -> frozenset[str]:
     """The values that the texts of all platforms and languages need: `attributes`, `vars`, and
     names of a device's own values. Empty if the content is not personal."""
-    asked = _placeholders(_places(content)) if content.personalize else ()
+    asked = _placeholders(places(content)) if content.personalize else ()
     return frozenset(each.name if each.scope == DEVICE else each.scope for each in asked)
 
 

@@ -1,6 +1,6 @@
 """The fields of a send that name its audience."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from rest_framework import serializers
@@ -44,33 +44,24 @@ class TargetInput(StrictSerializer):
         return attrs
 
 
-def check_one_audience(given: Mapping[str, Any]) -> None:
-    """Raises NotCombinable if the send names several audiences."""
+def pop_targets(given: dict[str, Any]) -> tuple[TargetId, ...]:
+    """Removes the fields that name targets from a checked send, and returns the targets in the
+    order of the send, without repetitions. Raises NotCombinable for a send with several audiences,
+    and Invalid for a target that is named twice with different values."""
     named = [name for name in AUDIENCE_FIELDS if given[name] is not None]
     if len(named) > 1:
         raise NotCombinable(named[1], f"A send has one audience. This one names `{named[0]}`, too.")
-
-
-def pop_targets(given: dict[str, Any]) -> tuple[TargetId, ...]:
-    """Removes the fields that name targets from a checked send, and returns the targets in the
-    order of the send, without repetitions. Raises Invalid for a target that is named twice with
-    different values."""
     people = [TargetId(external_id=id_) for id_ in given.pop("external_ids") or ()]
     devices = [TargetId(subscription_id=id_) for id_ in given.pop("subscription_ids") or ()]
     both = [_target(each) for each in given.pop("targets") or ()]
-    _check_values(both)
+    known: dict[Any, TargetId] = {}
+    for index, each in enumerate(both):
+        if known.setdefault((each.external_id, each.subscription_id), each) != each:
+            detail = "It is named before, with other values."
+            raise Invalid([Fault(f"targets.{index}", "given_twice", detail)])
     return tuple(dict.fromkeys([*people, *devices, *both]))
 
 
 def _target(given: Mapping[str, Any]) -> TargetId:
     """A target. Empty `vars` are the same as none."""
     return TargetId(**{**given, "vars": given.get("vars") or None})
-
-
-def _check_values(targets: Sequence[TargetId]) -> None:
-    known: dict[Any, TargetId] = {}
-    for index, each in enumerate(targets):
-        first = known.setdefault((each.external_id, each.subscription_id), each)
-        if first != each:
-            detail = "It is named before, with other values."
-            raise Invalid([Fault(f"targets.{index}", "given_twice", detail)])

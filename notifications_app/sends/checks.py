@@ -58,7 +58,9 @@ def audience_check(*, channel: Channel, request: SendRequest) -> None:
 def content_check(request: SendRequest) -> dict[Platform, int]:
     """Returns the bytes of the largest message by platform. Raises Invalid, PayloadTooLarge."""
     for platform in request.target_platforms:
-        _check_data_names(platform, request.content)
+        if names := TRANSPORTS[platform].unusable_data_names(request.content):
+            detail = f"This name is reserved on {PLATFORM_NAMES[platform]}; choose another."
+            raise Invalid([Fault(f"data.{name}", "reserved_name", detail) for name in names])
     return {
         platform: _largest_payload(platform, request.content)
         for platform in request.target_platforms
@@ -93,24 +95,24 @@ def _check_category(channel: Channel, request: SendRequest) -> None:
         raise CategoryRequired
 
 
-def _check_data_names(platform: Platform, content: Content) -> None:
-    names = TRANSPORTS[platform].unusable_data_names(content)
-    if names:
-        detail = f"This name is reserved on {PLATFORM_NAMES[platform]}; choose another."
-        raise Invalid([Fault(f"data.{name}", "reserved_name", detail) for name in names])
-
-
 def _largest_payload(platform: Platform, content: Content) -> int:
     """The largest payload of all languages. Placeholders without a value in the send have their
     defaults."""
+    limit = TRANSPORTS[platform].max_payload
     messages = Messages(ANY_ID, content, platform, expires_at=0.0)
     values = values_of(platform=platform, notification_id=str(ANY_ID), sent_vars=content.vars)
     attrs = {tag: _longest(tag, each) for tag, each in content.translations.items()}
-    sizes = []
-    for tag, attr in [("", "target_platforms"), *attrs.items()]:
-        _check_any_text(platform, messages.of(tag))
-        sizes.append(_checked_size(platform, messages.filled(tag, values), attr))
-    return max(sizes)
+    largest = 0
+    for tag, attr in {"": "target_platforms", **attrs}.items():
+        message = messages.filled(tag, values)
+        if not message.content.title and not message.content.body:
+            detail = "There must be a title or a body."
+            raise Invalid([Fault(f"{platform}.body", "blank", detail)])
+        size = payload_size(platform, message)
+        if size > limit:
+            raise PayloadTooLarge(platform, size, limit, attr)
+        largest = max(largest, size)
+    return largest
 
 
 def declarative_payload(channel: Channel, content: Content) -> int:
@@ -126,19 +128,6 @@ def _longest(tag: str, translation: Mapping[str, Any]) -> str:
     """The path of the translation's longest text, which should be shortened first."""
     name = max(translation, key=lambda each: len(str(translation[each])), default="")
     return f"translations.{tag}.{name}".rstrip(".")
-
-
-def _check_any_text(platform: Platform, message: Message) -> None:
-    if not message.content.title and not message.content.body:
-        detail = "There must be a title or a body."
-        raise Invalid([Fault(f"{platform}.body", "blank", detail)])
-
-
-def _checked_size(platform: Platform, message: Message, attr: str) -> int:
-    size, limit = payload_size(platform, message), TRANSPORTS[platform].max_payload
-    if size > limit:
-        raise PayloadTooLarge(platform, size, limit, attr)
-    return size
 
 
 def payload_size(platform: Platform, message: Message) -> int:

@@ -8,8 +8,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.request import Request
 
 from notifications_app.errors import (
+    IDEMPOTENCY_HEADER,
     IdempotencyKeyInFlight,
     IdempotencyKeyInvalid,
     IdempotencyKeyReused,
@@ -17,7 +20,20 @@ from notifications_app.errors import (
 from notifications_app.models import IdempotencyRecord
 from pushsvc.common.store import sql
 
+IDEMPOTENCY_PARAMETER: Final = OpenApiParameter(
+    IDEMPOTENCY_HEADER,
+    {"type": "string", "minLength": 1, "maxLength": 255},
+    OpenApiParameter.HEADER,
+    description="For safe retries: within 24 hours, the same key and body return the first answer"
+    " again.",
+)
 _KEY: Final = re.compile(r"[\x20-\x7e]{1,255}")
+
+
+def idempotency_key(request: Request) -> str | None:
+    """The checked key of the request, or None. Raises IdempotencyKeyInvalid."""
+    key = request.headers.get(IDEMPOTENCY_HEADER)
+    return None if key is None else checked_key(key)
 
 
 def checked_key(key: str) -> str:

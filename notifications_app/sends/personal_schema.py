@@ -86,10 +86,8 @@ def check_placeholders(content: Content) -> None:
 
 
 def check_shown(content: Content) -> None:
-    """Raises ValidationError for a personal text that shows nothing to anybody, because only values
-    of the send fill it."""
-    if not content.personalize:
-        return
+    """Raises ValidationError for a text of a personal send that shows nothing to anybody, because
+    only values of the send fill it."""
     values = values_of(platform="", notification_id="", sent_vars=content.vars)
     words = "With these values it has no character that people can see."
     faults = {

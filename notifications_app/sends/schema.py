@@ -1,6 +1,6 @@
 """The input of a send. The API and the console read it with the same serializer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -21,7 +21,6 @@ from notifications_app.models import Notification
 from notifications_app.sends.audience import (
     RuleField,
     TargetInput,
-    check_one_audience,
     pop_targets,
 )
 from notifications_app.sends.content_schema import DeclaredObject, check_action_titles
@@ -189,26 +188,17 @@ def read_edit(notification: Notification, changes: Mapping[str, Any]) -> SendReq
 
 def _request(given: dict[str, Any], *, has_own_values: bool = False) -> SendRequest:
     """`has_own_values`: whether stored targets may have values, which are not in `given`."""
-    check_one_audience(given)
+    named = given["targets"] or ()
+    with_vars = [index for index, each in enumerate(named) if each.get("vars")]
+    targets = pop_targets(given)
     content = Content(**{name: given.pop(name) for name in CONTENT})
-    targets = given["targets"] or ()
-    _check_vars(content, targets)
+    if not content.personalize and (content.vars or with_vars):
+        attr = "vars" if content.vars else f"targets.{with_vars[0]}.vars"
+        raise NotCombinable(attr, _UNUSED_VALUES)
     check_placeholders(content)
-    if not (has_own_values or any(each.get("vars") for each in targets)):
+    if content.personalize and not (has_own_values or with_vars):
         check_shown(content)
-    return SendRequest(content=content, targets=pop_targets(given), **given)
-
-
-def _check_vars(content: Content, targets: Sequence[Mapping[str, Any]]) -> None:
-    """Raises NotCombinable for values without `personalize`, because people would read the
-    placeholders."""
-    if content.personalize:
-        return
-    if content.vars:
-        raise NotCombinable("vars", _UNUSED_VALUES)
-    for index, each in enumerate(targets):
-        if each.get("vars"):
-            raise NotCombinable(f"targets.{index}.vars", _UNUSED_VALUES)
+    return SendRequest(content=content, targets=targets, **given)
 
 
 def _body_of(notification: Notification) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Accepts, tests, pauses, resumes, stops and cancels notifications."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import Final
 from uuid import UUID
@@ -43,15 +44,23 @@ def notification_accept(*, channel: Channel, request: SendRequest) -> Notificati
 
     Raises what `with_platforms`, `send_check`, `check_pending` and `check_volume` raise.
     """
-    if _is_one_statement(request):
-        return _store(channel, request)
-    with transaction.atomic():
-        return _store(channel, request)
-
-
-def _is_one_statement(request: SendRequest) -> bool:
-    """Whether storing the send only inserts one row, which needs no transaction."""
-    return request.segment_id is None and not request.targets and not audit.is_by_staff()
+    # A plain send only inserts one row, which needs no transaction.
+    is_plain = request.segment_id is None and not request.targets and not audit.is_by_staff()
+    with nullcontext() if is_plain else transaction.atomic():
+        request = with_platforms(channel, request)
+        send_check(channel=channel, request=request)
+        check_pending(channel.pk, request)
+        check_volume(channel.pk, request)
+        notification = _insert(channel, request)
+        if request.targets:
+            targets_store(notification, request)
+        if audit.is_by_staff():
+            _record_composed(notification)
+        transaction.on_commit(partial(metrics.ACCEPTED.add, 1))
+        transaction.on_commit(partial(_log_accepted, notification))
+        if notification.scheduled_at <= notification.created_at:
+            transaction.on_commit(wake_planner)
+    return notification
 
 
 def notification_test(*, channel: Channel, content: Content, subscription_id: UUID) -> Notification:
@@ -145,23 +154,6 @@ def _changed(
     return selectors.notification_get(channel_id=channel_id, notification_id=notification_id)
 
 
-def _store(channel: Channel, request: SendRequest) -> Notification:
-    request = with_platforms(channel, request)
-    send_check(channel=channel, request=request)
-    check_pending(channel.pk, request)
-    check_volume(channel.pk, request)
-    notification = _insert(channel, request)
-    if request.targets:
-        targets_store(notification, request)
-    if audit.is_by_staff():
-        _record_composed(notification)
-    transaction.on_commit(partial(metrics.ACCEPTED.add, 1))
-    transaction.on_commit(partial(_log_accepted, notification))
-    if notification.scheduled_at <= notification.created_at:
-        transaction.on_commit(wake_planner)
-    return notification
-
-
 def targets_store(notification: Notification, request: SendRequest) -> None:
     Target.objects.store(
         notification.id, channel_id=notification.channel_id, targets=request.targets
@@ -172,6 +164,7 @@ def _insert(channel: Channel, request: SendRequest) -> Notification:
     """Inserts the notification. `created_at`, and `scheduled_at` of a send at once, are the
     database's time."""
     times = {"scheduled_at": request.scheduled_at} if request.scheduled_at else {}
+    is_new_kind = request.rule is not None or request.targets
     notification = Notification(
         id=uuid7(),
         channel=channel,
@@ -181,7 +174,7 @@ def _insert(channel: Channel, request: SendRequest) -> Notification:
         category=request.category,
         rule=request.rule,
         has_targets=bool(request.targets),
-        only_subscription_id=_only(request),
+        only_subscription_id=NO_SUBSCRIPTION if is_new_kind else request.only_subscription_id,
         expires_at=request.expires_at,
         template_id=request.template_id,
         sent_by=audit.actor_name(),
@@ -199,11 +192,6 @@ def _log_accepted(notification: Notification) -> None:
         channel=notification.channel_id,
         **notification.correlation.fields,
     )
-
-
-def _only(request: SendRequest) -> UUID | None:
-    is_new_kind = request.rule is not None or request.targets
-    return NO_SUBSCRIPTION if is_new_kind else request.only_subscription_id
 
 
 def _record_composed(notification: Notification) -> None:

@@ -91,16 +91,11 @@ def template_page(*, channel_id: UUID, limit: int, offset: int, words: str = "")
     return list(found.order_by("-created_at", "-id")[offset : offset + limit])
 
 
-def names_template(body: object) -> bool:
-    """Whether the body of a send names a template."""
-    return isinstance(body, dict) and body.get("template_id") is not None
-
-
 def with_template(channel_id: UUID, body: Any) -> Any:
     """The body of a send with the content of its template. Fields of the send replace those of the
     template, and null removes those that a send may lack. Raises TemplateNotFound, and DRF's
     ValidationError for a malformed id."""
-    if not names_template(body):
+    if not isinstance(body, dict) or body.get("template_id") is None:
         return body
     template = _of(channel_id).filter(id=_Named.checked(body)["template_id"]).first()
     if template is None:
