@@ -1,7 +1,7 @@
 import pytest
 
 from pushsvc.common.store.redis_client import redis_client
-from tests.admin.support import make_house, make_root, signed_in
+from tests.admin.support import make_house, make_root, signed_in, stocked
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +29,12 @@ def alice(db):
 @pytest.fixture
 def bob(db):
     return make_house("Bob")
+
+
+@pytest.fixture
+def zebra(bob):
+    """Bob's account with a row of each kind."""
+    return stocked(bob)
 
 
 @pytest.fixture

@@ -11,15 +11,24 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import connection
 from django.db.models import Model
+from django.db.models.functions import Now
 from django.test import Client
 from django.utils import timezone
 
 from channels_app.models import Account, Channel, Membership, Role
+from channels_app.services import api_key_issue
 from notifications_app.models import HourlyStat
-from subscriptions_app.models import Subscription
-from tests.factories import make_channel
+from subscriptions_app.models import Person, Segment, Subscription
+from tests.factories import (
+    add_crowd,
+    make_channel,
+    make_draft,
+    make_sent_notification,
+    make_template,
+)
 
 PASSWORD = "correct-horse-battery-staple"
+WORD = "zebra"  # of Bob's account. No member of Alice's may read it
 
 
 @dataclass
@@ -40,6 +49,27 @@ def make_house(name: str) -> House:
         user = User.objects.create_user(f"{name.lower()}-{role}", password=PASSWORD, is_staff=True)
         Membership.objects.create(account=account, user=user, role=role)
         house.members[role] = user
+    return house
+
+
+def stocked(house: House) -> House:
+    """Adds one row of each kind that an address of the console names. They are called WORD."""
+    channel = house.channel
+    Channel.objects.filter(pk=channel.pk).update(name=WORD)
+    channel.refresh_from_db()
+    add_crowd(channel, 2)
+    rule = {"attribute": WORD, "operator": "eq", "value": WORD}
+    sent = make_sent_notification(channel, title=WORD, body=WORD, status="pending")
+    house.rows = {
+        "channel": channel,
+        "key": api_key_issue(channel=channel, name=WORD)[0],
+        "segment": Segment.objects.create(channel=channel, name=WORD, rule=rule),
+        "subscription": Subscription.objects.filter(channel=channel)[0],
+        "person": Person.objects.create(channel=channel, external_id=WORD, left_at=Now()),
+        "notification": sent,
+        "draft": make_draft(channel, house.members["owner"], title=WORD),
+        "template": make_template(channel, WORD),
+    }
     return house
 
 

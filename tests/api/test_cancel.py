@@ -4,8 +4,7 @@ from django.test import Client
 
 from notifications_app.models import Notification
 from notifications_app.states import NotificationStatus
-from pushsvc.common.ids import uuid7
-from tests.api.support import NOWHERE, NOWHERE_BARE, anonymous, code, faults, owner_of
+from tests.api.support import NOWHERE, NOWHERE_BARE, code, faults, owner_of
 from tests.pipeline.support import in_threads
 
 pytestmark = pytest.mark.django_db
@@ -73,13 +72,6 @@ def test_a_notification_that_was_started_cannot_be_cancelled(alice, status):
     assert code(response, 409) == "not_cancellable"
     assert status in response.json()["detail"]
     assert status_of(notification_id) == status
-
-
-def test_another_channels_notification_is_not_found(alice, bob):
-    theirs = sent(bob)
-    faults(cancel(alice, theirs), 404)
-    assert status_of(theirs) == "pending"
-    assert anonymous(cancel(alice, theirs)) == anonymous(cancel(alice, uuid7()))
 
 
 @pytest.mark.parametrize("name", ["x", "", NOWHERE_BARE, f"{NOWHERE}x", f"%7B{NOWHERE}%7D"])

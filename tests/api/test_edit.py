@@ -9,9 +9,8 @@ from django.test import Client
 from django.utils import timezone
 
 from notifications_app.models import Notification
-from pushsvc.common.ids import uuid7
 from tests import openapi
-from tests.api.support import NOWHERE, accepted, anonymous, code, faults, may_be_null, owner_of
+from tests.api.support import NOWHERE, accepted, code, faults, may_be_null, owner_of
 from tests.factories import make_segment
 
 pytestmark = pytest.mark.django_db
@@ -177,14 +176,6 @@ def test_what_is_being_sent_or_over_is_not_editable(alice, status):
     assert code(response, 409) == "not_editable"
     assert status in response.json()["detail"]
     assert shown(alice, notification)["body"] == "Fresh bread"
-
-
-def test_another_channels_notification_is_not_found(alice, bob):
-    theirs = accepted(bob, EVERYTHING)
-    missing = alice.call("PATCH", f"/notification/{uuid7()}", {"body": "x"})
-    assert anonymous(edit(alice, theirs, body="x")) == anonymous(missing)
-    faults(missing, 404)
-    assert shown(bob, theirs)["body"] == "Fresh bread"
 
 
 def test_only_a_key_that_may_send_and_read_may_edit(alice):

@@ -8,8 +8,7 @@ from auditlog.models import LogEntry
 from django.test import Client
 
 from notifications_app.models import Notification
-from pushsvc.common.ids import uuid7
-from tests.api.support import NOWHERE_BARE, anonymous, code, faults, owner_of
+from tests.api.support import code, faults, owner_of
 
 pytestmark = pytest.mark.django_db
 LATER = "2031-01-02T03:04:05Z"
@@ -75,15 +74,6 @@ def test_a_paused_pending_notification_can_be_cancelled(alice):
     act(alice, "pause", notification_id)
     assert alice.call("DELETE", f"/cancel-notification/{notification_id}").status_code == 200
     assert details(alice, notification_id) == ("cancelled", False, False)
-
-
-@pytest.mark.parametrize("name", ACTS)
-def test_another_channels_notification_is_not_found(alice, bob, name):
-    theirs = sent(bob, "processing")
-    assert anonymous(act(alice, name, theirs)) == anonymous(act(alice, name, uuid7()))
-    faults(act(alice, name, theirs), 404)
-    faults(act(alice, name, NOWHERE_BARE), 404)
-    assert details(bob, theirs) == ("processing", False, False)
 
 
 @pytest.mark.parametrize("name", ACTS)

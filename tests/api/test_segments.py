@@ -9,7 +9,7 @@ from pushsvc.common.ids import uuid7
 from subscriptions_app.models import Segment
 from subscriptions_app.segments import services
 from tests import factories, segments
-from tests.api.support import anonymous, code, faults, owner_of
+from tests.api.support import code, faults, owner_of
 from tests.factories import make_channel
 from tests.pipeline.support import in_threads
 from tests.segments import attribute, field
@@ -188,21 +188,6 @@ def test_only_a_key_with_the_scope_manages_segments(alice, bob):
     assert Segment.objects.filter(channel=alice.channel).count() == 1
     only_manages = owner_of(alice.channel, scopes=["manage"])
     assert only_manages.call("GET", path(alice)).status_code == 200
-
-
-def test_another_channels_segment_is_answered_like_a_missing_one(alice, bob):
-    theirs = created(bob)["segment_id"]
-    for method, body, parts in [
-        ("GET", None, []),
-        ("PUT", GIVEN, []),
-        ("DELETE", None, []),
-        ("GET", None, ["size"]),
-    ]:
-        found = alice.call(method, path(alice, theirs, *parts), body)
-        missing = alice.call(method, path(alice, uuid7(), *parts), body)
-        faults(found, 404)
-        assert anonymous(found) == anonymous(missing)
-    assert Segment.objects.filter(channel=bob.channel).count() == 1
 
 
 # --- sizes ----------------------------------------------------------------------------------------

@@ -272,11 +272,6 @@ def test_targets_are_read_page_by_page(alice):
     assert faults(alice.call("GET", f"{path}?state=lost")) == [("state", "not_a_choice")]
 
 
-def test_another_channel_s_targets_are_not_found(alice, bob):
-    sent = accepted(alice, BODY | {"external_ids": ["a"]})
-    assert code(bob.call("GET", f"/notification/{sent.id}/targets"), 404) == "not_found"
-
-
 def test_an_erased_person_leaves_its_result_behind(alice, bob):
     sent = accepted(alice, BODY | {"external_ids": ["a", "b"]})
     theirs = accepted(bob, BODY | {"external_ids": ["a"]})

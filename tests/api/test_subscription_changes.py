@@ -175,12 +175,6 @@ def test_unsubscribing_an_unknown_device_is_answered_the_same(alice):
     assert alice.device("/unsubscribe/", {"endpoint": "not a url"}).status_code == 200
 
 
-def test_another_channels_subscription_is_not_changed(alice, bob):
-    subscribed(bob, browser(HERE))
-    alice.device("/unsubscribe", {"endpoint": HERE})
-    assert subscribers(bob).web_subscribers == 1
-
-
 @pytest.mark.parametrize(
     ("body", "expected"),
     [

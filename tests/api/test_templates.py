@@ -8,8 +8,7 @@ from django.test import Client
 
 from notifications_app.models import Notification, Template
 from notifications_app.sends import templates
-from pushsvc.common.ids import uuid7
-from tests.api.support import accepted, anonymous, code, faults, owner_of
+from tests.api.support import accepted, code, faults, owner_of
 from tests.api.templates import CONTENT, GIVEN, LATER, created, path
 from tests.pipeline.support import in_threads
 
@@ -160,16 +159,6 @@ def test_only_a_key_with_the_scope_manages_templates(alice, bob):
     assert names(alice) == {"Order shipped"}
     only_manages = owner_of(alice.channel, scopes=["manage"])
     assert only_manages.call("GET", path(alice)).status_code == 200
-
-
-def test_another_channels_template_is_answered_like_a_missing_one(alice, bob):
-    theirs = created(bob)["template_id"]
-    for method, body in [("GET", None), ("PUT", GIVEN), ("DELETE", None)]:
-        found = alice.call(method, path(alice, theirs), body)
-        missing = alice.call(method, path(alice, uuid7()), body)
-        faults(found, 404)
-        assert anonymous(found) == anonymous(missing)
-    assert names(bob) == {"Order shipped"}
 
 
 def test_the_audit_log_has_each_version_but_never_data(alice):

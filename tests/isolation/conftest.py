@@ -4,7 +4,8 @@ from django.test import override_settings
 from pytest_django.plugin import DjangoDbBlocker
 
 from pushsvc.common.store.redis_client import redis_client
-from tests.isolation.estates import WORD, add_channel, make_estate, number_from
+from tests.admin.support import WORD
+from tests.isolation.estates import add_channel, make_estate, number_from
 from tests.isolation.witness import watching
 
 _QUICK = "django.contrib.auth.hashers.MD5PasswordHasher"

@@ -36,7 +36,6 @@ from tests.factories import (
 )
 from tests.pipeline.support import plan
 
-WORD = "zebra"
 ENDPOINT = "https://updates.push.services.mozilla.com/wpush/v2/"
 
 # Values that nobody has, by kind.

@@ -8,7 +8,8 @@ import pytest
 
 from channels_app.models import Scope
 from pushsvc.common.store.redis_client import redis_client
-from tests.isolation.estates import MISSING, WORD, make_estate
+from tests.admin.support import WORD
+from tests.isolation.estates import MISSING, make_estate
 from tests.isolation.operations import KINDS, OF_SOMEBODY
 from tests.isolation.witness import difference, plain
 from tests.pipeline.processes import running_web

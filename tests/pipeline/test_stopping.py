@@ -9,12 +9,6 @@ from notifications_app.errors import NotRunning
 from notifications_app.models import Notification, Plan
 from notifications_app.pipeline import dispatch, plan_queue, planning
 from notifications_app.pipeline.lease import HeldLeases
-from notifications_app.sends.services import (
-    notification_pause,
-    notification_resume,
-    notification_stop,
-)
-from pushsvc.common.errors import NotFound
 from tests import factories
 from tests.pipeline import support
 from tests.pipeline.halting import began, half_planned, pause, planned, record, resume, stop
@@ -157,15 +151,6 @@ def test_a_pending_notification_is_cancelled_and_not_stopped(channel):
     notification = factories.make_notification(channel)
     with pytest.raises(NotRunning, match="Cancel it"):
         stop(notification)
-
-
-def test_another_channels_notification_is_not_found(channel, other_channel):
-    theirs = planned(other_channel)
-    for change in (notification_pause, notification_resume, notification_stop):
-        with pytest.raises(NotFound):
-            change(channel_id=channel.id, notification_id=theirs.id)
-    assert not Notification.objects.get(pk=theirs.pk).is_halted
-    assert set(Plan.objects.values_list("halted_at", flat=True)) == {None}
 
 
 def test_a_notification_paused_while_it_starts_is_paused_before_or_after(channel):

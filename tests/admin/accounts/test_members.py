@@ -157,16 +157,6 @@ def test_a_member_without_the_owner_role_neither_sees_nor_changes_members(alice,
     assert membership(alice, role).role == role
 
 
-def test_an_owner_cannot_touch_another_account(alice, bob):
-    client = signed_in(alice.members["owner"])
-
-    assert client.get(page(bob)).status_code == 404
-    theirs = membership(bob, "viewer").pk
-    assert act(client, bob, "remove", membership=theirs).status_code == 404
-    assert act(client, alice, "remove", membership=theirs).status_code == 404
-    assert Membership.objects.filter(pk=theirs).exists()
-
-
 @pytest.mark.parametrize("who", ["of_another_account", "superuser"])
 def test_an_owner_gets_no_password_link_for_a_user_of_other_accounts_too(alice, bob, root, who):
     user = {"of_another_account": bob.members["viewer"], "superuser": root}[who]

@@ -8,7 +8,7 @@ from django.urls import reverse
 from channels_app.models import Membership, Role
 from channels_app.sign_in import two_step
 from tests.admin.accounts.test_members import act, page
-from tests.admin.console.test_scope import addresses, zebra  # noqa: F401
+from tests.admin.console.test_scope import addresses
 from tests.admin.sign_in.test_otp import code_of, sign_in, turned_on
 from tests.admin.support import signed_in
 from tests.factories import make_key
@@ -80,7 +80,7 @@ def test_the_members_page_and_the_list_show_who_lacks_it(strict, root):
     assert "two-step sign-in required" in signed_in(root).get(user).content.decode()
 
 
-def test_a_member_without_it_can_only_set_it_up(zebra):  # noqa: F811
+def test_a_member_without_it_can_only_set_it_up(zebra):
     """At every address of the console, by every method."""
     zebra.account.requires_two_step = True
     zebra.account.save()

@@ -19,10 +19,10 @@ from channels_app.services import api_key_issue, provider_credentials_store
 from notifications_app.models import Notification
 from pushsvc.common.store.crypto import decrypt
 from subscriptions_app.models import Subscription
-from tests.admin.attacks.test_tenancy import stocked, written
+from tests.admin.attacks.test_tenancy import written
 from tests.admin.console.test_scope import addresses, everything_of, text_of
 from tests.admin.sign_in.test_otp import turned_on
-from tests.admin.support import PASSWORD, signed_in
+from tests.admin.support import PASSWORD, signed_in, stocked
 from tests.api.credentials import APPLE, GOOGLE, pem
 from tests.factories import make_sent_notification
 

@@ -81,14 +81,6 @@ def test_a_retired_key_is_gone_from_the_page_and_the_audit_log_knows(alice, mana
     assert LogEntry.objects.get_for_object(key).filter(actor=alice.members["manager"]).exists()
 
 
-def test_another_channels_key_cannot_be_retired(alice, bob, manager):
-    theirs, _ = identity_key_create(channel=bob.channel, public_key=None)
-
-    assert manager.post(page_of(alice), {"do": "retire", "key": theirs.pk}).status_code == 404
-    assert identity_keys(bob.channel.pk) == [theirs]
-    assert manager.get(page_of(bob)).status_code == 404
-
-
 @pytest.mark.parametrize("role", ["viewer", "sender", "editor"])
 def test_a_member_without_the_manager_role_reads_and_changes_nothing(alice, role):
     key, _ = identity_key_create(channel=alice.channel, public_key=None)

@@ -20,17 +20,6 @@ def test_a_viewer_cannot_compose_in_any_way(alice, step):
     assert not Notification.objects.exists()
 
 
-def test_a_channel_of_another_account_is_not_found(alice, bob, sender):
-    form = written(bob) | {"step": "send", "key": "k"}
-    assert sender.get(COMPOSE, {"channel": str(bob.channel.pk)}).status_code == 404
-    assert sender.get(COMPOSE, {"channel": "x"}).status_code == 404
-    for address in (COMPOSE, CHECK, TEST):
-        assert sender.post(address, form).status_code == 404
-    theirs = make_sent_notification(bob.channel)
-    assert duplicate(sender, theirs).status_code == 404
-    assert Notification.objects.count() == 1
-
-
 def test_a_viewer_who_is_a_sender_in_another_account_may_not_send_in_this_one(alice, bob):
     both = alice.members["sender"]
     bob.account.memberships.create(user=both, role="viewer")

@@ -36,31 +36,6 @@ def test_a_member_sees_the_figures_of_their_account_and_a_superuser_all(alice, b
     assert page(root).context["statistics"].totals.all_subscribers == 333
 
 
-@pytest.mark.parametrize("part", ["index", "dashboard_live", "dashboard_attention"])
-def test_another_accounts_channel_cannot_be_chosen(alice, bob, part):
-    client = signed_in(alice.members["owner"])
-    address = reverse(f"admin:{part}")
-
-    assert client.get(address, {"channel": bob.channel.pk}).status_code == 404
-    assert client.get(address, {"channel": "nonsense"}).status_code == 404
-    assert client.get(address, {"channel": alice.channel.pk}).status_code == 200
-
-
-def test_no_part_of_the_dashboard_shows_another_account(alice, bob):
-    running(bob.channel, title="Secret sale")
-    make_sent_notification(bob.channel, title="Secret plan", status="pending", started_at=None)
-    ProviderCredential.objects.create(
-        channel=bob.channel, platform="ios", secret_encrypted="x", paused_at=timezone.now()
-    )
-    client = signed_in(alice.members["owner"])
-
-    for part in ("index", "dashboard_live", "dashboard_attention"):
-        text = client.get(reverse(f"admin:{part}")).content.decode()
-        assert "Secret" not in text
-        assert str(bob.channel.pk) not in text
-        assert bob.channel.name not in text
-
-
 def test_a_user_without_an_account_sees_a_dashboard_without_figures(alice):
     loner = alice.members["owner"]
     loner.memberships.all().delete()

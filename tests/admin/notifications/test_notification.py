@@ -287,16 +287,6 @@ def test_a_get_request_cancels_nothing(sender, alice):
     assert sender.get(cancel_of(notification)).status_code == 405
 
 
-def test_a_notification_of_another_account_is_not_found(alice, bob, sender):
-    theirs = pending(bob.channel)
-    for address in (page_of(theirs), part_of(theirs)):
-        assert sender.get(address).status_code == 404
-    assert sender.get(reverse("admin:notification_test_part", args=[theirs.pk])).status_code == 404
-    assert sender.post(cancel_of(theirs)).status_code == 404
-    theirs.refresh_from_db()
-    assert theirs.status == "pending"
-
-
 def test_the_admins_own_pages_neither_change_nor_delete_a_notification(alice, root):
     notification = pending(alice.channel)
     client = signed_in(root)

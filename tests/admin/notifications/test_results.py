@@ -229,13 +229,6 @@ def test_the_same_notification_twice_is_one(viewer, alice):
     assert "Choose 2 to 5 notifications" in compare(viewer, one, one).content.decode()
 
 
-def test_a_notification_of_another_account_is_not_compared(viewer, alice, bob):
-    own, foreign = (make_sent_notification(each.channel) for each in (alice, bob))
-
-    assert compare(viewer, own, foreign).status_code == 404
-    assert compare(signed_in(bob.members["owner"]), own, foreign).status_code == 404
-
-
 @pytest.mark.parametrize("id_", ["x", "0", "\x00", "01a20000-0000-7000-8000-000000000000"])
 def test_what_is_no_notification_is_not_compared(viewer, alice, id_):
     assert compare(viewer, make_sent_notification(alice.channel), id_).status_code == 404

@@ -13,7 +13,6 @@ from notifications_app.models import Draft, Notification, Template
 from notifications_app.sends import drafts
 from tests.admin.notifications.composing import COMPOSE, send, shown_in, written
 from tests.admin.support import deleted_after_its_lock, signed_in
-from tests.api.support import NOWHERE
 from tests.factories import make_sent_notification, make_template
 
 CONTENT = {
@@ -305,15 +304,6 @@ def test_a_notifications_page_names_the_template_of_the_send(alice, viewer):
     assert f'<a href="{at("edit", template)}">Order shipped</a>' in viewer.get(own).content.decode()
     template.delete()
     assert f"{sent.template_id}</span>, which was deleted" in viewer.get(own).content.decode()
-
-
-def test_a_notification_of_another_account_becomes_none(alice, bob, editor):
-    theirs = make_sent_notification(bob.channel, title="zebra")
-    answers = [
-        editor.get(f"{new(alice)}?notification={named}") for named in (theirs.pk, NOWHERE, "x")
-    ]
-    assert [answer.status_code for answer in answers] == [404] * 3
-    assert answers[0].content == answers[1].content
 
 
 # --- roles ----------------------------------------------------------------------------------------

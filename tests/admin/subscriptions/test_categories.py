@@ -74,13 +74,6 @@ def test_roles_may_do_what_they_may_do_elsewhere(alice, offers):
     assert alice.channel.category_required is True
 
 
-def test_a_category_of_another_account_is_missing(alice, bob):
-    make_category(bob.channel, "theirs")
-    for act in ({"do": "archive"}, {"do": "change", "name": "Mine"}):
-        assert post(alice, "manager", key="theirs", **act).status_code == 404
-    assert signed_in(alice.members["owner"]).get(page_of(bob)).status_code == 404
-
-
 def test_staff_choose_the_category_of_a_notification(alice, offers):
     client = signed_in(alice.members["sender"])
     compose = reverse("admin:notification_compose")

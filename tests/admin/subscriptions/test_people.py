@@ -56,19 +56,6 @@ def test_a_person_is_found_by_the_whole_external_id_only(alice, person, viewer):
     assert found(viewer, alice, "") == {"user-42", "user-43"}
 
 
-def test_another_accounts_person_is_never_found_nor_opened(alice, bob, person):
-    client = signed_in(bob.members["owner"])
-
-    assert found(client, bob, "user-42") == set()
-    assert found(client, alice, "user-42") == set()
-    for name in ("subscriptions_app_person_change", "person_history", "person_export"):
-        assert client.get(page_of(person, name)).status_code == 404
-    for act in ("opt-out", "opt-in", "erase"):
-        assert client.post(page_of(person), {"do": act}).status_code == 404
-    person.refresh_from_db()
-    assert (person.opted_out_at, person.active_devices) == (None, 2)
-
-
 def test_the_page_shows_devices_choices_and_tags(alice, person, viewer):
     category_create(
         channel=alice.channel, key="offers", name="Offers", description="", default=True

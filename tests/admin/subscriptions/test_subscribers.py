@@ -53,14 +53,6 @@ def test_subscribers_are_found_by_an_attribute_as_text_and_as_number(alice, devi
         assert found(client, alice, f"{name}={value}") == expected
 
 
-def test_another_accounts_subscriber_is_never_found(alice, bob, device):
-    client = signed_in(bob.members["owner"])
-
-    assert found(client, bob, str(device.pk)) == set()
-    assert found(client, bob, device.address) == set()
-    assert found(client, alice, str(device.pk)) == set()
-
-
 def test_the_list_opens_on_a_channel_of_the_users_account(alice, device):
     answer = signed_in(alice.members["viewer"]).get(reverse(LIST))
 
@@ -150,15 +142,6 @@ def test_a_member_without_the_manager_role_neither_expires_nor_exports_subscript
     assert client.get(page_of(device, "subscription_export")).status_code == 403
     device.refresh_from_db()
     assert device.expired_at is None
-
-
-def test_a_member_of_another_account_expires_no_subscription(bob, device):
-    client = signed_in(bob.members["owner"])
-
-    for name in ("subscription_expire", "subscription_forget"):
-        assert client.post(page_of(device, name)).status_code == 404
-    for name in ("subscription_export", "subscription_history"):
-        assert client.get(page_of(device, name)).status_code == 404
 
 
 def rows_read(plan):
