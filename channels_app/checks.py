@@ -6,7 +6,7 @@ docs/configuration.md lists the settings. Messages repeat no secret.
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from email.utils import parseaddr
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +16,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
+from django.http.request import validate_host
 from kombu.transport import TRANSPORT_ALIASES
 
 from channels_app.provider_credentials import is_vapid_subject
@@ -24,8 +25,8 @@ from pushsvc.common.mail_server import Security
 
 _REDIS_SCHEMES = frozenset({"redis", "rediss", "unix"})
 _HOST = re.compile(r"[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})*", re.ASCII)
-
 _HOST_AND_PORT = re.compile(r"[A-Za-z0-9.-]+:[0-9]{1,5}", re.ASCII)
+_GOOGLE = "https://fcm.googleapis.com"
 
 
 def register_checks() -> None:
@@ -45,52 +46,136 @@ def require_working_settings() -> None:
 
 
 def check_settings(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
-    return [
-        *_unreadable(),
-        *_secrets(),
-        *_servers(),
-        *_addresses(),
-        *_push_services(),
-        *_mail(),
-        *_provider(),
-    ]
+    return [*_unreadable(), *_secrets(), *_servers(), *_push_services(), *_mail(), *_provider()]
 
 
-def check_deployment(app_configs: Any = None, **_: Any) -> Sequence[CheckMessage]:
-    """Warns of settings that are not suitable for a public installation."""
-    found = []
-    if settings.VAPID_SUBJECT == settings.DEFAULT_VAPID_SUBJECT:
-        hint = "Set it to the mailto: or https: address where push services can reach you."
-        found.append(Warning("VAPID_SUBJECT is the example.", hint=hint, id="pushsvc.W001"))
-    if not settings.PUBLIC_BASE_URL.startswith("https://"):
-        hint = "Browsers subscribe only from https, and the console's cookies need it."
-        found.append(Warning("PUBLIC_BASE_URL is not https.", hint=hint, id="pushsvc.W002"))
-    if any("ssl_cert_reqs=none" in url for url in (settings.REDIS_URL, settings.CELERY_BROKER_URL)):
-        hint = "Anybody who can redirect the connection can read and change what is in Redis."
-        message = "The certificate of Redis is not verified."
-        found.append(Warning(message, hint=hint, id="pushsvc.W003"))
-    if settings.MAIL_SERVER is not None and settings.MAIL_SERVER.security == Security.NONE:
-        hint = "Anybody who reads a mail on its way can choose the password of its reader."
-        found.append(Warning("Mails are sent without TLS.", hint=hint, id="pushsvc.W004"))
-    return found
+def check_deployment(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
+    """Reports settings that are not suitable for a public installation."""
+    return [*_unsafe(), *_public()]
+
+
+def _error(number: int, message: str, hint: str = "") -> CheckMessage:
+    return Error(message, hint=hint, id=f"pushsvc.E{number:03}")
+
+
+def _warning(number: int, message: str, hint: str) -> CheckMessage:
+    return Warning(message, hint=hint, id=f"pushsvc.W{number:03}")
 
 
 def _unreadable() -> Iterator[CheckMessage]:
     for fault in settings.ENV.faults:
-        yield Error(f"{fault.name} {fault.message}.", id="pushsvc.E001")
+        yield _error(1, f"{fault.name} {fault.message}.")
 
 
 def _secrets() -> Iterator[CheckMessage]:
     if settings.SECRET_KEY == settings.UNSET_SECRET_KEY:
         hint = "Set it to 50 random characters, the same in every process."
-        yield Error("SECRET_KEY is not set.", hint=hint, id="pushsvc.E002")
+        yield _error(2, "SECRET_KEY is not set.", hint)
     hint = "Set it to one Fernet key or several, newest first: Fernet.generate_key()."
     if not settings.CREDENTIAL_KEYS:
-        yield Error("CREDENTIAL_KEYS is not set.", hint=hint, id="pushsvc.E003")
+        yield _error(3, "CREDENTIAL_KEYS is not set.", hint)
     for position, key in enumerate(settings.CREDENTIAL_KEYS, start=1):
         if not _is_fernet_key(key):
-            message = f"Key {position} of CREDENTIAL_KEYS is not a Fernet key."
-            yield Error(message, hint=hint, id="pushsvc.E004")
+            yield _error(4, f"Key {position} of CREDENTIAL_KEYS is not a Fernet key.", hint)
+
+
+def _servers() -> Iterator[CheckMessage]:
+    if _scheme(settings.REDIS_URL) not in _REDIS_SCHEMES:
+        hint = "redis://host:6379/0, rediss://… or unix:///path/to/socket"
+        yield _error(5, "REDIS_URL is not a Redis address.", hint)
+    # Celery parses `redis+socket://` as transport and address.
+    if _scheme(settings.CELERY_BROKER_URL).partition("+")[0] not in TRANSPORT_ALIASES:
+        hint = "redis://…, amqp://… or another transport of Celery"
+        yield _error(6, "CELERY_BROKER_URL is not a broker address.", hint)
+    if settings.PUBLIC_BASE_URL and not _is_origin(settings.PUBLIC_BASE_URL):
+        hint = "https://push.example.com, without a path"
+        yield _error(9, "PUBLIC_BASE_URL is not an origin.", hint)
+
+
+def _push_services() -> Iterator[CheckMessage]:
+    for origin in settings.WEBPUSH_TRUSTED_ORIGINS:
+        if not _is_origin(origin):
+            message = f"WEBPUSH_TRUSTED_ORIGINS holds {origin!r}, which is not an origin."
+            yield _error(7, message, "https://push.example.com:8443")
+    for host in settings.WEBPUSH_ALLOWED_HOSTS:
+        if not _HOST.fullmatch(host):
+            message = f"WEBPUSH_ALLOWED_HOSTS holds {host!r}, which is not a host name."
+            yield _error(8, message, "push.services.mozilla.com")
+    if not is_vapid_subject(settings.VAPID_SUBJECT):
+        hint = "Use mailto:you@your-domain.com or https://your-domain.com. Apple refuses others."
+        yield _error(10, "VAPID_SUBJECT names no real domain.", hint)
+    if settings.PROVIDER_CA_FILE and not os.access(settings.PROVIDER_CA_FILE, os.R_OK):
+        yield _error(11, "PROVIDER_CA_FILE cannot be read.")
+    if not _is_origin(settings.FCM_API_BASE):
+        yield _error(12, "FCM_API_BASE is not an origin.", f"{_GOOGLE}, without a path")
+    if _scheme(settings.GOOGLE_TOKEN_URI) not in {"http", "https"}:
+        hint = "https://oauth2.googleapis.com/token"
+        yield _error(13, "GOOGLE_TOKEN_URI is not an address.", hint)
+    if settings.APNS_SERVER and not _HOST_AND_PORT.fullmatch(settings.APNS_SERVER):
+        hint = "api.push.apple.com:443; empty for Apple's own servers"
+        yield _error(14, "APNS_SERVER is not host:port.", hint)
+
+
+def _mail() -> Iterator[CheckMessage]:
+    if settings.MAIL_SERVER is None:
+        return
+    if not _is_sender(settings.EMAIL_FROM):
+        hint = "push@example.com, or pushsvc <push@example.com>"
+        yield _error(15, "EMAIL_FROM is not an e-mail address.", hint)
+    if not settings.PUBLIC_BASE_URL:
+        hint = "Mails contain links, which begin with it."
+        yield _error(16, "EMAIL_URL is set, but PUBLIC_BASE_URL is not.", hint)
+
+
+def _provider() -> Iterator[CheckMessage]:
+    if not settings.OIDC_ISSUER:
+        return
+    if not _is_issuer(settings.OIDC_ISSUER):
+        hint = "https://accounts.google.com, exactly as the provider writes it"
+        yield _error(17, "OIDC_ISSUER is not an https address.", hint)
+    for name in ("OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "PUBLIC_BASE_URL"):
+        if not getattr(settings, name):
+            hint = "See docs/configuration.md, “Sign-in by OpenID Connect”."
+            yield _error(18, f"OIDC_ISSUER is set, but {name} is not.", hint)
+
+
+def _unsafe() -> Iterator[CheckMessage]:
+    if settings.VAPID_SUBJECT == settings.DEFAULT_VAPID_SUBJECT:
+        hint = "Set it to the mailto: or https: address where push services can reach you."
+        yield _warning(1, "VAPID_SUBJECT is the example.", hint)
+    if not settings.PUBLIC_BASE_URL.startswith("https://"):
+        hint = "Browsers subscribe only from https, and the console's cookies need it."
+        yield _warning(2, "PUBLIC_BASE_URL is not https.", hint)
+    if any("ssl_cert_reqs=none" in url for url in (settings.REDIS_URL, settings.CELERY_BROKER_URL)):
+        hint = "Anybody who can redirect the connection can read and change what is in Redis."
+        yield _warning(3, "The certificate of Redis is not verified.", hint)
+    if settings.MAIL_SERVER is not None and settings.MAIL_SERVER.security == Security.NONE:
+        hint = "Anybody who reads a mail on its way can choose the password of its reader."
+        yield _warning(4, "Mails are sent without TLS.", hint)
+
+
+def _public() -> Iterator[CheckMessage]:
+    """Contradictions between PUBLIC_BASE_URL and other settings."""
+    if not settings.PUBLIC_BASE_URL.startswith("https://"):
+        return
+    if not settings.TRUSTED_PROXIES:
+        hint = (
+            "TLS ends in a proxy, and limits count it as one client, so one visitor can use them "
+            "up for all. Set TRUSTED_PROXIES to the number of proxies."
+        )
+        yield _error(19, "PUBLIC_BASE_URL is https, and TRUSTED_PROXIES is 0.", hint)
+    host = urlsplit(settings.PUBLIC_BASE_URL).hostname or ""
+    if not validate_host(host, settings.ALLOWED_HOSTS):
+        message = f"ALLOWED_HOSTS does not contain {host}, the host of PUBLIC_BASE_URL."
+        yield _error(20, message, f"Requests for it get 400 host_not_allowed. Add {host}.")
+    if settings.DEMO_RECORD:
+        hint = "Everybody can send to the demo channel. Remove DEMO_RECORD."
+        yield _error(21, "DEMO_RECORD is set on a public service.", hint)
+    for name, usual in (("FCM_API_BASE", _GOOGLE), ("APNS_SERVER", "")):
+        value = getattr(settings, name)
+        if value != usual:
+            hint = "Messages go there and not to the provider. Remove it unless that is intended."
+            yield _warning(5, f"{name} is {value}.", hint)
 
 
 def _is_fernet_key(key: str) -> bool:
@@ -99,71 +184,6 @@ def _is_fernet_key(key: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _servers() -> Iterator[CheckMessage]:
-    if _scheme(settings.REDIS_URL) not in _REDIS_SCHEMES:
-        hint = "redis://host:6379/0, rediss://… or unix:///path/to/socket"
-        yield Error("REDIS_URL is not a Redis address.", hint=hint, id="pushsvc.E005")
-    # Celery parses `redis+socket://` as transport and address.
-    if _scheme(settings.CELERY_BROKER_URL).partition("+")[0] not in TRANSPORT_ALIASES:
-        hint = "redis://…, amqp://… or another transport of Celery"
-        yield Error("CELERY_BROKER_URL is not a broker address.", hint=hint, id="pushsvc.E006")
-
-
-def _addresses() -> Iterator[CheckMessage]:
-    for origin in settings.WEBPUSH_TRUSTED_ORIGINS:
-        if not _is_origin(origin):
-            message = f"WEBPUSH_TRUSTED_ORIGINS holds {origin!r}, which is not an origin."
-            yield Error(message, hint="https://push.example.com:8443", id="pushsvc.E007")
-    for host in settings.WEBPUSH_ALLOWED_HOSTS:
-        if not _HOST.fullmatch(host):
-            message = f"WEBPUSH_ALLOWED_HOSTS holds {host!r}, which is not a host name."
-            yield Error(message, hint="push.services.mozilla.com", id="pushsvc.E008")
-    if settings.PUBLIC_BASE_URL and not _is_origin(settings.PUBLIC_BASE_URL):
-        hint = "https://push.example.com, without a path"
-        yield Error("PUBLIC_BASE_URL is not an origin.", hint=hint, id="pushsvc.E009")
-
-
-def _push_services() -> Iterator[CheckMessage]:
-    if not is_vapid_subject(settings.VAPID_SUBJECT):
-        hint = "Use mailto:you@your-domain.com or https://your-domain.com. Apple refuses others."
-        yield Error("VAPID_SUBJECT names no real domain.", hint=hint, id="pushsvc.E010")
-    if settings.PROVIDER_CA_FILE and not os.access(settings.PROVIDER_CA_FILE, os.R_OK):
-        yield Error("PROVIDER_CA_FILE cannot be read.", id="pushsvc.E011")
-    if not _is_origin(settings.FCM_API_BASE):
-        hint = "https://fcm.googleapis.com, without a path"
-        yield Error("FCM_API_BASE is not an origin.", hint=hint, id="pushsvc.E012")
-    if _scheme(settings.GOOGLE_TOKEN_URI) not in {"http", "https"}:
-        hint = "https://oauth2.googleapis.com/token"
-        yield Error("GOOGLE_TOKEN_URI is not an address.", hint=hint, id="pushsvc.E013")
-    if settings.APNS_SERVER and not _HOST_AND_PORT.fullmatch(settings.APNS_SERVER):
-        hint = "api.push.apple.com:443; empty for Apple's own servers"
-        yield Error("APNS_SERVER is not host:port.", hint=hint, id="pushsvc.E014")
-
-
-def _mail() -> Iterator[CheckMessage]:
-    if settings.MAIL_SERVER is None:
-        return
-    if not _is_sender(settings.EMAIL_FROM):
-        hint = "push@example.com, or pushsvc <push@example.com>"
-        yield Error("EMAIL_FROM is not an e-mail address.", hint=hint, id="pushsvc.E015")
-    if not settings.PUBLIC_BASE_URL:
-        hint = "Mails contain links, which begin with it."
-        message = "EMAIL_URL is set, but PUBLIC_BASE_URL is not."
-        yield Error(message, hint=hint, id="pushsvc.E016")
-
-
-def _provider() -> Iterator[CheckMessage]:
-    if not settings.OIDC_ISSUER:
-        return
-    if not _is_issuer(settings.OIDC_ISSUER):
-        hint = "https://accounts.google.com, exactly as the provider writes it"
-        yield Error("OIDC_ISSUER is not an https address.", hint=hint, id="pushsvc.E017")
-    for name in ("OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "PUBLIC_BASE_URL"):
-        if not getattr(settings, name):
-            hint = "See docs/configuration.md, “Sign-in by OpenID Connect”."
-            yield Error(f"OIDC_ISSUER is set, but {name} is not.", hint=hint, id="pushsvc.E018")
 
 
 def _is_issuer(text: str) -> bool:

@@ -18,10 +18,10 @@ from channels_app.console.pages import channel_or_404, id_or_404
 from channels_app.models import Channel, Role
 from notifications_app.admin.charts import charts_of
 from notifications_app.reporting.activity import MOST_SHOWN, Sending, due_next, sending
-from notifications_app.reporting.attention import concerns
-from notifications_app.reporting.concern import Concern, Kind
+from notifications_app.reporting.attention import attention
 from notifications_app.reporting.statistics import Outcomes, Statistics, Totals, statistics_of
 from pushsvc.common.console.admin import site
+from pushsvc.common.findings import Finding, Kind
 from pushsvc.common.periods import PERIOD_NAMES, parse_days, period
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
@@ -105,7 +105,7 @@ def live(request: HttpRequest) -> HttpResponse:
     return render(request, "console/dashboard/live.html", _live(_selection(request), sql.now()))
 
 
-def attention(request: HttpRequest) -> HttpResponse:
+def attention_part(request: HttpRequest) -> HttpResponse:
     context = _attention(request, _selection(request), sql.now())
     return render(request, "console/dashboard/attention.html", context)
 
@@ -114,7 +114,7 @@ def pages() -> list[URLPattern]:
     """The addresses of the parts that refresh themselves."""
     return [
         path("dashboard/live/", site.admin_view(live), name="dashboard_live"),
-        path("dashboard/attention/", site.admin_view(attention), name="dashboard_attention"),
+        path("dashboard/attention/", site.admin_view(attention_part), name="dashboard_attention"),
     ]
 
 
@@ -255,44 +255,46 @@ def _trigger(is_moving: bool, due_at: datetime | None, now: datetime) -> str:
 
 
 def _attention(request: HttpRequest, selection: Selection, now: datetime) -> dict[str, Any]:
-    found = concerns(selection.channels, now=now) if may_anywhere(request.user, Role.VIEWER) else []
+    is_member = may_anywhere(request.user, Role.VIEWER)
+    found = attention(selection.channels, now=now) if is_member else []
     return {
         "selection": selection,
-        "concerns": [{"concern": each, **_remedy(selection, each)} for each in found],
+        "findings": [(finding, *_remedy(selection, finding)) for finding in found],
         "attention_url": selection.address("admin:dashboard_attention"),
     }
 
 
 _CREDENTIALS: Final = ("channel_credentials", "Replace the credentials")
-_PAGES: Final[Mapping[Kind, tuple[str, str]]] = {
-    Kind.PAUSED: _CREDENTIALS,
-    Kind.CREDENTIALS_MISSING: ("channel_credentials", "Add credentials"),
-    Kind.CREDENTIALS_OLD: _CREDENTIALS,
-    Kind.API_KEY_ENDS: ("channel_keys", "API keys"),
-    Kind.NEARLY_FULL: ("channel_settings", "Settings"),
+_PAGES: Final = {
+    Kind.PLATFORM_PAUSED.code: _CREDENTIALS,
+    Kind.CREDENTIALS_MISSING.code: ("channel_credentials", "Add credentials"),
+    Kind.CREDENTIALS_OLD.code: _CREDENTIALS,
+    Kind.API_KEY_ENDS.code: ("channel_keys", "API keys"),
+    Kind.CHANNEL_FULL.code: ("channel_settings", "Settings"),
 }
-_LISTS: Final[Mapping[Kind, tuple[dict[str, str], str]]] = {
-    Kind.BOUNCES: ({"within": "1", "outcome": "bounced"}, "Notifications with bounces"),
-    Kind.QUEUE: ({"status__exact": "processing"}, "What is being sent"),
-    Kind.UNREACHED: ({"status__exact": "processing"}, "What is being sent"),
-    Kind.LATE_START: ({"status__exact": "pending"}, "What is due"),
-    Kind.BREAKING: ({"status__exact": "processing"}, "What is being sent"),
+_SENDING: Final = ({"status__exact": "processing"}, "What is being sent")
+_LISTS: Final = {
+    Kind.BOUNCES_MANY.code: ({"within": "1", "outcome": "bounced"}, "Notifications with bounces"),
+    Kind.QUEUE_LATE.code: _SENDING,
+    Kind.CALLS_FAIL.code: _SENDING,
+    Kind.WORKERS_BREAK.code: _SENDING,
+    Kind.START_LATE.code: ({"status__exact": "pending"}, "What is due"),
 }
 
 
-def _remedy(selection: Selection, concern: Concern) -> dict[str, str]:
-    """A link to the page that helps; empty for concerns that are corrected on the servers."""
-    if page := _PAGES.get(concern.kind):
+def _remedy(selection: Selection, finding: Finding) -> tuple[str, str]:
+    """The address and the name of the page that helps; empty if only the servers can be
+    corrected."""
+    if page := _PAGES.get(finding.code):
         name, text = page
-        return {"url": reverse(f"admin:{name}", args=[concern.channel_id]), "link": text}
-    if listing := _LISTS.get(concern.kind):
+        return reverse(f"admin:{name}", args=[finding.channel_id]), text
+    if listing := _LISTS.get(finding.code):
         filters, text = listing
-        if concern.kind is Kind.BOUNCES:
-            filters = {**filters, "platform": concern.platform}
-        channel_id = concern.channel_id or (selection.chosen.pk if selection.chosen else None)
-        url = list_url("notifications_app_notification", channel_id, **filters)
-        return {"url": url, "link": text}
-    return {}
+        if "outcome" in filters:
+            filters = {**filters, "platform": finding.platform}
+        channel_id = finding.channel_id or (selection.chosen.pk if selection.chosen else None)
+        return list_url("notifications_app_notification", channel_id, **filters), text
+    return "", ""
 
 
 def _steps(request: HttpRequest, selection: Selection, totals: Totals) -> list[dict[str, Any]]:

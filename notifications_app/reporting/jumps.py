@@ -8,8 +8,8 @@ from django.db.models import Max, Q, QuerySet, Sum
 
 from channels_app.models import Channel
 from notifications_app.models import HourlyStat
-from notifications_app.reporting.concern import Concern, Kind
 from notifications_app.reporting.stopped import stopped_around
+from pushsvc.common.findings import Finding, Kind
 from pushsvc.common.platforms import PLATFORM_NAMES, PLATFORM_VALUES
 
 _MOST_COMPARED: Final = 100
@@ -22,7 +22,7 @@ LEAST_TO_COMPARE: Final = 100
 MUCH_WITHOUT_COMPARISON: Final = 0.2
 
 
-def jumps(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
+def jumps(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
     """Compares the last 24 hours of each channel and platform with the seven days before, without
     bounces that a stop caused. Most bounces first."""
     day_ago = _next_hour(now - timedelta(days=1))
@@ -45,7 +45,7 @@ def jumps(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
     _subtract_stopped(rows, week_before, day_ago)
     for row in rows:
         if _is_jump(row):
-            yield _bounce_concern(row)
+            yield _finding(row)
 
 
 def _next_hour(moment: datetime) -> datetime:
@@ -82,20 +82,18 @@ def _bounced_shares(row: Mapping[str, Any]) -> tuple[float, float | None]:
     return row["bounced_lately"] / ended, before
 
 
-def _bounce_concern(row: Mapping[str, Any]) -> Concern:
+def _finding(row: Mapping[str, Any]) -> Finding:
     lately, before = _bounced_shares(row)
     compared = (
         f"in the seven days before it was {before:.1%}"
         if before is not None
         else "there are too few earlier outcomes to compare with"
     )
-    return Concern(
-        Kind.BOUNCES,
-        "warn",
-        f"{PLATFORM_NAMES[row['platform']]}: {lately:.0%} of recipients bounce",
-        f"{row['bounced_lately']:,} bounced in the last 24 hours, {lately:.1%}; {compared}. The "
-        "pages of the latest notifications show the reasons.",
-        channel_id=row["channel_id"],
-        channel_name=row["name"],
+    return Kind.BOUNCES_MANY.found(
+        name=PLATFORM_NAMES[row["platform"]],
+        lately=lately,
+        bounced=row["bounced_lately"],
+        compared=compared,
+        channel=(row["channel_id"], row["name"]),
         platform=row["platform"],
     )

@@ -16,9 +16,9 @@ from channels_app.models import Channel
 from notifications_app.models import RECIPIENTS_LEFT, Batch, Notification
 from notifications_app.pipeline import web_rate
 from notifications_app.pipeline.web_rate import Limit
-from notifications_app.reporting.concern import Concern, Kind
 from notifications_app.states import BatchStatus, NotificationStatus
 from pushsvc.common.console.figures import duration
+from pushsvc.common.findings import Finding, Kind
 from pushsvc.common.platforms import Platform
 
 _MOST_SHOWN: Final = 10
@@ -43,12 +43,13 @@ class Outlook:
     expiring: int
 
     @property
-    def title(self) -> str:
+    def facts(self) -> dict[str, Any]:
         per_minute = _rounded(self.limit.per_minute)
-        return (
-            f"{name_of(self.limit.service)} limits this channel to about {per_minute:,} messages a "
-            "minute"
-        )
+        return {"service": name_of(self.limit.service), "per_minute": per_minute}
+
+    @property
+    def title(self) -> str:
+        return Kind.LIMITED.title.format(**self.facts)
 
     @property
     def effect(self) -> str:
@@ -120,7 +121,7 @@ def is_not_limited() -> Q:
     return ~reduce(or_, own) if limits else Q()
 
 
-def limited(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
+def limited(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
     """Channels that a push service limits."""
     limits = web_rate.limits()
     ids = {limit.channel_id for limit in limits}
@@ -128,15 +129,13 @@ def limited(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
     own = [limit for limit in limits if limit.channel_id in names]
     for limit in islice(own, _MOST_SHOWN):
         outlook = _outlook(limit, Batch.objects.filter(channel_id=limit.channel_id), now)
-        yield Concern(
-            Kind.LIMITED,
-            "warn",
-            outlook.title,
-            f"{outlook.effect} No message is lost before its deadline. {outlook.help}",
+        yield Kind.LIMITED.found(
+            effect=outlook.effect,
+            help=outlook.help,
             since=limit.since,
-            channel_id=limit.channel_id,
-            channel_name=names[limit.channel_id],
+            channel=(limit.channel_id, names[limit.channel_id]),
             platform=Platform.WEB,
+            **outlook.facts,
         )
 
 

@@ -10,17 +10,17 @@ from django.db.models import Count, Min, QuerySet, Sum
 from channels_app.models import Channel
 from notifications_app.delivery.registry import services_with_breaker
 from notifications_app.models import RECIPIENTS_LEFT, Batch, Delivery
-from notifications_app.reporting.concern import Concern, Kind
 from notifications_app.reporting.limited import is_not_limited
 from notifications_app.states import BatchStatus, DeliveryStatus
 from pushsvc.common.console.figures import duration
+from pushsvc.common.findings import Finding, Kind, Severity
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 
 UNREACHED: Final = timedelta(seconds=60)
 LONG_UNREACHED: Final = timedelta(minutes=10)
 
 
-def unreached(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
+def unreached(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
     """Platforms with batches that were called and reached nobody, for over a minute.
 
     Push services without a breaker do not count: anybody can subscribe with a host that never
@@ -49,15 +49,13 @@ def unreached(channels: QuerySet[Channel], now: datetime) -> Iterator[Concern]:
         platform = group["platform"]
         answer = _last_answer(failing.filter(platform=platform))
         if answer:
-            wait = now - group["since"]
-            yield Concern(
-                Kind.UNREACHED,
-                "bad" if wait > LONG_UNREACHED else "warn",
-                f"Calls for {group['recipients']:,} recipients on {PLATFORM_NAMES[platform]} fail",
-                f"No recipient of these {group['batches']:,} batches was reached, the oldest for "
-                f"{duration(wait.total_seconds())}. Either the push service fails, or the workers "
-                "cannot reach it: check their DNS, firewall, proxy and clocks. Recipients bounce "
-                "an hour after their first attempt.",
+            age = now - group["since"]
+            yield Kind.CALLS_FAIL.found(
+                severity=Severity.ERROR if age > LONG_UNREACHED else Severity.WARNING,
+                recipients=group["recipients"],
+                batches=group["batches"],
+                name=PLATFORM_NAMES[platform],
+                age=duration(age.total_seconds()),
                 quote=answer,
                 since=group["since"],
                 platform=platform,

@@ -6,9 +6,9 @@ process gives the same answer. While Redis is away, its counts are missing.
 
 import hmac
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Final
 
 from django.conf import settings
@@ -26,9 +26,10 @@ from prometheus_client.registry import Collector
 from rest_framework.request import Request
 from typing_extensions import override
 
-from channels_app.selectors import installation_totals
+from channels_app.selectors import ChannelTotals, installation_totals
 from notifications_app.delivery.registry import services_with_breaker
 from notifications_app.pipeline import breakers, web_rate
+from notifications_app.reporting.attention import shared_attention
 from notifications_app.reporting.installation import (
     OpenBatches,
     open_batches,
@@ -41,6 +42,7 @@ from pushsvc.common.http.client_address import is_from_this_machine
 from pushsvc.common.http.drf import ApiView, django_request
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import metric_reports, sql
+from pushsvc.ops.doctor import database
 
 _TOTALS: Final = ("notifications_sent", "recipients", "delivered", "bounced", "clicked")
 _OPEN_STATUSES: Final = tuple(each for each in BatchStatus.values if each != BatchStatus.DONE)
@@ -81,167 +83,113 @@ class InstallationCollector(Collector):
 
     @override
     def collect(self) -> Iterable[Metric]:
-        yield from _notifications()
-        yield from _batches()
-        yield from _totals()
-        yield from _database()
-        alive = worker.liveness(worker.QUEUES)
-        yield GaugeMetricFamily(
-            "pushsvc_redis_up", "Whether Redis answers and accepts writes.", value=alive is not None
-        )
-        yield from _workers(alive)
-        yield from _breakers()
-        yield from _reported()
+        families = {
+            name: GaugeMetricFamily(f"pushsvc_{name}", meaning, labels=labels)
+            for name, (meaning, *labels) in _GAUGES.items()
+        }
+        totals, reported = installation_totals(), metric_reports.read()
+        samples = (_work(totals), _database(), _processes(reported), _breakers(), _findings())
+        for name, values, number in chain(*samples):
+            families[name].add_metric(values, number)
+        yield from families.values()
+        for name in _TOTALS:
+            meaning = f"All channels' {name.replace('_', ' ')}."
+            yield CounterMetricFamily(f"pushsvc_{name}", meaning, value=getattr(totals, name))
+        sums = _by_metric(reported.sums if reported else {})
+        for metric in metrics.ALL:
+            yield _family(metric, sums[metric.name] if reported else {})
 
 
-def _notifications() -> Iterator[Metric]:
-    counts = GaugeMetricFamily(
-        "pushsvc_notifications", "Notifications that are not finished.", labels=["state"]
-    )
-    found = open_notifications()
+# The meaning and the labels. What Redis knows has no samples while it is away.
+_GAUGES: Final = {
+    "notifications": ("Notifications that are not finished.", "state"),
+    "notification_start_lateness_seconds": ("Wait of the oldest due notification for its start.",),
+    "batches": ("Batches that are not done.", "platform", "status"),
+    "batch_lateness_seconds": ("Wait of the oldest due batch for a worker.", "platform"),
+    "waiting_recipients": ("Recipients without an outcome.", "platform"),
+    "subscribers": ("Active subscriptions.", "platform"),
+    "database_connections": ("Connections to PostgreSQL, of all programs.",),
+    "database_connections_max": ("Connections that PostgreSQL allows.",),
+    "database_writable": ("Whether PostgreSQL accepts writes, and no commit waits for a standby.",),
+    "redis_up": ("Whether Redis responds and accepts writes.",),
+    "worker_processes": ("Worker processes with a heartbeat in the last 15 seconds.", "queue"),
+    "tick_seen": ("Whether a tick ended in the last 15 seconds.",),
+    "reporting_processes": ("Processes that reported in the last 15 seconds.", "kind"),
+    "breaker_state": ("Whether its breaker is in this state.", "push_service", "state"),
+    "channel_breakers_open": ("Channels whose own breaker is open.", "push_service"),
+    "channel_breakers_half_open": ("Channels whose own breaker is half-open.", "push_service"),
+    "limited_channels": ("Channels that the push service limits.", "push_service"),
+    "findings": ("What the doctor finds wrong for all channels.", "code", "severity", "section"),
+}
+_Samples = Iterator[tuple[str, Sequence[str], float]]
+
+
+def _work(totals: ChannelTotals) -> _Samples:
+    notifications = open_notifications()
     for state in ("due", "paused", "processing", "scheduled"):
-        counts.add_metric([state], getattr(found, state))
-    yield counts
-    yield GaugeMetricFamily(
-        "pushsvc_notification_start_lateness_seconds",
-        "How long the oldest due notification has waited for its start.",
-        value=found.start_lateness.total_seconds(),
-    )
-
-
-def _batches() -> Iterator[Metric]:
-    counts = GaugeMetricFamily(
-        "pushsvc_batches", "Batches that are not done.", labels=["platform", "status"]
-    )
-    ages = GaugeMetricFamily(
-        "pushsvc_batch_lateness_seconds",
-        "How long the oldest due batch has waited for a worker.",
-        labels=["platform"],
-    )
-    found = open_batches()
+        yield "notifications", [state], getattr(notifications, state)
+    lateness = notifications.start_lateness.total_seconds()
+    yield "notification_start_lateness_seconds", [], lateness
+    batches = defaultdict(lambda: _NO_BATCHES, open_batches())
     for platform in Platform:
         for status in _OPEN_STATUSES:
-            counts.add_metric([platform, status], found.get((platform, status), _NO_BATCHES).count)
-        ready = found.get((platform, BatchStatus.READY), _NO_BATCHES)
-        ages.add_metric([platform], max(0.0, ready.lateness.total_seconds()))
-    waiting = GaugeMetricFamily(
-        "pushsvc_waiting_recipients", "Recipients without an outcome.", labels=["platform"]
-    )
-    for platform in Platform:
-        left = (found.get((platform, status), _NO_BATCHES).recipients for status in _OPEN_STATUSES)
-        waiting.add_metric([platform], sum(left))
-    yield counts
-    yield ages
-    yield waiting
+            yield "batches", [platform, status], batches[platform, status].count
+        ready = batches[platform, BatchStatus.READY]
+        yield "batch_lateness_seconds", [platform], max(0.0, ready.lateness.total_seconds())
+        waiting = sum(batches[platform, status].recipients for status in _OPEN_STATUSES)
+        yield "waiting_recipients", [platform], waiting
+        yield "subscribers", [platform], getattr(totals, f"{platform}_subscribers")
 
 
-def _totals() -> Iterator[Metric]:
-    totals = installation_totals()
-    for name in _TOTALS:
-        meaning = f"All channels' {name.replace('_', ' ')}."
-        yield CounterMetricFamily(f"pushsvc_{name}", meaning, value=getattr(totals, name))
-    subscribers = GaugeMetricFamily(
-        "pushsvc_subscribers", "Active subscriptions.", labels=["platform"]
-    )
-    for platform in Platform:
-        subscribers.add_metric([platform], getattr(totals, f"{platform}_subscribers"))
-    yield subscribers
+def _database() -> _Samples:
+    most, roles = database.connections()
+    yield "database_connections", [], sum(number for _, number in roles)
+    yield "database_connections_max", [], most
+    yield "database_writable", [], not [*database.read_only(), *database.standby_missing()]
 
 
-def _database() -> Iterator[Metric]:
-    ((used, most, is_writable),) = sql.rows(_DATABASE, {})
-    yield GaugeMetricFamily(
-        "pushsvc_database_connections", "Connections to PostgreSQL, of all programs.", value=used
-    )
-    yield GaugeMetricFamily(
-        "pushsvc_database_connections_max", "Connections that PostgreSQL allows.", value=most
-    )
-    yield GaugeMetricFamily(
-        "pushsvc_database_writable",
-        "Whether PostgreSQL accepts writes, and no commit has waited for a standby for 10 seconds.",
-        value=is_writable,
-    )
-
-
-def _workers(alive: worker.Liveness | None) -> Iterator[Metric]:
-    processes = GaugeMetricFamily(
-        "pushsvc_worker_processes",
-        "Worker processes that sent a heartbeat in the last 15 seconds.",
-        labels=["queue"],
-    )
-    ticks = GaugeMetricFamily(
-        "pushsvc_tick_seen", "Whether a tick ended in the last 15 seconds.", labels=[]
-    )
-    if alive is not None:
+def _processes(reported: metric_reports.Reported | None) -> _Samples:
+    alive = worker.liveness(worker.QUEUES)
+    yield "redis_up", [], alive is not None
+    if alive:
+        yield "tick_seen", [], alive.has_ticked
         for queue, count in alive.processes.items():
-            processes.add_metric([queue], count)
-        ticks.add_metric([], alive.has_ticked)
-    yield processes
-    yield ticks
-
-
-def _breakers() -> Iterator[Metric]:
-    services = sorted(
-        service
-        for platform in Platform
-        for service in services_with_breaker(platform, settings.WEBPUSH_TRUSTED_ORIGINS)
-    )
-    state = GaugeMetricFamily(
-        "pushsvc_breaker_state",
-        "Whether the push service's breaker is in this state.",
-        labels=["push_service", "state"],
-    )
-    channels = GaugeMetricFamily(
-        "pushsvc_channel_breakers_open",
-        "Channels whose own breaker at the push service is open.",
-        labels=["push_service"],
-    )
-    probing = GaugeMetricFamily(
-        "pushsvc_channel_breakers_half_open",
-        "Channels whose own breaker at the push service is half-open.",
-        labels=["push_service"],
-    )
-    limited = GaugeMetricFamily(
-        "pushsvc_limited_channels",
-        "Channels of which the push service accepts only some messages a minute.",
-        labels=["push_service"],
-    )
-    limits = Counter(limit.service for limit in web_rate.limits())
-    found = breakers.states()
-    if found is not None:
-        for service in services:
-            for name, is_so in found.of(service).items():
-                state.add_metric([service, name], is_so)
-            channels.add_metric([service], found.channels_open[service])
-            probing.add_metric([service], found.channels_half_open[service])
-            limited.add_metric([service], limits[service])
-    yield state
-    yield channels
-    yield probing
-    yield limited
-
-
-def _reported() -> Iterator[Metric]:
-    """The counts that processes reported."""
-    found = metric_reports.read()
-    processes = GaugeMetricFamily(
-        "pushsvc_reporting_processes",
-        "Processes that reported what they counted in the last 15 seconds.",
-        labels=["kind"],
-    )
-    if found is not None:
+            yield "worker_processes", [queue], count
+    if reported:
         for kind in ("web", "worker"):
-            processes.add_metric([kind], found.processes[kind])
-    yield processes
-    sums = _by_metric(found.sums if found else {})
-    for metric in metrics.ALL:
-        yield _family(metric, sums[metric.name] if found else {})
+            yield "reporting_processes", [kind], reported.processes[kind]
 
 
-_Samples = Mapping[tuple[str, ...], Mapping[str, int]]
+def _breakers() -> _Samples:
+    found = breakers.states()
+    if found is None:
+        return
+    limits = Counter(limit.service for limit in web_rate.limits())
+    for platform in Platform:
+        for service in services_with_breaker(platform, settings.WEBPUSH_TRUSTED_ORIGINS):
+            for state, is_so in found.of(service).items():
+                yield "breaker_state", [service, state], is_so
+            yield "channel_breakers_open", [service], found.channels_open[service]
+            yield "channel_breakers_half_open", [service], found.channels_half_open[service]
+            yield "limited_channels", [service], limits[service]
 
 
-def _by_metric(sums: Mapping[str, int]) -> Mapping[str, _Samples]:
+def _findings() -> _Samples:
+    found = [
+        *database.read_only(),
+        *database.standby_missing(),
+        *database.connections_scarce(),
+        *shared_attention(now=sql.now()),
+    ]
+    counts = Counter((each.code, each.severity, each.section) for each in found)
+    for labels, number in counts.items():
+        yield "findings", labels, number
+
+
+_Sums = Mapping[tuple[str, ...], Mapping[str, int]]
+
+
+def _by_metric(sums: Mapping[str, int]) -> Mapping[str, _Sums]:
     """The sums by name, by the values of labels, and by bucket. Processes of other versions may
     have reported other metrics."""
     found: dict[str, dict[tuple[str, ...], dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
@@ -251,7 +199,7 @@ def _by_metric(sums: Mapping[str, int]) -> Mapping[str, _Samples]:
     return found
 
 
-def _family(metric: metrics.Count | metrics.Histogram, samples: _Samples) -> Metric:
+def _family(metric: metrics.Count | metrics.Histogram, samples: _Sums) -> Metric:
     fitting = ((each, parts) for each, parts in samples.items() if len(each) == len(metric.labels))
     if isinstance(metric, metrics.Count):
         count = CounterMetricFamily(metric.name, metric.meaning, labels=metric.labels)
@@ -271,15 +219,3 @@ def _buckets(
     counted = [parts.get(part, 0) for part in histogram.parts]
     sums = list(zip(histogram.parts, map(float, accumulate(counted)), strict=True))
     return sums, parts.get(metrics.SUM, 0) / metrics.MILLIONTHS
-
-
-# Connections of all databases and roles, because they share the limit. For connections of other
-# roles, a role without special rights does not see the type.
-_DATABASE: Final = """
-SELECT count(*), current_setting('max_connections')::int,
-  current_setting('transaction_read_only') = 'off' AND count(*) FILTER (
-    WHERE datname = current_database() AND wait_event = 'SyncRep'
-      AND query_start < clock_timestamp() - interval '10 seconds') = 0
-FROM pg_stat_activity
-WHERE datid IS NOT NULL AND coalesce(backend_type, 'client backend') = 'client backend'
-"""

@@ -85,16 +85,50 @@ def test_an_unreadable_variable_is_named(settings):
     assert (message.id, "WEB_CONCURRENCY" in message.msg) == ("pushsvc.E001", True)
 
 
-def test_a_setting_that_is_unsafe_in_public_is_named_by_the_deployment_check(settings):
-    settings.VAPID_SUBJECT = "mailto:push@example.com"
-    settings.PUBLIC_BASE_URL = "http://push.example.org"
-    settings.REDIS_URL = "rediss://127.0.0.1:6380/0?ssl_cert_reqs=none"
-    assert ids(check_deployment()) == ["pushsvc.W001", "pushsvc.W002", "pushsvc.W003"]
+PUBLIC = {
+    "VAPID_SUBJECT": "mailto:push@example.org",
+    "PUBLIC_BASE_URL": "https://push.example.org",
+    "ALLOWED_HOSTS": [".example.org"],
+    "TRUSTED_PROXIES": 1,
+    "REDIS_URL": "rediss://127.0.0.1:6380/0?ssl_cert_reqs=required",
+    "FCM_API_BASE": "https://fcm.googleapis.com",
+    "APNS_SERVER": "",
+    "DEMO_RECORD": "",
+}
 
-    settings.VAPID_SUBJECT = "mailto:push@example.org"
-    settings.PUBLIC_BASE_URL = "https://push.example.org"
-    settings.REDIS_URL = "rediss://127.0.0.1:6380/0?ssl_cert_reqs=required"
+
+@pytest.mark.parametrize(
+    ("name", "value", "code"),
+    [
+        ("VAPID_SUBJECT", "mailto:push@example.com", "W001"),
+        ("PUBLIC_BASE_URL", "http://push.example.org", "W002"),
+        ("REDIS_URL", "rediss://127.0.0.1:6380/0?ssl_cert_reqs=none", "W003"),
+        ("FCM_API_BASE", "http://127.0.0.1:8101", "W005"),
+        ("APNS_SERVER", "127.0.0.1:8102", "W005"),
+        ("TRUSTED_PROXIES", 0, "E019"),
+        ("ALLOWED_HOSTS", ["other.example.com"], "E020"),
+        ("DEMO_RECORD", "/srv/demo.json", "E021"),
+    ],
+)
+def test_a_setting_that_is_unsafe_in_public_is_named_by_the_deployment_check(
+    settings, name, value, code
+):
+    for each, safe in PUBLIC.items():
+        setattr(settings, each, safe)
     assert ids(check_deployment()) == []
+
+    setattr(settings, name, value)
+
+    (message,) = check_deployment()
+    assert message.id == f"pushsvc.{code}"
+    assert name in message.msg or name == "REDIS_URL"
+
+
+def test_settings_for_development_are_accepted_there(settings):
+    settings.PUBLIC_BASE_URL, settings.VAPID_SUBJECT = "http://localhost:8000", "mailto:a@b.org"
+    settings.DEMO_RECORD, settings.APNS_SERVER = "/srv/demo.json", "127.0.0.1:8102"
+
+    assert ids(check_deployment()) == ["pushsvc.W002"]
 
 
 def check(**environment):
@@ -112,6 +146,7 @@ PRODUCTION = {
     "PUBLIC_BASE_URL": "https://push.example.org",
     "ALLOWED_HOSTS": "push.example.org",
     "VAPID_SUBJECT": "mailto:push@example.org",
+    "TRUSTED_PROXIES": "1",
 }
 
 
@@ -138,7 +173,7 @@ def test_a_bad_environment_stops_the_start_with_every_fault_and_no_traceback():
     ids=["web", "worker", "beat"],
 )
 def test_no_process_starts_with_an_invalid_setting(process):
-    code, said = run(process, **PRODUCTION, TRUSTED_PROXIES="two")
+    code, said = run(process, **PRODUCTION | {"TRUSTED_PROXIES": "two"})
 
     assert code != 0
     assert "TRUSTED_PROXIES is 'two'" in said

@@ -15,6 +15,7 @@ from django.http import HttpResponse
 from django.test import Client, RequestFactory
 from django.urls import Resolver404, get_resolver
 
+from channels_app.models import Channel
 from notifications_app.delivery.types import (
     INTERNAL_ERROR,
     Accepted,
@@ -26,6 +27,7 @@ from notifications_app.delivery.types import (
 from notifications_app.pipeline import breakers, metering
 from notifications_app.pipeline.lease import Lease
 from notifications_app.pipeline.transitions import UNSUBSCRIBED, bounce
+from notifications_app.reporting.attention import attention
 from pushsvc.common import metrics
 from pushsvc.common.endpoints import service_of
 from pushsvc.common.ids import uuid7
@@ -33,8 +35,10 @@ from pushsvc.common.platforms import Platform
 from pushsvc.common.store import metric_reports, sql
 from pushsvc.common.store.metric_reports import Reporter
 from pushsvc.common.store.redis_client import redis_client
-from pushsvc.ops.metrics import _database
+from pushsvc.ops.doctor import database
 from pushsvc.web.measuring import MeasuringMiddleware
+from tests.admin.notifications.dashboards import everything_lives
+from tests.factories import make_channel
 from tests.pipeline.support import WANTED_AT
 from tests.pipeline.test_transitions import judged, recipient
 from tests.scrape import scrape
@@ -248,6 +252,7 @@ def test_what_redis_knows_is_missing_while_it_is_away():
     found = scrape()
 
     assert found["pushsvc_redis_up"][()] == 0
+    assert found["pushsvc_findings"]["redis_away", "redis-is-unavailable", "error"] == 1
     known = ("worker_processes", "tick_seen", "breaker_state", "requests_total")
     assert [name for name in known if f"pushsvc_{name}" in found] == []
     assert found["pushsvc_batches"]["web", "ready"] == 0
@@ -266,6 +271,23 @@ def test_a_database_that_accepts_no_writes_is_reported():
             cursor.execute("SET default_transaction_read_only = off")
 
     assert found["pushsvc_database_writable"][()] == 0
+    key = ("database_read_only", "requests-hang-or-ticks-do-not-end", "error")
+    assert found["pushsvc_findings"][key] == 1
+
+
+@pytest.mark.django_db
+def test_findings_about_single_channels_are_left_to_their_staff():
+    channel = make_channel()
+    Channel.objects.update(android_enabled=True)
+    everything_lives()
+    assert attention(Channel.objects.all(), now=sql.now()) != []
+
+    assert "pushsvc_findings" not in scrape()
+
+    breakers.record("mozilla", channel.pk, answered=0, outages=50)
+    assert "pushsvc_findings" not in scrape()
+    breakers.record("mozilla", uuid7(), answered=0, outages=50)
+    assert scrape()["pushsvc_findings"]["service_failing", "a-push-service-fails", "warning"] == 1
 
 
 @pytest.mark.django_db
@@ -276,10 +298,10 @@ def test_connections_of_other_roles_are_counted():
     sql.execute("CREATE ROLE ordinary_reader", {})
     with psycopg.connect(**arguments):
         sql.execute("SET LOCAL ROLE ordinary_reader", {})
-        used, *_ = (metric.samples[0].value for metric in _database())
+        _, roles = database.connections()
         sql.execute("RESET ROLE", {})
 
-    assert used >= 2
+    assert sum(number for _, number in roles) >= 2
 
 
 # --- labels ---------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from notifications_app.pipeline import batches, dispatch, outcomes
 from notifications_app.pipeline.lease import HeldLeases
 from notifications_app.pipeline.outcomes import RowsRefused
 from notifications_app.pipeline.transitions import Transition
-from notifications_app.reporting.attention import concerns
-from notifications_app.reporting.concern import Kind
+from notifications_app.reporting.attention import attention
 from notifications_app.states import DeliveryStatus
+from pushsvc.common.findings import Kind
 from pushsvc.common.store import sql
 from tests import factories
 from tests.pipeline import support
@@ -52,8 +52,8 @@ def received(devices):
 
 def breaking():
     """The channels that have a notification on which workers break."""
-    told = concerns(Channel.objects.all(), now=timezone.now())
-    return [concern.channel_id for concern in told if concern.kind is Kind.BREAKING]
+    found = attention(Channel.objects.all(), now=timezone.now())
+    return [each.channel_id for each in found if each.code == Kind.WORKERS_BREAK.code]
 
 
 @pytest.mark.parametrize("place", [0, 3, 6])

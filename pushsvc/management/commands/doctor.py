@@ -1,24 +1,22 @@
-"""`manage.py doctor`: reports what is wrong with the installation."""
-
 import json
 import os
 import sys
 import textwrap
 from argparse import ArgumentParser
-from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import BaseCommand
 from typing_extensions import override
 
-from pushsvc.ops.doctor import Finding, examine, is_healthy
+from pushsvc.common.findings import Finding, Severity
+from pushsvc.ops.doctor import examine
 
 _WIDTH = 100
-_INDENT = " " * 19  # below the title
+_INDENT = " " * 8  # below the title
 
 
 class Command(BaseCommand):
-    help = "Says what is wrong with this installation and what to do; exits with 1 if it is bad."
+    help = "Reports what is wrong with this installation and what to do. Exits with 1 on an error."
     requires_system_checks = []  # the doctor reports them itself
 
     @override
@@ -33,25 +31,37 @@ class Command(BaseCommand):
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
-        # A name server that does not answer would delay each question by ten seconds or more.
+        # A name server that does not respond would delay each query by ten seconds or more.
         os.environ.setdefault("RES_OPTIONS", "timeout:2 attempts:1")
         findings = []
         for finding in examine(url=options["url"], call_providers=options["send"]):
             findings.append(finding)
             if not options["json"]:
                 self._write(finding)
-        healthy = is_healthy(findings)
+        is_healthy = all(finding.severity != Severity.ERROR for finding in findings)
         if options["json"]:
-            report = {"is_healthy": healthy, "findings": [asdict(each) for each in findings]}
+            report = {"is_healthy": is_healthy, "findings": [_shown(each) for each in findings]}
             self.stdout.write(json.dumps(report, indent=2))
-        if not healthy:
+        if not is_healthy:
             sys.exit(1)
 
     def _write(self, finding: Finding) -> None:
-        label = f"{finding.tone:<5} {finding.subject:<12} "
-        for start, text in ((label, finding.title), (_INDENT, finding.remedy)):
+        shown = _shown(finding)
+        label = f"{shown['severity']:<7} {shown['code']}: "
+        for start, text in ((label, shown["title"]), (_INDENT, shown["remedy"])):
             if text:
                 self.stdout.write(_wrapped(text, start))
+
+
+def _shown(finding: Finding) -> dict[str, str]:
+    quote = f" The response was: {finding.quote}" if finding.quote else ""
+    return {
+        "code": finding.code,
+        "severity": finding.severity,
+        "title": finding.title,
+        "remedy": f"{finding.remedy}{quote}",
+        "section": finding.section,
+    }
 
 
 def _wrapped(text: str, start: str) -> str:

@@ -1,61 +1,58 @@
 """Examines an installation: what is wrong, and how to correct it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import django.db
+from django.core import checks
 
-from pushsvc.ops.doctor import (
-    credentials,
-    database,
-    deployment,
-    mail,
-    processes,
-    public_url,
-    servers,
-    work,
-)
-from pushsvc.ops.doctor.finding import Finding, Tone, is_healthy
+from pushsvc.common.findings import Finding, Kind, Severity, good
+from pushsvc.ops.doctor import credentials, database, mail, processes, public_url, servers, work
 from pushsvc.ops.doctor.statements import Silent, first_line
-
-__all__ = ["Finding", "Tone", "examine", "is_healthy"]
 
 
 def examine(*, url: str = "", call_providers: bool = False) -> Iterator[Finding]:
     """Yields all findings that can be seen from this machine, in the order of dependencies.
 
-    Without `call_providers` it only reads, and takes a few seconds; a server that does not answer
+    Without `call_providers` it only reads, and takes a few seconds; a server that does not respond
     adds up to six. With it, all stored credentials are checked with a message to a device that does
     not exist, and the results are stored. `url`: the installation's public address, which is called
     from here.
     """
-    yield from deployment.examine()
+    yield from _settings()
     is_readable = yield from database.examine()
-    yield from servers.examine()
+    of_servers = list(servers.examine())
+    yield from of_servers
     yield from processes.examine()
     yield from mail.examine()
-    yield from _with_database(is_readable, call_providers)
+    if is_readable:
+        known = {finding.code for finding in of_servers}
+        found = _work(call_providers=call_providers)
+        yield from (each for each in found if each.code not in known)  # Redis, with its reason
     if url:
         yield from public_url.examine(url)
 
 
-def _with_database(is_readable: bool, call_providers: bool) -> Iterator[Finding]:
-    if not is_readable:
-        return
-    parts = [credentials.secrets, credentials.subjects]
-    if call_providers:
-        parts.append(credentials.examine)
+def _settings() -> Iterator[Finding]:
+    """The findings of `manage.py check --deploy`."""
+    messages = checks.run_checks(include_deployment_checks=True)
+    found = [each for each in messages if not each.is_silenced()]
+    for each in found:
+        yield Kind.SETTING.found(
+            severity=Severity.ERROR if each.is_serious() else Severity.WARNING,
+            message=each.msg.rstrip("."),
+            id=each.id,
+            hint=each.hint or "See docs/configuration.md.",
+        )
+    if not found:
+        yield good("settings", "The settings are accepted")
+
+
+def _work(*, call_providers: bool) -> Iterator[Finding]:
     try:
         yield from work.examine()
-        for part in parts:
-            yield from _guarded(part)
+        if call_providers:
+            yield from credentials.examine()
     except Silent:
-        yield database.silence()
-
-
-def _guarded(part: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """Continues the report after errors of the database, such as a schema that is not migrated."""
-    try:
-        yield from part()
-    except django.db.Error as error:
-        title = "The stored credentials could not be read"
-        yield Finding("credentials", Tone.WARN, title, first_line(error))
+        yield Kind.DATABASE_SILENT.found()
+    except django.db.Error as error:  # such as a schema that is not migrated
+        yield Kind.UNEXAMINED.found(what="The stored credentials", error=first_line(error))

@@ -3,7 +3,6 @@ accept the credentials. Credentials are checked with a message to a device that 
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Final
 
 from django.conf import settings
 
@@ -11,43 +10,27 @@ from channels_app.models import Channel, ProviderCredential
 from channels_app.services import secrets_unreadable
 from notifications_app.pipeline.credential_check import credentials_check
 from notifications_app.pipeline.destinations import CredentialsMissing, CredentialsUnreadable
+from pushsvc.common.findings import Finding, Kind, Severity, good
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store.crypto import SecretUnreadable
-from pushsvc.ops.doctor.finding import Finding, Tone
-from pushsvc.ops.doctor.statements import limited
-
-_SUBJECT: Final = "credentials"
-_MISSING: Final = "A key is missing from CREDENTIAL_KEYS. Put it back, or store them again."
 
 
 def secrets() -> Iterator[Finding]:
-    """Decrypts the stored secrets. VAPID keys and identity keys have no provider to ask."""
-    with limited():
-        unreadable = secrets_unreadable()
-    if unreadable:
-        title = f"{unreadable} stored secrets cannot be decrypted"
-        yield Finding(_SUBJECT, Tone.BAD, title, _MISSING)
+    """Decrypts the stored secrets. No provider can check VAPID keys and identity keys."""
+    if number := secrets_unreadable():
+        yield Kind.SECRETS_UNREADABLE.found(what=f"{number} stored secrets")
 
 
 def subjects() -> Iterator[Finding]:
     """Finds channels that still have the example as VAPID subject, from before the setting was
     changed. Channels keep theirs."""
-    with limited():
-        example = Channel.objects.filter(
-            web_enabled=True, vapid_subject=settings.DEFAULT_VAPID_SUBJECT
-        )
-        number, first = example.count(), example.order_by("name").first()
-    if first:
-        title = f"The VAPID subject of {_channels(first.name, number)} is the example"
-        remedy = (
-            "Push services write to it before they block a sender. Change it in the channel's "
-            "settings to a mailto: or https: address where they reach you."
-        )
-        yield Finding(_SUBJECT, Tone.WARN, title, remedy)
-
-
-def _channels(first: str, number: int) -> str:
-    return f"{number} channels, of which {first} is the first," if number > 1 else first
+    example = Channel.objects.filter(
+        web_enabled=True, vapid_subject=settings.DEFAULT_VAPID_SUBJECT
+    ).order_by("name")
+    if first := example.first():
+        number = example.count()
+        many = f"{number} channels, of which {first.name} is the first,"
+        yield Kind.VAPID_SUBJECT_EXAMPLE.found(channels=many if number > 1 else first.name)
 
 
 def examine() -> Iterator[Finding]:
@@ -63,12 +46,13 @@ def _tried(credential: ProviderCredential) -> Finding:
     try:
         checked = credentials_check(channel_id=credential.channel_id, platform=platform)
     except (CredentialsUnreadable, SecretUnreadable):
-        return Finding(_SUBJECT, Tone.BAD, f"The {name} cannot be decrypted", _MISSING)
+        return Kind.SECRETS_UNREADABLE.found(what=f"The {name}")
     if checked.is_good:
-        return Finding(_SUBJECT, Tone.OK, f"The {name} are accepted")
-    said = f"{checked.code}: {checked.detail}".rstrip(": ")
-    if checked.is_good is None:
-        remedy = f"{said}. Check that this machine reaches the provider, and try again."
-        return Finding(_SUBJECT, Tone.WARN, f"The {name} could not be tried", remedy)
-    remedy = f"{said}. Correct it at the provider, or store other credentials."
-    return Finding(_SUBJECT, Tone.BAD, f"The {name} are refused", remedy)
+        return good("credentials", f"The {name} are accepted")
+    is_refused = checked.is_good is False
+    return Kind.CREDENTIALS_REFUSED.found(
+        severity=Severity.ERROR if is_refused else Severity.WARNING,
+        name=name,
+        result="are refused" if is_refused else "could not be tried",
+        quote=f"{checked.code}: {checked.detail}".rstrip(": "),
+    )

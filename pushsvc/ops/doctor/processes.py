@@ -4,44 +4,22 @@ this process, and the right time."""
 import time
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from pushsvc.common import fingerprints, worker
+from pushsvc.common.findings import Finding, Kind
 from pushsvc.common.store import metric_reports
-from pushsvc.ops.doctor.database import SLOW_CLOCK_SECONDS, WRONG_CLOCK_SECONDS
-from pushsvc.ops.doctor.finding import Finding, Tone
+from pushsvc.ops.doctor.database import clock
 
-_SAME_SETTINGS: Final = (
-    "Give all processes the same settings, and restart them. If they belong to another "
-    "installation, give that one a database of Redis of its own. A process that has ended counts "
-    "for 15 seconds."
-)
-_START_WEB: Final = (
-    "Clients and staff cannot reach the service; workers go on. Start web. If it runs, its "
-    "REDIS_URL names another Redis, or another database of it, than that of this process."
-)
-_FROZEN: Final = (
-    "They are stopped (SIGSTOP, a debugger) or wait for a disk or memory; their parents run. Look "
-    "for the states T and D in ps -eo pid,ppid,stat,etime,args there. Let them continue (SIGCONT), "
-    "or kill them with SIGKILL: the parent starts others, and nothing is lost."
-)
-_DIFFERENCES: Final = {
+_SETTINGS: Final = {
     "secret_keys": (
-        Tone.BAD,
-        "have another SECRET_KEY",
-        "The one does not accept what the other signs: clicks are not counted, and staff are "
-        f"signed out. {_SAME_SETTINGS}",
+        "SECRET_KEY",
+        "One does not accept what the other signs: clicks are not counted, and staff are signed "
+        "out.",
     ),
     "credential_keys": (
-        Tone.BAD,
-        "have other CREDENTIAL_KEYS",
-        f"The one cannot read what the other stores: nothing is sent with it. {_SAME_SETTINGS}",
-    ),
-    "code": (
-        Tone.WARN,
-        "run other code than this",
-        "During an upgrade, and for 15 seconds after it, that is right. Otherwise put the same "
-        "version there, and restart them.",
+        "CREDENTIAL_KEYS",
+        "One cannot read what the other stores: nothing is sent with it.",
     ),
 }
 
@@ -50,24 +28,18 @@ def examine() -> Iterator[Finding]:
     """Yields findings about other processes; none while Redis is away."""
     reported = metric_reports.read()
     if reported and not reported.processes["web"]:
-        yield Finding("processes", Tone.BAD, "No web process is running", _START_WEB)
+        yield Kind.WEB_MISSING.found()
     yield from _frozen()
-    yield from _wrong_clocks()
-    own = fingerprints.own()._asdict()
-    others = Counter(metric_reports.reporting())
-    for name, (tone, what, remedy) in _DIFFERENCES.items():
-        for (kind, host, same), number in sorted(others.items()):
-            if same._asdict()[name] != own[name]:
-                title = f"{kind.capitalize()} processes on {host} {what} ({number})"
-                yield Finding("processes", tone, title, remedy)
-
-
-def _wrong_clocks() -> Iterator[Finding]:
     for machine, ahead in sorted(worker.clocks().items()):
-        if abs(ahead) > SLOW_CLOCK_SECONDS:
-            tone = Tone.BAD if abs(ahead) > WRONG_CLOCK_SECONDS else Tone.WARN
-            title = f"The clocks of {machine} and Redis differ by {abs(ahead):.0f} s"
-            yield Finding("processes", tone, title, "Run NTP on both: Google and Apple check it.")
+        yield from clock(machine, "Redis", ahead)
+    own = fingerprints.own()
+    for (kind, host, theirs), number in sorted(Counter(metric_reports.reporting()).items()):
+        where: dict[str, Any] = {"kind": kind.capitalize(), "host": host, "number": number}
+        for name, (setting, harm) in _SETTINGS.items():
+            if getattr(theirs, name) != getattr(own, name):
+                yield Kind.SETTINGS_DIFFER.found(**where, setting=setting, harm=harm)
+        if theirs.code != own.code:
+            yield Kind.CODE_DIFFERS.found(**where)
 
 
 def _frozen() -> Iterator[Finding]:
@@ -75,9 +47,8 @@ def _frozen() -> Iterator[Finding]:
     because after a start, or after Redis was away, the one may be seen before the other."""
     if _machines_short():
         time.sleep(metric_reports.REPORT_SECONDS + 1)
-        for machine, number in sorted(_machines_short().items()):
-            title = f"Worker processes on {machine} do not report ({number})"
-            yield Finding("processes", Tone.WARN, title, _FROZEN)
+        for host, number in sorted(_machines_short().items()):
+            yield Kind.WORKERS_FROZEN.found(host=host, number=number)
 
 
 def _machines_short() -> Counter[str]:

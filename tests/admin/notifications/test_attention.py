@@ -16,10 +16,10 @@ from channels_app.services import api_key_issue
 from notifications_app import tasks
 from notifications_app.models import Delivery, OutcomeMinute, Plan
 from notifications_app.pipeline import breakers
-from notifications_app.reporting.attention import concerns
-from notifications_app.reporting.concern import Kind
+from notifications_app.reporting.attention import attention
 from notifications_app.reporting.installation import open_batches
 from notifications_app.sends.services import notification_pause, notification_resume
+from pushsvc.common.findings import Kind
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
@@ -29,17 +29,17 @@ from tests.factories import make_channel, make_sent_notification
 
 
 def found(house, *kinds):
-    """The concerns of these kinds about the house's channels."""
-    everything = concerns(all_of(house), now=timezone.now())
-    return [each for each in everything if each.kind in kinds]
+    """The findings of these kinds about the house's channels."""
+    everything = attention(all_of(house), now=timezone.now())
+    return [each for each in everything if each.code in {kind.code for kind in kinds}]
 
 
-def test_a_healthy_account_has_no_concerns(alice):
+def test_a_healthy_account_has_no_findings(alice):
     everything_lives()
     fill_hours(alice.channel, days=9)
     running(alice.channel, batches=[{}, {"status": "leased"}])
 
-    assert concerns(all_of(alice), now=timezone.now()) == []
+    assert attention(all_of(alice), now=timezone.now()) == []
     assert "No problems" in html(alice.members["viewer"])
 
 
@@ -60,12 +60,12 @@ def test_a_pause_is_shown_with_the_push_services_words_and_its_remedy(alice):
     assert reverse("admin:channel_credentials", args=[alice.channel.pk]) in text
 
 
-def test_a_platform_without_credentials_is_a_concern(alice):
+def test_a_platform_without_credentials_is_found(alice):
     Channel.objects.update(android_enabled=True)
 
-    (concern,) = found(alice, Kind.CREDENTIALS_MISSING)
+    (finding,) = found(alice, Kind.CREDENTIALS_MISSING)
 
-    assert concern.platform == "android"
+    assert finding.platform == "android"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_only_googles_keys_are_called_old(alice, platform, days, is_old):
 @pytest.mark.parametrize(
     ("days", "is_used", "is_told"), [(5, True, True), (5, False, False), (40, True, False)]
 )
-def test_a_used_key_that_expires_soon_is_a_concern(alice, days, is_used, is_told):
+def test_a_used_key_that_expires_soon_is_found(alice, days, is_used, is_told):
     now = timezone.now()
     key, _ = api_key_issue(channel=alice.channel, expires_at=now + timedelta(days=days))
     ApiKey.objects.filter(pk=key.pk).update(last_used_at=now if is_used else None)
@@ -106,11 +106,11 @@ def test_a_used_key_that_expires_soon_is_a_concern(alice, days, is_used, is_told
         ((500, 500), (10, 990), False),  # it was as bad before: 50 % → 99 %
     ],
 )
-def test_only_a_jump_in_bounces_is_a_concern(alice, before, lately, is_jump):
+def test_only_a_jump_in_bounces_is_found(alice, before, lately, is_jump):
     stat(alice.channel, back=72, delivered=before[0], bounced=before[1])
     stat(alice.channel, back=2, delivered=lately[0], bounced=lately[1])
 
-    assert bool(found(alice, Kind.BOUNCES)) is is_jump
+    assert bool(found(alice, Kind.BOUNCES_MANY)) is is_jump
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_recipients_that_a_stop_left_are_no_bounces(alice, before, lately, is_to
                 notification=stopped, minute=hour(back=back), platform="web", code=code, count=own
             )
 
-    assert bool(found(alice, Kind.BOUNCES)) is is_told
+    assert bool(found(alice, Kind.BOUNCES_MANY)) is is_told
 
 
 def test_bounces_are_compared_within_a_channel_and_platform(alice):
@@ -141,20 +141,22 @@ def test_bounces_are_compared_within_a_channel_and_platform(alice):
     stat(other, back=72, delivered=990, bounced=10)
     stat(other, back=1, delivered=400, bounced=100)
 
-    (concern,) = found(alice, Kind.BOUNCES)
+    (finding,) = found(alice, Kind.BOUNCES_MANY)
 
-    assert concern.channel_id == other.id
-    assert "20.0%" in concern.detail
+    assert finding.channel_id == other.id
+    assert "20.0%" in finding.remedy
 
 
-@pytest.mark.parametrize(("seconds", "tones"), [(30, []), (120, ["warn"]), (1200, ["bad"])])
-def test_a_concern_about_unclaimed_batches_says_how_long_they_wait(alice, seconds, tones):
+@pytest.mark.parametrize(
+    ("seconds", "severities"), [(30, []), (120, ["warning"]), (1200, ["error"])]
+)
+def test_a_finding_about_unclaimed_batches_says_how_long_they_wait(alice, seconds, severities):
     due_at = timezone.now() - timedelta(seconds=seconds)
     running(alice.channel, batches=[{"due_at": due_at}, {"status": "leased", "due_at": due_at}])
 
-    queue = found(alice, Kind.QUEUE)
+    queue = found(alice, Kind.QUEUE_LATE)
 
-    assert [each.tone for each in queue] == tones
+    assert [each.severity for each in queue] == severities
     assert all(each.title.startswith("10 recipients wait") for each in queue)
 
 
@@ -171,15 +173,15 @@ def test_a_concern_about_unclaimed_batches_says_how_long_they_wait(alice, second
 def test_a_notification_that_crashes_workers_is_shown(alice, batch, is_told):
     running(alice.channel, title="", body="Sale <today>", batches=[batch, {}])
 
-    breaking = found(alice, Kind.BREAKING)
+    breaking = found(alice, Kind.WORKERS_BREAK)
 
     assert [(each.title, each.channel_id) for each in breaking] == [
         ("Workers fail on “Sale <today>”", alice.channel.pk)
     ] * is_told
-    assert all(each.detail.startswith("10 of its recipients") for each in breaking)
+    assert all(each.remedy.startswith("10 of its recipients") for each in breaking)
 
 
-def test_a_notification_that_starts_late_is_a_concern(alice):
+def test_a_notification_that_starts_late_is_found(alice):
     for minutes in (-3, 3):
         make_sent_notification(
             alice.channel,
@@ -187,9 +189,9 @@ def test_a_notification_that_starts_late_is_a_concern(alice):
             scheduled_at=timezone.now() + timedelta(minutes=minutes),
         )
 
-    (concern,) = found(alice, Kind.LATE_START)
+    (finding,) = found(alice, Kind.START_LATE)
 
-    assert concern.title.endswith("late to start: 1")
+    assert finding.title.endswith("late to start: 1")
 
 
 def test_what_is_paused_or_stopped_is_neither_late_nor_in_the_way(alice):
@@ -200,7 +202,7 @@ def test_what_is_paused_or_stopped_is_neither_late_nor_in_the_way(alice):
         alice.channel, status="pending", scheduled_at=long_ago, paused_at=long_ago
     )
 
-    assert found(alice, Kind.QUEUE, Kind.LATE_START) == []
+    assert found(alice, Kind.QUEUE_LATE, Kind.START_LATE) == []
 
 
 def test_a_resumed_notification_is_late_from_the_end_of_its_pause_on(alice):
@@ -209,22 +211,24 @@ def test_a_resumed_notification_is_late_from_the_end_of_its_pause_on(alice):
     notification_pause(channel_id=alice.channel.pk, notification_id=resumed.pk)
     notification_resume(channel_id=alice.channel.pk, notification_id=resumed.pk)
 
-    assert found(alice, Kind.QUEUE) == []
+    assert found(alice, Kind.QUEUE_LATE) == []
     assert open_batches()["web", "ready"].lateness < timedelta(minutes=30)
 
     resumed.plans.update(due_at=lately)
-    assert [each.tone for each in found(alice, Kind.QUEUE)] == ["warn"]
+    assert [each.severity for each in found(alice, Kind.QUEUE_LATE)] == ["warning"]
     assert open_batches()["web", "ready"].lateness >= timedelta(minutes=2)
 
 
 @pytest.mark.parametrize("queue", ["plan", "tick", "web"])
-def test_a_missing_kind_of_worker_is_a_concern(alice, queue):
+def test_a_missing_kind_of_worker_is_found(alice, queue):
     everything_lives()
-    assert found(alice, Kind.WORKERS_MISSING) == []
+    kinds = (Kind.PLANNER_MISSING, Kind.WORKERS_MISSING)
+    assert found(alice, *kinds) == []
 
     redis_client().hset(f"pushsvc:workers:{queue}", "node", f"{time.time() - 60}:2")
 
-    assert len(found(alice, Kind.WORKERS_MISSING)) == 1
+    (finding,) = found(alice, *kinds)
+    assert "Start worker-" in finding.remedy
 
 
 def test_a_worker_of_a_platform_that_no_channel_uses_is_not_called_missing(alice):
@@ -237,15 +241,17 @@ def test_a_worker_of_a_platform_that_no_channel_uses_is_not_called_missing(alice
     assert [each.platform for each in found(alice, Kind.WORKERS_MISSING)] == ["android"]
 
 
-@pytest.mark.parametrize(("stored", "tones"), [(899, []), (900, ["warn"]), (1000, ["bad"])])
-def test_a_channel_that_is_nearly_full_is_a_concern(alice, bob, stored, tones):
+@pytest.mark.parametrize(
+    ("stored", "severities"), [(899, []), (900, ["warning"]), (1000, ["error"])]
+)
+def test_a_channel_that_is_nearly_full_is_found(alice, bob, stored, severities):
     Channel.objects.filter(pk=alice.channel.pk).update(max_subscriptions=1000)
     for channel in (alice.channel, bob.channel):
         counter_add(channel.pk, stored_subscriptions=stored)
 
-    told = found(alice, Kind.NEARLY_FULL)
+    told = found(alice, Kind.CHANNEL_FULL)
 
-    assert [each.tone for each in told] == tones
+    assert [each.severity for each in told] == severities
     assert all(f"{stored:,} of at most 1,000" in each.title for each in told)
 
 
@@ -296,23 +302,23 @@ def failing(alice):
     return fail
 
 
-def test_calls_that_all_fail_are_a_concern_though_no_breaker_is_open(alice, bob, failing):
+def test_calls_that_all_fail_are_found_though_no_breaker_is_open(alice, bob, failing):
     everything_lives()
     failing()
     failing()
 
-    (concern,) = found(alice, Kind.UNREACHED)
+    (finding,) = found(alice, Kind.CALLS_FAIL)
 
-    assert concern.title == "Calls for 2 recipients on Web fail"
-    assert concern.quote == "connection_failed: ConnectionRefusedError"
-    assert concern.tone == "bad"
-    assert found(bob, Kind.UNREACHED) == []
+    assert finding.title == "Calls for 2 recipients on Web fail"
+    assert finding.quote == "connection_failed: ConnectionRefusedError"
+    assert finding.severity == "error"
+    assert found(bob, Kind.CALLS_FAIL) == []
 
 
 def test_calls_that_failed_for_ten_minutes_at_most_are_a_warning(alice, failing):
     Plan.objects.filter(notification=failing()).update(due_at=timezone.now() - timedelta(minutes=5))
 
-    assert [each.tone for each in found(alice, Kind.UNREACHED)] == ["warn"]
+    assert [each.severity for each in found(alice, Kind.CALLS_FAIL)] == ["warning"]
 
 
 @pytest.mark.parametrize(
@@ -325,37 +331,37 @@ def test_calls_that_failed_for_ten_minutes_at_most_are_a_warning(alice, failing)
     ],
     ids=["a host that anybody may name", "reached somebody", "not called", "no call failed"],
 )
-def test_other_batches_that_wait_are_no_concern(alice, failing, batch):
+def test_other_batches_that_wait_are_not_found(alice, failing, batch):
     failing(**batch)
 
-    assert found(alice, Kind.UNREACHED) == []
+    assert found(alice, Kind.CALLS_FAIL) == []
 
 
-def test_calls_are_no_concern_in_their_first_minute(alice, failing):
+def test_calls_are_not_found_in_their_first_minute(alice, failing):
     Plan.objects.filter(notification=failing()).update(due_at=timezone.now())
 
-    assert found(alice, Kind.UNREACHED) == []
+    assert found(alice, Kind.CALLS_FAIL) == []
 
 
-def test_a_failing_push_service_is_a_concern(alice):
+def test_a_failing_push_service_is_found(alice):
     everything_lives()
     for _ in range(2):
         breakers.record("mozilla", uuid7(), answered=0, outages=10)
 
-    (concern,) = found(alice, Kind.SERVICE_FAILING)
+    (finding,) = found(alice, Kind.SERVICE_FAILING)
 
-    assert "mozilla" in concern.title
-    assert concern.channel_id is None
+    assert "mozilla" in finding.title
+    assert finding.channel_id is None
 
 
 def test_a_push_service_that_fails_one_channel_is_shown_to_that_channels_staff_only(alice, bob):
     everything_lives()
     breakers.record("mozilla", alice.channel.id, answered=0, outages=50)
 
-    (concern,) = found(alice, Kind.SERVICE_FAILING)
+    (finding,) = found(alice, Kind.SERVICE_FAILING)
 
-    assert "mozilla" in concern.title
-    assert concern.channel_name == alice.channel.name
+    assert "mozilla" in finding.title
+    assert finding.channel_name == alice.channel.name
     assert found(bob, Kind.SERVICE_FAILING) == []
 
 
@@ -364,6 +370,6 @@ def test_no_worker_is_called_missing_while_redis_is_unreachable(alice, settings)
 
     with pytest.raises(redis.RedisError):
         redis_client().ping()
-    kinds = {each.kind for each in concerns(all_of(alice), now=timezone.now())}
+    codes = {each.code for each in attention(all_of(alice), now=timezone.now())}
 
-    assert kinds == {Kind.REDIS_AWAY}
+    assert codes == {Kind.REDIS_AWAY.code}

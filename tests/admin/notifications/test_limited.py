@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from notifications_app.models import Plan
 from notifications_app.pipeline import web_rate
-from notifications_app.reporting.attention import concerns
-from notifications_app.reporting.concern import Kind
+from notifications_app.reporting.attention import attention
 from notifications_app.reporting.installation import open_batches
+from pushsvc.common.findings import Kind
 from pushsvc.common.store.redis_client import redis_client
 from tests.admin.notifications.composing import review, written
 from tests.admin.notifications.dashboards import all_of, everything_lives, html, running
@@ -24,8 +24,8 @@ HOUR_AGO = timedelta(hours=1)
 
 
 def about(house, *kinds):
-    everything = concerns(all_of(house), now=timezone.now())
-    return [each for each in everything if each.kind in kinds]
+    everything = attention(all_of(house), now=timezone.now())
+    return [each for each in everything if each.code in {kind.code for kind in kinds}]
 
 
 def waiting(channel, recipients, *, minutes, push_service="fcm"):
@@ -42,36 +42,36 @@ def details(channel, notification):
     return answer.json()
 
 
-def test_a_limited_channel_is_a_concern_with_its_effect_and_what_helps(alice, bob):
+def test_a_limited_channel_is_found_with_its_effect_and_what_helps(alice, bob):
     everything_lives()
     make_known("fcm", alice.channel.id, 1000)
     waiting(alice.channel, 240_000, minutes=600)
 
-    (concern,) = about(alice, Kind.LIMITED)
+    (finding,) = about(alice, Kind.LIMITED)
 
-    assert concern.title == "Chrome limits this channel to about 1,000 messages a minute"
-    assert (concern.tone, concern.channel_id) == ("warn", alice.channel.id)
-    assert timezone.now() - concern.since < timedelta(minutes=5)
+    assert finding.title == "Chrome limits this channel to about 1,000 messages a minute"
+    assert (finding.severity, finding.channel_id) == ("warning", alice.channel.id)
+    assert timezone.now() - finding.since < timedelta(minutes=5)
     end = timezone.now() + timedelta(minutes=240)
     about_end = {f"{end + timedelta(minutes=minute):%H:%M} UTC" for minute in (-1, 0)}
     assert any(f"240,000 recipients wait; the last of them is called at about {each}" in
-               concern.detail for each in about_end)  # fmt: skip
-    assert "will expire" not in concern.detail
-    assert "Send fewer messages" in concern.detail
+               finding.remedy for each in about_end)  # fmt: skip
+    assert "will expire" not in finding.remedy
+    assert "Send fewer messages" in finding.remedy
     assert about(bob, Kind.LIMITED) == []
     assert "Chrome limits this channel" in html(alice.members["viewer"])
     assert "Chrome limits" not in html(bob.members["viewer"])
 
 
-def test_a_concern_says_how_many_recipients_will_expire(alice):
+def test_the_recipients_that_will_expire_are_counted(alice):
     make_known("fcm", alice.channel.id, 1000)
     waiting(alice.channel, 5_000, minutes=4)
     waiting(alice.channel, 30_000, minutes=20)
     waiting(alice.channel, 1_000, minutes=1, push_service="mozilla")
 
-    (concern,) = about(alice, Kind.LIMITED)
+    (finding,) = about(alice, Kind.LIMITED)
 
-    told = concern.detail.partition("About ")[2].partition(" of them")[0]
+    told = finding.remedy.partition("About ")[2].partition(" of them")[0]
     assert 15_000 <= int(told.replace(",", "")) <= 15_100  # 20 minutes' worth are called
 
 
@@ -82,25 +82,25 @@ def test_a_concern_says_how_many_recipients_will_expire(alice):
 def test_the_limit_of_another_push_service_is_named(alice, service, name):
     make_known(service, alice.channel.id, 300)
 
-    (concern,) = about(alice, Kind.LIMITED)
+    (finding,) = about(alice, Kind.LIMITED)
 
-    assert concern.title.startswith(f"{name} limits this channel to about 300 messages")
-    assert "Google" not in concern.detail
-    assert "Nobody waits for it now." in concern.detail
+    assert finding.title.startswith(f"{name} limits this channel to about 300 messages")
+    assert "Google" not in finding.remedy
+    assert "Nobody waits for it now." in finding.remedy
 
 
 def test_batches_that_a_limit_holds_up_are_not_late(alice):
     everything_lives()
     waiting(alice.channel, 100, minutes=60)
-    assert about(alice, Kind.QUEUE)
+    assert about(alice, Kind.QUEUE_LATE)
     assert open_batches()["web", "ready"].lateness > timedelta(minutes=59)
 
     make_known("fcm", alice.channel.id, 1000)
 
-    assert about(alice, Kind.QUEUE, Kind.UNREACHED) == []
+    assert about(alice, Kind.QUEUE_LATE, Kind.CALLS_FAIL) == []
     assert open_batches()["web", "ready"].lateness == timedelta()
     waiting(alice.channel, 100, minutes=60, push_service="mozilla")
-    assert about(alice, Kind.QUEUE)
+    assert about(alice, Kind.QUEUE_LATE)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What `manage.py doctor` found, as its JSON says it, and the reports of processes for it."""
+"""What `manage.py doctor` found, as its JSON shows it, and the reports of processes for it."""
 
 import json
 from io import StringIO
@@ -11,7 +11,7 @@ from pushsvc.common.store.redis_client import redis_client
 from pushsvc.ops.doctor import database
 
 # The test server trades safety on power loss for speed.
-OF_THE_TEST_SERVER = {f"The setting {name} is off" for name in database._HARMFUL}
+OF_THE_TEST_SERVER = {f"The setting {name} is off" for name in database._MUST_BE_ON}
 
 
 def report(*arguments):
@@ -25,23 +25,19 @@ def report(*arguments):
 
 
 def faults(*arguments):
-    """{title: remedy} of every finding that is not good, except the test server's own settings."""
-    return {each["title"]: each["remedy"] for each in _faults(*arguments)}
+    """{title: remedy} of every error and warning, except the test server's own settings."""
+    found, _ = report(*arguments)
+    return {
+        each["title"]: each["remedy"]
+        for each in found
+        if each["severity"] in {"warning", "error"} and each["title"] not in OF_THE_TEST_SERVER
+    }
 
 
 def the_fault(*arguments):
-    """Title, tone and remedy of the only finding that is not good, with the same exception."""
-    (fault,) = _faults(*arguments)
-    return fault["title"], fault["tone"], fault["remedy"]
-
-
-def _faults(*arguments):
-    found, _ = report(*arguments)
-    return [
-        each
-        for each in found
-        if each["tone"] in {"warn", "bad"} and each["title"] not in OF_THE_TEST_SERVER
-    ]
+    """Title and remedy of the only one."""
+    (fault,) = faults(*arguments).items()
+    return fault
 
 
 def report_all():

@@ -1,4 +1,4 @@
-"""A migrated database and a Redis of their own, and what the doctor says of them as a process."""
+"""A migrated database and a Redis, and what the doctor, as a process, finds there."""
 
 import json
 import os
@@ -50,20 +50,31 @@ class Installation:
             for statement in statements:
                 connection.execute(statement)
 
-    def doctor(self, **environment):
-        """{title: (tone, remedy)} of what is not good, and the exit status."""
-        ended = self.run("doctor", "--json", **environment)
+    def doctor(self, *, timeout=None, **environment):
+        """{title: (severity, remedy)} of what is not good."""
+        ended = self.run("doctor", "--json", timeout=timeout, **environment)
         assert ended.stdout, ended.stderr
-        return {
-            each["title"]: (each["tone"], each["remedy"])
+        found = {
+            each["title"]: (each["severity"], each["remedy"])
             for each in json.loads(ended.stdout)["findings"]
-            if each["tone"] in {"warn", "bad"}
-        }, ended.returncode
+            if each["severity"] in {"warning", "error"}
+        }
+        has_errors = "error" in {severity for severity, _ in found.values()}
+        assert ended.returncode == (1 if has_errors else 0)
+        return found
+
+    def expect(self, title, severity, *remedies, **environment):
+        """Expects this finding, and returns all."""
+        found = self.doctor(**environment)
+        expect(found, title, severity, *remedies)
+        return found
 
 
-def the(found, words):
-    ((title, finding),) = [each for each in found.items() if words in each[0]]
-    return title, *finding
+def expect(found, title, severity, *remedies):
+    ((found_severity, remedy),) = [each for words, each in found.items() if title in words]
+    assert found_severity == severity
+    for words in remedies:
+        assert words in remedy
 
 
 def as_role(installation, name):

@@ -14,7 +14,7 @@ from pushsvc.common import fingerprints, worker
 from pushsvc.common.store import metric_reports
 from pushsvc.common.store.metric_reports import Reporter
 from pushsvc.common.store.redis_client import redis_client
-from tests.ops.doctor.findings import faults, report, report_all
+from tests.ops.doctor.findings import faults, report, report_all, the_fault
 from tests.ops.helpers import CHECKOUT, eventually
 
 pytestmark = pytest.mark.django_db
@@ -39,7 +39,7 @@ def reporting(settings):
     ("others", "what"),
     [
         ({"SECRET_KEY": "x" * 50}, "have another SECRET_KEY"),
-        ({"CREDENTIAL_KEYS": ("other",)}, "have other CREDENTIAL_KEYS"),
+        ({"CREDENTIAL_KEYS": ("other",)}, "have another CREDENTIAL_KEYS"),
     ],
 )
 def test_processes_with_other_keys_are_named_with_their_machine(healthy, reporting, others, what):
@@ -49,7 +49,7 @@ def test_processes_with_other_keys_are_named_with_their_machine(healthy, reporti
     reporting(**others)
     reporting(**others)
 
-    ((title, remedy),) = faults().items()
+    title, remedy = the_fault()
     assert title == f"Worker processes on {socket.gethostname()} {what} (2)"
     assert "same settings" in remedy
 
@@ -61,7 +61,7 @@ def test_a_web_process_that_no_longer_reports_is_missed(healthy):
     for _ in range(2):
         Reporter("worker", take=dict).report()
 
-    ((title, remedy),) = faults().items()
+    title, remedy = the_fault()
     assert title == "No web process is running"
     assert "Start web" in remedy
 
@@ -89,31 +89,27 @@ return redis.call('ZCOUNT', KEYS[1], redis.call('TIME')[1] - 15, '+inf')
 
 def test_worker_processes_that_are_frozen_are_counted(installation, running_worker):
     title = f"Worker processes on {socket.gethostname()} do not report (1)"
-    assert title not in installation.doctor()[0]
+    assert title not in installation.doctor()
 
     frozen, other = running_worker.children()
     frozen.suspend()
     try:
         eventually(lambda: installation.redis.eval(READ_RECENT, 1, metric_reports._PROCESSES) == 1)
-        tone, remedy = installation.doctor()[0][title]
-        assert tone == "warn"
-        assert "SIGCONT" in remedy
+        installation.expect(title, "warning", "SIGCONT")
     finally:
         for child in (frozen, other):
             child.kill()
 
 
-@pytest.mark.parametrize(("ahead", "tone"), [(-3, "warn"), (75, "bad")])
-def test_a_machine_with_another_time_is_named(healthy, ahead, tone):
+@pytest.mark.parametrize(("ahead", "severity"), [(-3, "warning"), (75, "error")])
+def test_a_machine_with_another_time_is_named(healthy, ahead, severity):
     """`make cluster` shifts real clocks."""
     now = redis_client().time()[0]
     redis_client().hset(worker._CLOCKS, mapping={"w1": f"{now}:{ahead}", "w2": f"{now}:0.4"})
 
-    found = [each for each in report()[0] if "clocks" in each["title"]]
-
-    assert [(each["title"], each["tone"]) for each in found] == [
-        (f"The clocks of w1 and Redis differ by {abs(ahead)} s", tone)
-    ]
+    (finding,) = [each for each in report()[0] if each["code"] == "clocks_differ"]
+    assert finding["title"] == f"The clocks of w1 and Redis differ by {abs(ahead)} s"
+    assert finding["severity"] == severity
 
 
 def test_processes_may_differ_as_they_do_while_keys_are_replaced(healthy, reporting, settings):
@@ -141,8 +137,8 @@ def test_processes_of_another_version_are_named(healthy, reporting, tmp_path, se
     reporting(BASE_DIR=tmp_path)
     fingerprints.code.cache_clear()
 
-    ((title, remedy),) = faults().items()
-    assert title == f"Worker processes on {socket.gethostname()} run other code than this (1)"
+    title, remedy = the_fault()
+    assert title == f"Worker processes on {socket.gethostname()} run another version (1)"
     assert "restart them" in remedy
 
 
@@ -156,10 +152,9 @@ def test_a_redis_that_notices_late_that_a_machine_vanished_is_named(healthy, mon
 
         report_all()  # again, because reports count for 15 s
         report_from("w2", monkeypatch)
-        ((title, remedy),) = faults().items()
-        assert title == "Redis's tcp-keepalive is 300"
+        _, remedy = the_fault()
         assert "Workers run on 2 machines" in remedy
-        assert "Set tcp-keepalive to 5" in remedy
+        assert "tcp-keepalive is 300: set it to 5" in remedy
 
         client.config_set("tcp-keepalive", 5)
         report_all()

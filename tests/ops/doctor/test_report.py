@@ -10,7 +10,7 @@ from bench.ports import own_port
 from pushsvc.ops.doctor import database
 from tests.admin.sign_in import mail_server
 from tests.admin.sign_in.mail_server import running_mail_server
-from tests.ops.doctor.findings import faults, report
+from tests.ops.doctor.findings import faults, report, the_fault
 
 pytestmark = pytest.mark.django_db
 
@@ -19,25 +19,30 @@ def test_a_healthy_installation_has_a_line_for_each_part(healthy):
     found, _ = report()
 
     assert faults() == {}
-    lines = {(each["subject"], each["title"]) for each in found if each["tone"] == "ok"}
-    assert {subject for subject, _ in lines} == {"settings", "database", "redis", "broker", "work"}
+    lines = {(each["code"], each["title"]) for each in found if each["severity"] == "ok"}
+    assert {code for code, _ in lines} == {"settings", "database", "redis", "broker", "work"}
     assert ("work", "Nothing is late or failing") in lines
 
 
-def test_each_finding_is_a_line_with_its_remedy_below(healthy, settings):
+def test_each_finding_is_a_line_with_its_code_and_the_remedy_below(healthy, settings):
+    """A finding of `manage.py check --deploy` here, with its id."""
     settings.TRUSTED_PROXIES = 0
     output = StringIO()
     with pytest.raises(SystemExit):
         call_command("doctor", stdout=output)
 
     lines = output.getvalue().splitlines()
-    line = lines.index("bad   settings     PUBLIC_BASE_URL is https, TRUSTED_PROXIES is 0")
-    assert lines[line + 1].startswith(" " * 19 + "TLS ends in a proxy")
+    line = lines.index(
+        "error   setting: PUBLIC_BASE_URL is https, and TRUSTED_PROXIES is 0 (pushsvc.E019)"
+    )
+    assert lines[line + 1].startswith(" " * 8 + "TLS ends in a proxy")
     assert all(len(line) <= 100 for line in lines)
 
 
-def test_the_exit_status_is_nonzero_only_for_bad_findings(healthy, settings, monkeypatch):
-    monkeypatch.setattr(database, "_HARMFUL", {})
+def test_the_exit_status_is_nonzero_only_for_errors(healthy, settings, monkeypatch):
+    monkeypatch.setattr(database, "_MUST_BE_ON", {})
+    settings.APNS_SERVER = "127.0.0.1:8102"
+    assert the_fault()[0] == "APNS_SERVER is 127.0.0.1:8102 (pushsvc.W005)"
     assert report()[1] == 0
 
     settings.TRUSTED_PROXIES = 0
@@ -47,31 +52,29 @@ def test_the_exit_status_is_nonzero_only_for_bad_findings(healthy, settings, mon
 def test_an_unreachable_redis_and_broker_are_separate_findings(healthy, settings):
     port = own_port()
     settings.CELERY_BROKER_URL = f"redis://127.0.0.1:{port}/0"
-    found = faults()
-    (title,) = found
+    title, remedy = the_fault()
     assert title.startswith("The broker redis://")
-    assert f"127.0.0.1:{port}/0 cannot be reached" in title
-    assert "Check CELERY_BROKER_URL" in found[title]
+    assert f"127.0.0.1:{port}/0 is away" in title
+    assert "Check CELERY_BROKER_URL" in remedy
 
     settings.REDIS_URL = f"redis://127.0.0.1:{own_port()}/0"
-    assert "Redis cannot be reached" in faults()
+    assert "Check REDIS_URL" in faults()["Redis is away, or accepts no writes"]
 
 
 def test_the_mail_server_is_tried_if_there_is_one(healthy, settings, tmp_path):
     with running_mail_server(tmp_path) as server:
         mail_server.use(settings, server)
         assert faults() == {}
-        good = f"The mail server localhost:{server.port} takes mails"
-        assert good in [each["title"] for each in report()[0]]
+        title = f"The mail server localhost:{server.port}"
+        assert f"{title} accepts mails" in [each["title"] for each in report()[0]]
 
         mail_server.use(settings, server, password="wrong")
-        refused = f"The mail server localhost:{server.port} refuses the login"
-        assert "535" in faults()[refused]
-        assert "Check the user and the password in EMAIL_URL" in faults()[refused]
+        remedy = faults()[f"{title} cannot be used"]
+        assert "535" in remedy
+        assert "the user and the password in EMAIL_URL" in remedy
 
         settings.PROVIDER_CA_FILE = ""
-        unusable = faults()[f"The mail server localhost:{server.port} cannot be used"]
-    assert unusable.startswith("SSLCertVerificationError")
+        assert faults()[f"{title} cannot be used"].startswith("SSLCertVerificationError")
     assert "wrong" not in str(report())
 
 
@@ -80,4 +83,4 @@ def test_no_password_is_printed(healthy, settings):
 
     found, _ = report()
     assert "hunter2" not in json.dumps(found)
-    assert [each for each in found if each["subject"] == "broker" and each["tone"] == "bad"]
+    assert [each for each in found if each["code"] == "broker_away"]
