@@ -57,7 +57,11 @@ def running(channel, *, batches=(), is_planning=False, **fields):
     }
     notification = make_sent_notification(channel, **(values | fields))
     status = "planning" if is_planning else "delivering"
-    plan = make_plan(notification, status=status, due_at=timezone.now() - timedelta(days=1))
+    times = {
+        "due_at": timezone.now() - timedelta(days=1),
+        "deadline_at": notification.deadline_at,
+    }
+    plan = make_plan(notification, status=status, **times)
     for each in batches:
         values = {"status": "ready", "recipient_count": 10, "push_service": "mozilla"} | each
         Batch.objects.create(
