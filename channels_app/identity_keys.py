@@ -47,9 +47,9 @@ def identity_key_create(*, channel: Channel, public_key: str | None) -> tuple[Id
 
 
 @transaction.atomic
-def identity_key_retire(*, channel: Channel, identity_key_id: UUID) -> None:
+def identity_key_retire(*, channel_id: UUID, identity_key_id: UUID) -> None:
     """Retires the key: its tokens are refused, and its secret is deleted. Raises NotFound."""
-    live = IdentityKey.objects.filter(channel=channel, retired_at__isnull=True)
+    live = IdentityKey.objects.filter(channel_id=channel_id, retired_at__isnull=True)
     key = live.select_for_update(no_key=True).filter(pk=identity_key_id).first()
     if key is None:
         raise NotFound("The channel has no such identity key.")

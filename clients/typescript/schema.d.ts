@@ -3481,7 +3481,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Retired. */
+            /** @description Deleted. */
             204: {
                 headers: {
                     /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
@@ -4481,7 +4481,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The segment. */
+            /** @description Found. */
             200: {
                 headers: {
                     /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
@@ -4567,7 +4567,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Replaced. */
+            /** @description Changed. */
             200: {
                 headers: {
                     /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
@@ -4778,7 +4778,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description On all platforms together. */
+            /** @description Found. */
             200: {
                 headers: {
                     /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
@@ -4958,7 +4958,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It will be taken off. */
+            /** @description It will be deleted. */
             202: {
                 headers: {
                     /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
@@ -5381,7 +5381,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The template. */
+            /** @description Found. */
             200: {
                 headers: {
                     /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
@@ -5467,7 +5467,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Replaced. */
+            /** @description Changed. */
             200: {
                 headers: {
                     /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */

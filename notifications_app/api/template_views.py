@@ -1,15 +1,13 @@
 """Views of templates, for programs with an API key."""
 
+from collections.abc import Callable
 from typing import Any, Final
-from uuid import UUID
 
-from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from channels_app.http import KeyedView, own_channel, require_scope
-from channels_app.models import Scope
-from channels_app.selectors import ChannelNotFound
+from channels_app.http import KeyedView
+from channels_app.models import Channel
+from channels_app.resources import Resource
 from notifications_app.api.template_serializers import TemplateInput, TemplateOutput
 from notifications_app.errors import (
     IdempotencyKeyInFlight,
@@ -17,7 +15,6 @@ from notifications_app.errors import (
     IdempotencyKeyReused,
     TemplateNameTaken,
 )
-from notifications_app.models import Template
 from notifications_app.sends.idempotency import IDEMPOTENCY_PARAMETER, idempotency_key, once
 from notifications_app.sends.templates import (
     template_create,
@@ -26,11 +23,8 @@ from notifications_app.sends.templates import (
     template_page,
     template_update,
 )
-from pushsvc.common.errors import Fault, Invalid, MissingScope
-from pushsvc.common.http.openapi import follow_ups, problem_responses
-from pushsvc.common.http.paging import PAGE_DESCRIPTION, PAGE_PARAMETERS, read_page
+from pushsvc.common.errors import Fault, Invalid
 
-_TAG: Final = "templates"
 _GIVEN: Final[dict[str, Any]] = {
     "name": "Order shipped",
     "content": {
@@ -40,132 +34,63 @@ _GIVEN: Final[dict[str, Any]] = {
         "translations": {"de": {"title": "Ihre Bestellung"}},
     },
 }
-_SHOWN: Final = {
-    "template_id": "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52",
-    **_GIVEN,
-    "created_at": "2026-11-20T15:11:00.123Z",
-    "updated_at": "2026-11-20T15:11:00.123Z",
-}
-_INPUT: Final = OpenApiExample("A template", _GIVEN, request_only=True)
-_OUTPUT: Final = OpenApiExample("A template", _SHOWN, response_only=True)
+_TEMPLATE: Final = Resource(
+    "template",
+    tag="templates",
+    id_name="template_id",
+    id_field="template_id",
+    input=TemplateInput,
+    output=TemplateOutput,
+    given=_GIVEN,
+    shown={
+        "template_id": "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52",
+        **_GIVEN,
+        "created_at": "2026-11-20T15:11:00.123Z",
+        "updated_at": "2026-11-20T15:11:00.123Z",
+    },
+    operations=("read", "update", "delete"),
+)
 _BAD_CONTENT: Final = Invalid([Fault("content.soung", "unknown_field", "There is no such field.")])
-_OF_ONE: Final = ("template_read", "template_update", "template_delete")
-_IN_CHANNEL: Final = {"channel_id": "$request.path.channel_id"}
-_REFUSED: Final = (401, MissingScope(Scope.MANAGE), ChannelNotFound(), 429, 503)
 
 
-class _TemplatesView(KeyedView):
-    permission_classes = (require_scope(Scope.MANAGE),)
+def _once(request: Request, channel: Channel, act: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    key = idempotency_key(request)
+    return once(channel_id=channel.pk, key=key, body=request.data, act=act)
 
 
-class TemplateListView(_TemplatesView):
-    @extend_schema(
-        operation_id="template_list",
-        summary="List the channel's templates, newest first",
-        description=PAGE_DESCRIPTION,
-        tags=[_TAG],
-        parameters=PAGE_PARAMETERS,
-        extensions=follow_ups(
-            200, *_OF_ONE, template_id="$response.body#/0/template_id", **_IN_CHANNEL
-        ),
-        responses={
-            200: OpenApiResponse(TemplateOutput(many=True), "A page.", [_OUTPUT]),
-            **problem_responses(400, *_REFUSED),
-        },
-    )
-    def get(self, request: Request, channel_id: UUID) -> Response:
-        channel = own_channel(request, channel_id)
-        found, links = read_page(request, template_page, channel_id=channel.id)
-        return Response([_shown(each) for each in found], headers=links)
-
-    @extend_schema(
-        operation_id="template_create",
-        summary="Create a template",
-        description="A template is a name and content. A send names it in `template_id`.",
-        tags=[_TAG],
+class TemplateListView(KeyedView):
+    permission_classes = _TEMPLATE.permissions
+    get = _TEMPLATE.list(template_page, "List the channel's templates, newest first")
+    post = _TEMPLATE.create(
+        template_create,
+        "Create a template",
+        "A template is a name and content. A send names it in `template_id`.",
+        _BAD_CONTENT,
+        IdempotencyKeyInvalid(),
+        TemplateNameTaken(),
+        IdempotencyKeyInFlight(),
+        IdempotencyKeyReused(),
         parameters=[IDEMPOTENCY_PARAMETER],
-        request=TemplateInput,
-        examples=[_INPUT],
-        extensions=follow_ups(
-            201, *_OF_ONE, template_id="$response.body#/template_id", **_IN_CHANNEL
-        ),
-        responses={
-            201: OpenApiResponse(TemplateOutput, "Created.", [_OUTPUT]),
-            **problem_responses(
-                _BAD_CONTENT,
-                IdempotencyKeyInvalid(),
-                *_REFUSED,
-                TemplateNameTaken(),
-                IdempotencyKeyInFlight(),
-                413,
-                415,
-                IdempotencyKeyReused(),
-            ),
-        },
+        once=_once,
     )
-    def post(self, request: Request, channel_id: UUID) -> Response:
-        channel = own_channel(request, channel_id)
-        given = TemplateInput.checked(request.data)
-        created = once(
-            channel_id=channel.id,
-            key=idempotency_key(request),
-            body=request.data,
-            act=lambda: _shown(template_create(channel=channel, **given)),
-        )
-        return Response(created, status=201)
 
 
-class TemplateView(_TemplatesView):
-    @extend_schema(
-        operation_id="template_read",
-        summary="Get a template",
-        description="Its name and its content, as they were stored last.",
-        tags=[_TAG],
-        responses={
-            200: OpenApiResponse(TemplateOutput, "The template.", [_OUTPUT]),
-            **problem_responses(404, *_REFUSED),
-        },
+class TemplateView(KeyedView):
+    permission_classes = _TEMPLATE.permissions
+    get = _TEMPLATE.read(
+        template_get, "Get a template", "Its name and its content, as they were stored last."
     )
-    def get(self, request: Request, channel_id: UUID, template_id: UUID) -> Response:
-        channel = own_channel(request, channel_id)
-        return Response(_shown(template_get(channel_id=channel.id, template_id=template_id)))
-
-    @extend_schema(
-        operation_id="template_update",
-        summary="Replace a template's name and content",
-        description="For the sends that are accepted from now on. What was accepted before keeps"
-        " its content. Safe to repeat.",
-        tags=[_TAG],
-        request=TemplateInput,
-        examples=[_INPUT],
-        responses={
-            200: OpenApiResponse(TemplateOutput, "Replaced.", [_OUTPUT]),
-            **problem_responses(_BAD_CONTENT, 404, *_REFUSED, TemplateNameTaken(), 413, 415),
-        },
+    put = _TEMPLATE.update(
+        template_update,
+        "Replace a template's name and content",
+        "For the sends that are accepted from now on. What was accepted before keeps its content."
+        " Safe to repeat.",
+        _BAD_CONTENT,
+        TemplateNameTaken(),
     )
-    def put(self, request: Request, channel_id: UUID, template_id: UUID) -> Response:
-        channel = own_channel(request, channel_id)
-        template = template_update(
-            channel_id=channel.id, template_id=template_id, **TemplateInput.checked(request.data)
-        )
-        return Response(_shown(template))
-
-    @extend_schema(
-        operation_id="template_delete",
-        summary="Delete a template",
-        description="What was accepted with it keeps its content, also if it is scheduled. A second"
-        " call answers 404.",
-        tags=[_TAG],
-        responses={
-            204: OpenApiResponse(description="Deleted."),
-            **problem_responses(404, *_REFUSED),
-        },
+    delete = _TEMPLATE.delete(
+        template_delete,
+        "Delete a template",
+        "What was accepted with it keeps its content, also if it is scheduled. A second call"
+        " answers 404.",
     )
-    def delete(self, request: Request, channel_id: UUID, template_id: UUID) -> Response:
-        channel = own_channel(request, channel_id)
-        template_delete(channel_id=channel.id, template_id=template_id)
-        return Response(status=204)
-
-
-def _shown(template: Template) -> dict[str, Any]:
-    return dict(TemplateOutput(template).data)

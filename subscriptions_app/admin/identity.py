@@ -72,7 +72,7 @@ class IdentityPage(TabPage, ActsPage):
         self._require_manager()
         key_id = id_or_404(post.get("key", ""))
         try:
-            identity_key_retire(channel=self.channel, identity_key_id=key_id)
+            identity_key_retire(channel_id=self.channel.pk, identity_key_id=key_id)
         except NotFound as error:
             raise Http404 from error
         return self.back("The key was retired. Its tokens link no device any more.")

@@ -10,13 +10,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import override
 
-from channels_app.http import KeyedView, own_channel, require_scope
+from channels_app.http import KeyedView, own_channel
 from channels_app.models import Scope
-from channels_app.selectors import ChannelNotFound
-from pushsvc.common.errors import Fault, Invalid, MissingScope
+from channels_app.resources import Resource
+from channels_app.selectors import recent_channel
+from pushsvc.common.errors import Fault, Invalid
 from pushsvc.common.http.drf import django_request
 from pushsvc.common.http.fields import Flag, Id, ListOf, StrictSerializer
-from pushsvc.common.http.openapi import follow_ups, problem_responses
+from pushsvc.common.http.openapi import problem_responses
 from pushsvc.common.http.origin import own_origin
 from pushsvc.common.http.paging import PAGE_PARAMETERS, page_from
 from pushsvc.common.ids import is_tag_start
@@ -30,9 +31,7 @@ from subscriptions_app.tags.services import (
     tag_members_change,
 )
 
-_TAG: Final = "tags"
 _ID: Final = "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52"
-_REFUSED: Final = (401, MissingScope(Scope.SUBSCRIBERS), ChannelNotFound(), 429, 503)
 _GIVEN: Final = {"external_ids": ["user-42"], "subscription_ids": [_ID]}
 _CHANGED: Final = {
     "devices": 3,
@@ -106,36 +105,42 @@ class TagOutput(serializers.Serializer[Any]):
     more = serializers.BooleanField(help_text="Whether there are more devices than that.")
 
 
-class _TagsView(KeyedView):
-    permission_classes = (require_scope(Scope.SUBSCRIBERS),)
+_TAG: Final = Resource(
+    "tag",
+    tag="tags",
+    id_name="tag",
+    id_field="tag",
+    input=MembersInput,
+    output=TagOutput,
+    given=_GIVEN,
+    shown=_LISTED,
+    operations=("members", "delete"),
+    scope=Scope.SUBSCRIBERS,
+)
 
 
-class TagListView(_TagsView):
+class TagListView(KeyedView):
+    permission_classes = _TAG.permissions
+
     @extend_schema(
         operation_id="tag_list",
         summary="List the channel's tags, in the order of their characters",
         description="The `Link` header holds the address of the next page.",
-        tags=[_TAG],
+        tags=["tags"],
         parameters=[
             _LIMIT,
             OpenApiParameter("prefix", description="Only tags that begin so."),
             OpenApiParameter("after", description="Only tags that follow this one."),
             _LINK,
         ],
-        extensions=follow_ups(
-            200,
-            "tag_members",
-            "tag_delete",
-            tag="$response.body#/0/tag",
-            channel_id="$request.path.channel_id",
-        ),
+        extensions=_TAG.follow_ups(200, "/0/tag"),
         responses={
             200: OpenApiResponse(
                 TagOutput(many=True),
                 "A page.",
                 [OpenApiExample("Tags", _LISTED, response_only=True)],
             ),
-            **problem_responses(400, *_REFUSED),
+            **problem_responses(400, *_TAG.refusals),
         },
     )
     def get(self, request: Request, channel_id: UUID) -> Response:
@@ -150,30 +155,26 @@ class TagListView(_TagsView):
         return Response(TagOutput(shown, many=True).data, headers=links)
 
 
-class TagView(_TagsView):
-    @extend_schema(
-        operation_id="tag_delete",
-        summary="Take a tag off every device",
-        description="It is taken off in steps, within minutes. A device that gets the tag"
-        " before that is done loses it, too. Then a second call answers 404.",
-        tags=[_TAG],
-        responses={
-            202: OpenApiResponse(description="It will be taken off."),
-            **problem_responses(404, *_REFUSED),
-        },
+class TagView(KeyedView):
+    permission_classes = _TAG.permissions
+    delete = _TAG.delete(
+        lambda channel_id, tag: tag_delete(channel=recent_channel(channel_id), tag=tag),
+        "Take a tag off every device",
+        "It is taken off in steps, within minutes. A device that gets the tag before that is done"
+        " loses it, too. Then a second call answers 404.",
+        status=202,
     )
-    def delete(self, request: Request, channel_id: UUID, tag: str) -> Response:
-        tag_delete(channel=own_channel(request, channel_id), tag=tag)
-        return Response(status=202)
 
 
-class TagMembersView(_TagsView):
+class TagMembersView(KeyedView):
+    permission_classes = _TAG.permissions
+
     @extend_schema(
         operation_id="tag_members",
         summary="Put a tag on devices, or take it off",
         description="Names people and devices, at most 1,000 together. Devices that a person adds"
         " later do not have the tag. Safe to repeat.",
-        tags=[_TAG],
+        tags=["tags"],
         request=MembersInput,
         examples=[OpenApiExample("Followers", _GIVEN, request_only=True)],
         responses={
@@ -182,7 +183,7 @@ class TagMembersView(_TagsView):
                 "Changed.",
                 [OpenApiExample("Changed", _CHANGED, response_only=True)],
             ),
-            **problem_responses(400, *_REFUSED, 413, 415),
+            **problem_responses(400, *_TAG.refusals, 413, 415),
         },
     )
     def post(self, request: Request, channel_id: UUID, tag: str) -> Response:
