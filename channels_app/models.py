@@ -126,11 +126,6 @@ class Channel(models.Model):
         db_default="",
         help_text="What a click opens if the notification has no url and the worker is gone.",
     )
-    declarative_from = models.DateTimeField(
-        db_default=Now(),
-        editable=False,
-        help_text="Browsers that registered since have a worker that reads declarative messages.",
-    )
     sends_per_second = models.PositiveIntegerField(
         null=True, blank=True, help_text="For all keys together. Empty: the installation's setting."
     )
@@ -265,7 +260,7 @@ class ProviderCredential(models.Model):
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_code = models.CharField(max_length=64, blank=True, default="")
     paused_detail = models.CharField(max_length=200, blank=True, default="")
-    # Without meaning while `paused_at` is null. Processes of an older version do not write them.
+    # Without meaning while `paused_at` is null.
     retry_at = models.DateTimeField(
         null=True, blank=True, help_text="When a paused platform is tried again."
     )

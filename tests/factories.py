@@ -19,7 +19,7 @@ from django.utils import timezone
 from channels_app.models import Account, Channel, ChannelCounter, Scope
 from channels_app.selectors import current_vapid_key
 from channels_app.services import api_key_issue, channel_create
-from notifications_app.content.values import NO_SUBSCRIPTION, TargetId
+from notifications_app.content.values import TargetId
 from notifications_app.models import Draft, Notification, Plan, Target, Template
 from notifications_app.sends.templates import template_create
 from pushsvc.common import base64url
@@ -279,9 +279,7 @@ def make_direct_notification(
         *(TargetId(subscription_id=each.pk) for each in subscriptions),
         *targets,
     ]
-    notification = make_notification(
-        channel, has_targets=True, only_subscription_id=NO_SUBSCRIPTION, **fields
-    )
+    notification = make_notification(channel, has_targets=True, **fields)
     Target.objects.store(notification.pk, channel_id=channel.pk, targets=named)
     return notification
 

@@ -57,7 +57,6 @@ class Migration(migrations.Migration):
                 ('ios_enabled', models.BooleanField(default=False)),
                 ('vapid_subject', models.CharField(max_length=255)),
                 ('site_url', models.CharField(blank=True, db_default='', default='', help_text='What a click opens if the notification has no url and the worker is gone.', max_length=2000)),
-                ('declarative_from', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False, help_text='Browsers that registered since have a worker that reads declarative messages.')),
                 ('sends_per_second', models.PositiveIntegerField(blank=True, help_text="For all keys together. Empty: the installation's setting.", null=True)),
                 ('subscribes_per_minute', models.PositiveIntegerField(blank=True, help_text="For each address. Empty: the installation's setting.", null=True)),
                 ('max_subscriptions', models.PositiveIntegerField(blank=True, help_text="Also expired ones. Empty: the installation's setting.", null=True)),

@@ -378,7 +378,7 @@ def _audience(notification: Notification) -> dict[str, Any]:
         "segment_id": notification.segment_id,
         "category": notification.category or None,
         "rule": notification.rule,
-        "subscription_id": notification.test_subscription_id,
+        "subscription_id": notification.only_subscription_id,
     }
 
 

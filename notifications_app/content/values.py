@@ -188,10 +188,6 @@ AUDIENCE_FIELDS: Final[Mapping[str, AudienceKind]] = {
 }
 MAX_TARGETS: Final = 1_000
 
-# In `only_subscription_id` of notifications to a rule or to targets. So planners of the previous
-# version, which support neither, find no recipients instead of the whole channel.
-NO_SUBSCRIPTION: Final = UUID(int=0)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetId:

@@ -69,7 +69,7 @@ class Migration(migrations.Migration):
                 ('target_platforms', models.JSONField()),
                 ('segment_id', models.UUIDField(blank=True, null=True)),
                 ('category', models.CharField(blank=True, db_default='', default='', help_text='Devices that refuse it do not get the notification. Empty: none can refuse it.', max_length=32)),
-                ('only_subscription_id', models.UUIDField(blank=True, help_text='A test: this subscription gets it and no other. Or NO_SUBSCRIPTION.', null=True)),
+                ('only_subscription_id', models.UUIDField(blank=True, help_text='A test: this subscription gets it and no other.', null=True)),
                 ('rule', models.JSONField(blank=True, help_text='Of this send alone.', null=True)),
                 ('has_targets', models.BooleanField(db_default=False, default=False, help_text='It is for the rows of Target, and nobody else.')),
                 ('template_id', models.UUIDField(blank=True, help_text='Its content was copied from it. The template may be deleted since.', null=True)),

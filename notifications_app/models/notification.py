@@ -1,7 +1,6 @@
 """Notifications, drafts, and the answers to idempotency keys."""
 
 from typing import Any
-from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.db import models
@@ -15,7 +14,6 @@ from notifications_app.content.fields import URGENCIES
 from notifications_app.content.values import (
     AUDITED_FIELDS,
     COLUMN_FIELDS,
-    NO_SUBSCRIPTION,
     AudienceKind,
     Content,
 )
@@ -68,7 +66,7 @@ class Notification(models.Model):
     only_subscription_id = models.UUIDField(
         null=True,
         blank=True,
-        help_text="A test: this subscription gets it and no other. Or NO_SUBSCRIPTION.",
+        help_text="A test: this subscription gets it and no other.",
     )
     rule: Any = models.JSONField(null=True, blank=True, help_text="Of this send alone.")
     has_targets = models.BooleanField(
@@ -170,14 +168,8 @@ class Notification(models.Model):
         return self.title or self.body[:60]
 
     @property
-    def test_subscription_id(self) -> UUID | None:
-        """The subscription that a test is for; None if this is not a test."""
-        only = self.only_subscription_id
-        return None if only == NO_SUBSCRIPTION else only
-
-    @property
     def is_test(self) -> bool:
-        return self.test_subscription_id is not None
+        return self.only_subscription_id is not None
 
     @property
     def audience_kind(self) -> AudienceKind:

@@ -160,8 +160,7 @@ WITH RECURSIVE longest AS MATERIALIZED (
 INSERT INTO notifications_app_plan
   (notification_id, channel_id, platform, only_subscription_id, driver, release_at, deadline_at,
    rule)
-SELECT started.id, started.channel_id, wanted.platform,
-  CASE WHEN started.rule IS NULL THEN started.only_subscription_id END,
+SELECT started.id, started.channel_id, wanted.platform, started.only_subscription_id,
   CASE WHEN has_targets THEN %(ids)s ELSE %(scan)s END,
   statement_timestamp(), started.ttl_ends_at,
   CASE WHEN segment_id IS NULL THEN started.rule ELSE coalesce({rule}, %(nobody)s::jsonb) END

@@ -145,8 +145,7 @@ def _may_be_small(lease: PlanLease, plan: Plan, driver: str) -> bool:
     not, because a rule may read many subscriptions for few recipients."""
     if lease.driver != driver or lease.is_shared or plan.cursor is not None:
         return False
-    is_test = lease.driver == Driver.SCAN and plan.only_subscription_id is not None
-    return lease.rule_json is None and not is_test
+    return lease.rule_json is None and plan.only_subscription_id is None
 
 
 def _may_go_on(written: Sequence[_Planned]) -> bool:

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -79,13 +78,10 @@ class Halted(Exception):
 
 @dataclass(frozen=True)
 class _Terms:
-    """What is the same for all recipients of a batch. `declarative`: the messages for browsers that
-    have registered since `declarative_from`, if they are others."""
+    """What is the same for all recipients of a batch."""
 
     notification_id: UUID
     messages: Messages
-    declarative: Messages | None
-    declarative_from: datetime | None
     limits: Limits
     wanted_at: datetime
     category: str
@@ -93,11 +89,6 @@ class _Terms:
     sent_vars: Mapping[str, Any]
     notification_text: str
     correlation: Correlation
-
-    def messages_for(self, device: DeliveryDevice) -> Messages:
-        since = self.declarative_from
-        is_declarative = since is not None and device.registered_at >= since
-        return (self.declarative if is_declarative else None) or self.messages
 
     @property
     def has_own_values(self) -> bool:
@@ -145,7 +136,7 @@ def _recipient(
     device: DeliveryDevice,
     named: NamedNow | None,
 ) -> Recipient:
-    messages = own.messages_for(device)
+    messages = own.messages
     message, unsendable = messages.of(device.language), None
     if messages.is_personal:
         found = messages.for_recipient(device.language, _values(platform, own, device, named))
@@ -234,14 +225,14 @@ def _declaring_channel(lease: Lease) -> Channel | None:
 
 def _terms_of(plan: Any, lease: Lease, channel: Channel | None) -> _Terms:
     notification, limits = plan.notification, _limits(plan.notification, plan.call_until)
-    make = partial(
-        messages_of, notification, lease.platform, expires_at=lease.local(limits.deadline)
-    )
     return _Terms(
         notification_id=notification.pk,
-        messages=make(),
-        declarative=make(site=Site.of(channel.site_url, channel.name)) if channel else None,
-        declarative_from=channel.declarative_from if channel else None,
+        messages=messages_of(
+            notification,
+            lease.platform,
+            expires_at=lease.local(limits.deadline),
+            site=Site.of(channel.site_url, channel.name) if channel else None,
+        ),
         limits=limits,
         wanted_at=_wanted_at(plan),
         category=notification.category,

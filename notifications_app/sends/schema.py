@@ -181,7 +181,7 @@ def read_edit(notification: Notification, changes: Mapping[str, Any]) -> SendReq
     merged = {**_body_of(notification), **changes}
     kept = {name: merged[name] for name in merged if merged[name] is not None or name not in _NAMES}
     times = {name: getattr(notification, name) for name in _TIMES if name not in changes}
-    own = times | {"only_subscription_id": notification.test_subscription_id}
+    own = times | {"only_subscription_id": notification.only_subscription_id}
     request = _request(SendFields.checked(kept), has_own_values=notification.has_targets)
     return replace(request, **own)
 

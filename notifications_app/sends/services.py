@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from channels_app import audit
 from channels_app.models import Channel
 from notifications_app import selectors
-from notifications_app.content.values import NO_SUBSCRIPTION, Content, SendRequest
+from notifications_app.content.values import Content, SendRequest
 from notifications_app.errors import (
     NotCancellable,
     NotRunning,
@@ -164,7 +164,6 @@ def _insert(channel: Channel, request: SendRequest) -> Notification:
     """Inserts the notification. `created_at`, and `scheduled_at` of a send at once, are the
     database's time."""
     times = {"scheduled_at": request.scheduled_at} if request.scheduled_at else {}
-    is_new_kind = request.rule is not None or request.targets
     notification = Notification(
         id=uuid7(),
         channel=channel,
@@ -174,7 +173,7 @@ def _insert(channel: Channel, request: SendRequest) -> Notification:
         category=request.category,
         rule=request.rule,
         has_targets=bool(request.targets),
-        only_subscription_id=NO_SUBSCRIPTION if is_new_kind else request.only_subscription_id,
+        only_subscription_id=request.only_subscription_id,
         expires_at=request.expires_at,
         template_id=request.template_id,
         sent_by=audit.actor_name(),
@@ -195,6 +194,6 @@ def _log_accepted(notification: Notification) -> None:
 
 
 def _record_composed(notification: Notification) -> None:
-    note = f"A test for {notification.test_subscription_id}." if notification.is_test else ""
+    note = f"A test for {notification.only_subscription_id}." if notification.is_test else ""
     after = audit.fields_of(notification)
     audit.record(notification, audit.Action.CREATE, after=after, note=note)

@@ -4,7 +4,6 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from notifications_app.content.values import NO_SUBSCRIPTION
 from notifications_app.models import Notification, Target
 from pushsvc.common.ids import uuid7
 from tests import factories
@@ -167,12 +166,6 @@ def test_the_same_key_stores_the_targets_once(alice):
     again = accepted(alice, BODY | {"external_ids": ["a"]}, **key)
     assert (first, targets_of(first)) == (again, ["a"])
     assert code(alice.send(BODY | {"external_ids": ["b"]}, **key), 422) == "idempotency_key_reused"
-
-
-def test_planners_of_the_version_before_send_it_to_nobody(alice):
-    """They know neither `rule` nor targets, and a missing segment means the whole channel."""
-    for given in ({"rule": PRO}, {"external_ids": ["a"]}):
-        assert accepted(alice, BODY | given).only_subscription_id == NO_SUBSCRIPTION
 
 
 def test_a_plain_send_makes_as_many_statements_as_before(alice):

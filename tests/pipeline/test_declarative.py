@@ -3,7 +3,6 @@
 import json
 
 from django.db import connection
-from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
 from subscriptions_app.models import Subscription
@@ -37,20 +36,6 @@ def test_only_browsers_at_apple_get_a_declarative_message(sandbox, channel):
     assert none is None
     assert fields.keys() - others.keys() == {"web_push", "mutable", "notification"}
     assert {name: fields[name] for name in others} | {"token": others["token"]} == others
-
-
-def test_a_browser_that_may_have_an_older_worker_gets_what_that_worker_reads(sandbox, channel):
-    """It would show a generic text if Safari gave it the notification in place of the payload."""
-    (apple,) = subscribe(sandbox, channel, "apple")
-    channel.declarative_from = Now()
-    channel.save()
-    support.send(channel, url="https://shop.example/")
-    assert received(apple)[1] is None
-
-    factories.register_device(channel, apple)  # at the next visit
-    Subscription.objects.update(push_service="apple")
-    support.send(channel, url="https://shop.example/")
-    assert received(apple)[1] is not None
 
 
 def test_without_a_url_the_channels_site_is_opened_and_without_both_the_form_is_the_old_one(

@@ -133,18 +133,6 @@ def test_a_direct_send_reads_its_own_devices_and_not_the_channel(channel):
     assert support.planned_ids(notification) == [mine.id]
 
 
-def test_a_planner_of_the_version_before_plans_nobody(channel):
-    person = make_person(channel, "ada")
-    factories.add_subscriptions(channel, 2, person=person)
-    notification = make_direct_notification(channel, people=["ada"])
-    plan_queue.start_due()
-
-    Plan.objects.update(driver="scan")  # as it takes every plan
-    support.plan()
-
-    assert support.counts(notification) == ("sent", 0, 0, 0)
-
-
 def test_a_planner_that_dies_in_the_window_leaves_no_count(channel, monkeypatch):
     ada = make_person(channel, "ada")
     rows = factories.add_subscriptions(channel, 3, person=ada)
