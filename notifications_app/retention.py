@@ -14,7 +14,7 @@ from notifications_app.models import IdempotencyRecord
 from pushsvc.common.ids import uuid7_at
 from pushsvc.common.store import sql
 from subscriptions_app.devices.services import expired_purge
-from subscriptions_app.people.services import people_purge
+from subscriptions_app.people.purge import people_purge
 from subscriptions_app.tags.services import deleted_tags_purge
 
 logger = structlog.stdlib.get_logger(__name__)

@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from django.db.models.functions import Coalesce, Now
 
 from channels_app import audit
-from channels_app.models import Channel, Identity
+from channels_app.models import Channel
 from pushsvc.common.errors import Fault, Invalid, NotFound
 from pushsvc.common.platforms import PLATFORM_VALUES
 from pushsvc.common.store import sql
@@ -38,8 +38,6 @@ from subscriptions_app.people.proof import proven_person
 from subscriptions_app.tags.services import TagChange, device_tags_change
 
 Result = TypeVar("Result")
-LEFT_DAYS: Final = 90
-TRUSTED_LEFT_DAYS: Final = 1 / 24  # in a channel where devices create people without proof
 _UNKNOWN: Final = "The channel knows no person with this `external_id`."
 _ERASED: Final = "The person was erased."
 
@@ -168,14 +166,6 @@ def people_get_or_create(channel_id: UUID, external_ids: Collection[str]) -> dic
     return found
 
 
-def people_purge(limit: int) -> int:
-    """Deletes at most `limit` persons without devices and choices, whose last device ended or was
-    unlinked LEFT_DAYS (or TRUSTED_LEFT_DAYS) ago. Returns how many. Keeps persons who opted out,
-    because otherwise they would get messages again."""
-    values = {"trust": Identity.TRUST, "days": LEFT_DAYS, "trusted_days": TRUSTED_LEFT_DAYS}
-    return sql.execute(_PURGE, values | {"limit": limit})
-
-
 def person_exported(person: Person) -> None:
     """Records in the audit log that everything known about the person was exported."""
     _record(person, audit.Action.ACCESS, "Everything known was exported.")
@@ -277,22 +267,3 @@ def _words(change: PersonChange) -> str:
         "tags": change.tags is not None,
     }
     return f"Changed: {', '.join(name for name, is_it in named.items() if is_it) or 'nothing'}."
-
-
-# A registration that links a device meanwhile finds no person to count, and begins again. Raw,
-# because the ORM cannot skip locked rows in a DELETE.
-_PURGE: Final = """
-DELETE FROM subscriptions_app_person WHERE id IN (
-  SELECT gone.id FROM channels_app_channel AS channel
-  CROSS JOIN LATERAL (
-    SELECT id FROM subscriptions_app_person AS person
-    WHERE channel_id = channel.id
-      AND left_at < statement_timestamp() - interval '1 day' * CASE channel.identity
-        WHEN %(trust)s THEN %(trusted_days)s ELSE %(days)s END
-      AND opted_out_at IS NULL AND choices = '{}' AND active_devices = 0
-      AND NOT EXISTS (SELECT FROM subscriptions_app_subscription WHERE person_id = person.id)
-    ORDER BY left_at LIMIT %(limit)s
-    FOR UPDATE SKIP LOCKED
-  ) AS gone
-  LIMIT %(limit)s)
-"""

@@ -18,13 +18,8 @@ from subscriptions_app.devices.services import (
 from subscriptions_app.models import MOST_DEVICES, Person, Subscription
 from subscriptions_app.people.linking import devices_link
 from subscriptions_app.people.proof import Login
-from subscriptions_app.people.services import (
-    LEFT_DAYS,
-    TRUSTED_LEFT_DAYS,
-    PersonChange,
-    people_purge,
-    person_change,
-)
+from subscriptions_app.people.purge import LEFT_DAYS, TRUSTED_LEFT_DAYS, people_purge
+from subscriptions_app.people.services import PersonChange, person_change
 from tests.api.devices import HERE, THERE
 from tests.factories import add_subscriptions, browser_keys, make_channel, register
 from tests.pipeline.support import (

@@ -1,0 +1,36 @@
+"""Deletes people who have left. Apart from `services`, because workers load no HTTP interface."""
+
+from typing import Final
+
+from channels_app.models import Identity
+from pushsvc.common.store import sql
+
+LEFT_DAYS: Final = 90
+TRUSTED_LEFT_DAYS: Final = 1 / 24  # in a channel where devices create people without proof
+
+
+def people_purge(limit: int) -> int:
+    """Deletes at most `limit` persons without devices and choices, whose last device ended or was
+    unlinked LEFT_DAYS (or TRUSTED_LEFT_DAYS) ago. Returns how many. Keeps persons who opted out,
+    because otherwise they would get messages again."""
+    values = {"trust": Identity.TRUST, "days": LEFT_DAYS, "trusted_days": TRUSTED_LEFT_DAYS}
+    return sql.execute(_PURGE, values | {"limit": limit})
+
+
+# A registration that links a device meanwhile finds no person to count, and begins again. Raw,
+# because the ORM cannot skip locked rows in a DELETE.
+_PURGE: Final = """
+DELETE FROM subscriptions_app_person WHERE id IN (
+  SELECT gone.id FROM channels_app_channel AS channel
+  CROSS JOIN LATERAL (
+    SELECT id FROM subscriptions_app_person AS person
+    WHERE channel_id = channel.id
+      AND left_at < statement_timestamp() - interval '1 day' * CASE channel.identity
+        WHEN %(trust)s THEN %(trusted_days)s ELSE %(days)s END
+      AND opted_out_at IS NULL AND choices = '{}' AND active_devices = 0
+      AND NOT EXISTS (SELECT FROM subscriptions_app_subscription WHERE person_id = person.id)
+    ORDER BY left_at LIMIT %(limit)s
+    FOR UPDATE SKIP LOCKED
+  ) AS gone
+  LIMIT %(limit)s)
+"""
