@@ -68,21 +68,13 @@ class Membership(models.Model):
         return f"{self.user} in {self.account}: {self.role}"
 
 
-class ProviderLink(models.Model):
-    """The link of a user of the sign-in provider (OpenID Connect) to a user of this service."""
+class CacheEntry(models.Model):
+    """The table of Django's database cache, in which django-allauth keeps which codes of two-step
+    sign-in were used, and how many were wrong."""
 
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="provider_links"
-    )
-    issuer = models.CharField(max_length=255)
-    subject = models.CharField(max_length=255)
-    created_at = models.DateTimeField(db_default=Now(), editable=False)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["issuer", "subject"], name="provider_subject_once"),
-            models.UniqueConstraint(fields=["user", "issuer"], name="provider_user_once"),
-        ]
+    cache_key = models.CharField(max_length=255, primary_key=True)
+    value = models.TextField()
+    expires = models.DateTimeField(db_index=True)
 
 
 class Mail(models.Model):

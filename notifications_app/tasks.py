@@ -9,6 +9,7 @@ from celery.signals import worker_init, worker_process_shutdown
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
+from channels_app.sign_in import mailing, mails
 from notifications_app import retention
 from notifications_app.pipeline import (
     batches,
@@ -103,6 +104,11 @@ def _check_credentials(platform: Platform) -> None:
 
 
 @shared_task
+def send_mails() -> None:
+    mailing.send_due()
+
+
+@shared_task
 def tick() -> None:
     """Runs every second: does work that became due, or that a lost wakeup or a dead worker left."""
     _run_step(batches.shorten_dead)
@@ -113,6 +119,7 @@ def tick() -> None:
     _run_step(expiry.close_delivered_plans)
     _run_step(_decide_expiries)
     _run_step(_have_credentials_checked)
+    _run_step(_have_mails_sent)
     _wake_workers()
     worker.note_tick()  # last, so that ticks that wait or end with an error do not count
 
@@ -146,6 +153,11 @@ def _have_credentials_checked() -> None:
     they may call push services."""
     for platform in credential_retry.platforms_with_work():
         wakeup.have_credentials_checked(platform)
+
+
+def _have_mails_sent() -> None:
+    if mails.is_any_due():
+        wakeup.have_mails_sent()
 
 
 def _wake_workers() -> None:

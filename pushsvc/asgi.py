@@ -21,11 +21,6 @@ application = BufferedApplication(
 )
 require_working_settings()
 require_files(settings.WEB_CONNECTIONS)
-if settings.MAIL_SERVER is not None:
-    # Imported only where mails are sent.
-    from channels_app.sign_in import mailing
-
-    mailing.start()
 # Or the first request would load the routes with all that they need, and wait for it.
 import_module(settings.ROOT_URLCONF)
 metric_reports.start("web")  # last, because a process counts as running when it reports

@@ -46,10 +46,11 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",  # the files of Swagger UI
     "django_celery_beat",
     "auditlog",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
     "axes",
-    "django_otp",
-    "django_otp.plugins.otp_totp",
-    "django_otp.plugins.otp_static",
     "pushsvc",
     "channels_app",
     "subscriptions_app",
@@ -66,10 +67,10 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django_otp.middleware.OTPMiddleware",
     "channels_app.audit.AuditMiddleware",
-    "channels_app.sign_in.console.SecondStepMiddleware",
-    "channels_app.sign_in.console.UncheckedMiddleware",
+    "channels_app.sign_in.middleware.SecondStepMiddleware",
+    "channels_app.sign_in.middleware.UncheckedMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "axes.middleware.AxesMiddleware",  # last, because it replaces the answer of the sign-in
@@ -102,9 +103,9 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 PASSWORD_HASHERS = ["pushsvc.common.passwords.BoundedHasher"]
 AUTHENTICATION_BACKENDS = [  # the most expensive one last
-    "channels_app.sign_in.console.AddressLimit",
+    "channels_app.sign_in.backend.AddressLimit",
     "axes.backends.AxesStandaloneBackend",
-    "channels_app.sign_in.console.StaffBackend",
+    "channels_app.sign_in.backend.StaffBackend",
 ]
 PASSWORD_RESET_TIMEOUT = 24 * 3600  # links to set a password (channels_app/sign_in/passwords.py)
 LANGUAGE_CODE = "en"
@@ -128,7 +129,6 @@ if is_worker() or is_beat():
     MIDDLEWARE = []
     TEMPLATES = []
     ROOT_URLCONF = ""
-UNFOLD = {"LOGIN": {"form": "channels_app.sign_in.console.ConsoleSignInForm"}}
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"  # for buildpacks, which run collectstatic
 WHITENOISE_USE_FINDERS = True  # files are served from the packages, without collectstatic
@@ -167,24 +167,76 @@ AXES_RESET_ON_SUCCESS = True
 AXES_DISABLE_ACCESS_LOG = True  # the audit log has the sign-ins
 AXES_ENABLE_ADMIN = False  # channels_app/sign_in/admin/lockouts.py
 AXES_CLIENT_IP_CALLABLE = "pushsvc.common.http.client_address.counted_ip"
-AXES_LOCKOUT_CALLABLE = "channels_app.sign_in.console.locked_out"
+AXES_LOCKOUT_CALLABLE = "channels_app.sign_in.middleware.locked_out"
 # axes stores the other fields of a form whose password was wrong. These must not be stored.
 AXES_SENSITIVE_PARAMETERS = [
-    "username",
+    "login",
     "ip_address",
-    "otp_token",
     "csrfmiddlewaretoken",
     "code",
-    "new_password",
-    "repeated",
-    "renew-password",
-    "renew-code",
-    "off-password",
-    "off-code",
+    "credential",
+    "oldpassword",
+    "password1",
+    "password2",
 ]
 AXES_VERBOSE = False
+LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "admin:index"  # also if `next` names a page of another site
-OTP_TOTP_ISSUER = urlsplit(PUBLIC_BASE_URL).hostname or "pushsvc"
+
+# django-allauth (channels_app/sign_in/adapters.py and forms.py)
+ACCOUNT_ADAPTER = "channels_app.sign_in.adapters.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_SESSION_REMEMBER = True  # for SESSION_COOKIE_AGE
+ACCOUNT_LOGIN_TIMEOUT = 300  # for the second step after a sign-in by the provider
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
+ACCOUNT_REAUTHENTICATION_METHODS = ["password", "mfa"]
+ACCOUNT_AUTHENTICATED_LOGIN_REDIRECTS = False
+ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "channels_app.sign_in.passwords.SetPasswordTokens"  # noqa: S105
+ACCOUNT_FORMS = {
+    "login": "channels_app.sign_in.forms.SignInForm",
+    "reauthenticate": "channels_app.sign_in.forms.OwnProofForm",
+    "change_password": "channels_app.sign_in.forms.OwnPasswordForm",
+    "reset_password": "channels_app.sign_in.forms.AddressForm",
+    "reset_password_from_key": "channels_app.sign_in.forms.ChosenPasswordForm",
+}
+# The backends limit attempts to sign in, with answers that say when to try again. allauth limits
+# only the wrong codes of a user, from all addresses together.
+ACCOUNT_RATE_LIMITS = {
+    "change_password": None,
+    "reset_password": None,
+    "reauthenticate": None,
+    "reset_password_from_key": None,
+    "login": None,
+    "login_failed": "3/m/key,10/h/key,30/d/key",
+}
+MFA_ADAPTER = "channels_app.sign_in.adapters.MfaAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes", "webauthn"]
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # addresses are not verified here
+MFA_TOTP_ISSUER = urlsplit(PUBLIC_BASE_URL).hostname or "pushsvc"
+MFA_TOTP_TOLERANCE = 1  # a code of 30 seconds before or after
+MFA_RECOVERY_CODE_DIGITS = 10
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_WEBAUTHN_USER_VERIFICATION = "required"
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not _IS_HTTPS  # then browsers allow passkeys on localhost only
+MFA_RATE_LIMITS = False
+MFA_FORMS = {
+    "authenticate": "channels_app.sign_in.forms.CodeForm",
+    "reauthenticate": "channels_app.sign_in.forms.OwnCodeForm",
+    "activate_totp": "channels_app.sign_in.forms.AppForm",
+    "add_webauthn": "channels_app.sign_in.forms.PasskeyForm",
+}
+SOCIALACCOUNT_ADAPTER = "channels_app.sign_in.provider_links.SocialAdapter"
+# allauth keeps here which codes were used and how many were wrong, for all processes.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "channels_app_cacheentry",
+        "OPTIONS": {"MAX_ENTRIES": 10_000},
+    }
+}
 
 # A provider of OpenID Connect; none unless OIDC_ISSUER is set
 OIDC_ISSUER = ENV.text("OIDC_ISSUER")

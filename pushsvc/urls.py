@@ -1,11 +1,11 @@
 """Every URL of the service."""
 
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path
 from django.views.generic import RedirectView
 
 from channels_app.api.urls import urlpatterns as channel_urls
-from channels_app.sign_in.admin.own import OwnPasswordPage
+from channels_app.sign_in.admin.pages import urlpatterns as sign_in_urls
 from notifications_app.api.urls import urlpatterns as notification_urls
 from pushsvc.common.http.routes import endpoint
 from pushsvc.ops.doctor.page import doctor_page
@@ -40,8 +40,7 @@ urlpatterns = [
     endpoint("readyz", ReadyView),
     endpoint("metrics", MetricsView),
     path("admin", RedirectView.as_view(url="/admin/")),
-    # Replaces the admin's own page, which would neither log the change nor count wrong passwords.
-    path("admin/password_change/", admin.site.admin_view(OwnPasswordPage.as_view())),
+    path("admin/", include(sign_in_urls)),  # two of them replace pages of the admin
     # The admin's own page here would look up any row of any model, of any account.
     path("admin/r/<path:url>", admin.site.admin_view(admin.site.catch_all_view)),
     path("admin/doctor/", admin.site.admin_view(doctor_page), name="doctor"),

@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from channels_app import audit
 from channels_app.models import Role
+from channels_app.sign_in.provider_links import is_linked
 from channels_app.sign_in.sessions import sessions_end
 from pushsvc.common.errors import Fault, Invalid
 
@@ -89,7 +90,7 @@ def check_may_see_link(*, by: User, user: User) -> None:
     to the owner, who could then sign in as the same user.
     """
     check_may_link(by=by, user=user)
-    if not by.is_superuser and user.provider_links.exists():
+    if not by.is_superuser and is_linked(user):
         detail = f"{user} signs in by {settings.OIDC_LABEL}. Mail the link, or ask a superuser."
         raise Invalid([Fault("", "not_a_choice", detail)])
 

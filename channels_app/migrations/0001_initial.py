@@ -181,17 +181,12 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='ProviderLink',
+            name='CacheEntry',
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('issuer', models.CharField(max_length=255)),
-                ('subject', models.CharField(max_length=255)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='provider_links', to=settings.AUTH_USER_MODEL)),
+                ('cache_key', models.CharField(max_length=255, primary_key=True, serialize=False)),
+                ('value', models.TextField()),
+                ('expires', models.DateTimeField(db_index=True)),
             ],
-            options={
-                'constraints': [models.UniqueConstraint(fields=('issuer', 'subject'), name='provider_subject_once'), models.UniqueConstraint(fields=('user', 'issuer'), name='provider_user_once')],
-            },
         ),
         migrations.CreateModel(
             name='VapidKey',

@@ -1,37 +1,37 @@
-"""Sends waiting mails, in a thread of each web process.
+"""Sends waiting mails, in a task of the planner's workers.
 
-The thread is not one of those that answer requests, and no worker waits for a mail server. A mail
-is tried MOST_ATTEMPTS times. The log names the fault and its remedy, but no address.
+One process of the installation sends mails at a time, and none for a minute after the mail server
+failed, so that planning goes on. A mail is tried MOST_ATTEMPTS times. The log names the fault and
+its remedy, but no address.
 """
 
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from smtplib import SMTPAuthenticationError, SMTPException, SMTPRecipientsRefused
-from threading import Thread
 from typing import Any, Final
 
-import django.db
 import structlog
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.core.cache import cache
 from django.core.mail import EmailMessage
 from django.core.mail.backends.smtp import EmailBackend
-from django.template.loader import render_to_string
+from django.template import Context, Engine
 from django.utils.functional import cached_property
 from typing_extensions import override
 
 from channels_app import audit
 from channels_app.models import Mail
 from channels_app.sign_in.addresses import users_with
-from channels_app.sign_in.mails import MOST_ATTEMPTS, claim, something_waits
+from channels_app.sign_in.mails import MOST_ATTEMPTS, claim, defer_due
 from channels_app.sign_in.passwords import unrecorded_path
 from pushsvc.common.egress import verifying_context
 from pushsvc.common.mail_server import MailServer, Security
 
 logger = structlog.stdlib.get_logger(__name__)
 
-_LOOK_SECONDS: Final = 30.0  # for mails of other processes, and for mails that are due again
+_SENDING: Final = "sign_in.mailing"
 _USERS_OF_ADDRESS: Final = 5
 _LOGIN_REFUSED: Final = "Check the user and the password in EMAIL_URL."
 _FAILED: Final = "Check EMAIL_URL and the mail server, by `manage.py doctor`."
@@ -73,37 +73,35 @@ def connected(seconds: float | None = None) -> Iterator[MailConnection]:
         connection.close()
 
 
-def start() -> None:
-    """Starts the thread. Call it once in a web process. The thread ends with the process."""
-    Thread(target=_send_for_ever, name="mail", daemon=True).start()
-
-
 def send_due() -> None:
-    """Sends every mail that is due. A failure never raises; the mail is due again later."""
-    while mail := claim():
-        try:
-            _send(mail)
-        except Exception as error:  # noqa: BLE001 - an unexpected error is a failed attempt, too
-            _note_failure(mail, error)
-        else:
-            Mail.objects.filter(pk=mail.pk).delete()
+    """Sends every mail that is due, unless another process does. A failure never raises; the mail
+    is due again later."""
+    if not cache.add(_SENDING, True, timeout=settings.CELERY_TASK_TIME_LIMIT):
+        return
+    try:
+        while (mail := claim()) and _is_sent(mail):
+            pass
+    finally:
+        cache.delete(_SENDING)
+
+
+def _is_sent(mail: Mail) -> bool:
+    """Tries to send the mail. Returns whether the mail server works."""
+    try:
+        _send(mail)
+    except Exception as error:  # noqa: BLE001 - an unexpected error is a failed attempt, too
+        _note_failure(mail, error)
+        if isinstance(error, SMTPRecipientsRefused):
+            return True
+        defer_due()
+        return False
+    Mail.objects.filter(pk=mail.pk).delete()
+    return True
 
 
 def remedy_for(error: Exception) -> str:
     """What an operator can do about a failed connection or mail."""
     return _LOGIN_REFUSED if isinstance(error, SMTPAuthenticationError) else _FAILED
-
-
-def _send_for_ever() -> None:
-    while True:
-        something_waits.clear()
-        try:
-            send_due()
-        except Exception:
-            logger.exception("mail.failed")
-        finally:
-            django.db.connections.close_all()
-        something_waits.wait(_LOOK_SECONDS)
 
 
 def _send(mail: Mail) -> None:
@@ -127,7 +125,8 @@ def _send_to(user: User, subject: str, template: str, mail: Mail) -> None:
         "origin": origin,
         "link": f"{origin}{unrecorded_path(user)}",
     }
-    body = render_to_string(template, context)
+    templates = Engine(dirs=[str(settings.BASE_DIR / "templates")])  # workers have no others
+    body = templates.get_template(template).render(Context(context))
     with connected() as connection:
         EmailMessage(subject, body, settings.EMAIL_FROM, [user.email], connection=connection).send()
 

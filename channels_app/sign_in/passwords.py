@@ -1,21 +1,21 @@
-"""Passwords that users choose, and links to choose one.
+"""Links with which users choose their password.
 
 Passwords are never assigned. A new user chooses one with a link that works once, for a day.
 """
 
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.contrib.auth.password_validation import validate_password
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.db import transaction
-from django.urls import reverse
-from django.utils.encoding import force_bytes
-from django.utils.http import urlsafe_base64_encode
+from django.utils.http import int_to_base36
 from typing_extensions import override
 
 from channels_app import audit
+
+# As `admin/pages.py` routes it. Workers, which mail links, have no routes.
+_PATH: Final = "/admin/auth/user/set-password/{user}-{token}/"
 
 
 class SetPasswordTokens(PasswordResetTokenGenerator):
@@ -32,9 +32,6 @@ class SetPasswordTokens(PasswordResetTokenGenerator):
         return f"{super()._make_hash_value(user, timestamp)}{user.is_superuser}{accounts}"
 
 
-set_password_tokens = SetPasswordTokens()
-
-
 @transaction.atomic
 def set_password_path(*, user: User, account_id: UUID | None = None) -> str:
     """The path of a page on which the user chooses a password, once, within a day. Writes an entry
@@ -46,15 +43,4 @@ def set_password_path(*, user: User, account_id: UUID | None = None) -> str:
 
 def unrecorded_path(user: User) -> str:
     """As `set_password_path`, without an entry in the audit log; the caller writes its own."""
-    uid = urlsafe_base64_encode(force_bytes(user.pk))
-    return reverse("admin:set_password", args=[uid, set_password_tokens.make_token(user)])
-
-
-@transaction.atomic
-def password_set(*, user: User, password: str, note: str) -> None:
-    """Sets the password and ends all sessions of the user. Raises ValidationError for a password
-    that is easily guessed."""
-    validate_password(password, user)
-    user.set_password(password)
-    user.save(update_fields=["password"])
-    audit.record(user, audit.Action.UPDATE, note=note, actor=user)
+    return _PATH.format(user=int_to_base36(user.pk), token=SetPasswordTokens().make_token(user))

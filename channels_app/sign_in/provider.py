@@ -1,215 +1,202 @@
-"""Sign-in with a provider of OpenID Connect (authorization code flow with PKCE), using Authlib.
+"""Sign-in with a provider of OpenID Connect: the protocol, stricter than django-allauth's.
 
-An installation has one provider. Authlib checks state, nonce, signature and times; this module also
-checks the issuer, that the client is the audience, and that signatures use public keys. The
-browser's session stores what an answer must match, once. Authlib is imported at the first sign-in.
+allauth keeps state and PKCE in the browser's session: each start has its own, for ten minutes and
+one answer. This module adds the nonce, and checks the issuer's metadata, the issuer in the answer
+(RFC 9207), the signature of the identity token with the issuer's public keys, and its claims.
 """
 
-import time
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, NoReturn
 from urllib.parse import urlsplit
 
+import jwt
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.models import SocialApp, SocialToken
+from allauth.socialaccount.providers.oauth2.client import OAuth2Client, OAuth2Error
+from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnectProvider
+from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.conf import settings
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
 from django.urls import reverse
+from django.utils.crypto import constant_time_compare, salted_hmac
+from typing_extensions import override
 
-if TYPE_CHECKING:
-    from authlib.integrations.django_client import DjangoOAuth2App
+from channels_app.sign_in.provider_http import Failed, ProviderSession
 
-SIGN_IN_SECONDS: Final = 600  # from the start of a sign-in to the provider's answer
 _LEEWAY_SECONDS: Final = 60
-_SUBJECT_CHARACTERS: Final = 255  # OpenID Connect Core, section 2
+_SUBJECT_CHARACTERS: Final = 191  # as many as the table of allauth stores
 # Signatures with the provider's private keys: neither "none" nor the client's secret.
 _ALGORITHMS: Final = frozenset(
     f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits in (256, 384, 512)
-) | {"EdDSA", "Ed25519"}
-_STATE: Final = "_state_provider_"
+) | {"EdDSA"}
+_MALFORMED: Final = (LookupError, TypeError, ValueError, AttributeError, jwt.PyJWTError)
 
 
-class ProviderAway(Exception):
-    """The provider cannot be reached, or its answer is not valid."""
+class AnswerRefused(OAuth2Error):  # type: ignore[misc] # no types
+    """The provider's answer, or the browser's, is forged, late, or malformed."""
 
 
-class AnswerRefused(Exception):
-    """The browser's answer from the provider is forged, late, already used, or a denial."""
+class _Client(OAuth2Client):  # type: ignore[misc] # no types
+    @override
+    def get_redirect_url(self, url: str, scope: list[str], parameters: dict[str, str]) -> str:
+        parameters = parameters | {"nonce": _nonce(self.state)}
+        return str(super().get_redirect_url(url, scope, parameters))
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderIdentity:
-    """The person for whom the provider vouches. `email` is empty unless the provider verified
-    it."""
+class _Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc] # no types
+    client_class = _Client
 
-    issuer: str
-    subject: str
-    email: str
+    @property
+    @override
+    def openid_config(self) -> dict[str, Any]:
+        """The provider's metadata (OpenID Connect Discovery, section 4). Raises Failed."""
+        if not hasattr(self, "_openid_config"):
+            address = f"{settings.OIDC_ISSUER.rstrip('/')}/.well-known/openid-configuration"
+            self._openid_config = _checked(_read(address))
+        return self._openid_config
 
+    @property
+    @override
+    def basic_auth(self) -> bool:
+        methods = self.openid_config.get("token_endpoint_auth_methods_supported")
+        return methods is None or "client_secret_basic" in methods
 
-def is_on() -> bool:
-    return bool(settings.OIDC_ISSUER)
+    @override
+    def get_callback_url(self, request: HttpRequest, app: SocialApp) -> str:
+        return f"{settings.PUBLIC_BASE_URL}{reverse('provider_callback')}"
 
+    @override
+    def get_access_token_data(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
+        """The provider's answer to the code. Raises AnswerRefused or Failed."""
+        named = request.GET.get("iss")
+        if named is None and self.openid_config.get(
+            "authorization_response_iss_parameter_supported"
+        ):
+            raise AnswerRefused
+        if named not in {None, settings.OIDC_ISSUER}:
+            raise AnswerRefused
+        try:
+            answer = super().get_access_token_data(request, *args, **options)
+            return {name: str(answer[name]) for name in ("access_token", "id_token")}
+        except _MALFORMED as error:
+            _reraise(error)
 
-def begin(request: HttpRequest, **kept: Any) -> str:
-    """Begins a sign-in and returns the address of the provider for the browser. `finish` returns
-    `kept`. Raises ProviderAway."""
-    app = _app()
-    here = f"{settings.PUBLIC_BASE_URL}{reverse('admin:provider_callback')}"
-    begun = app.create_authorization_url(here)
-    for name in [name for name in request.session.keys() if name.startswith(_STATE)]:  # noqa: SIM118
-        del request.session[name]
-    app.save_authorize_data(
-        request, redirect_uri=here, kept=kept, until=time.time() + SIGN_IN_SECONDS, **begun
-    )
-    return str(begun["url"])
+    @override
+    def complete_login(
+        self, request: HttpRequest, app: SocialApp, token: SocialToken, **options: Any
+    ) -> Any:
+        """The person for whom the provider vouches. Raises AnswerRefused or Failed."""
+        try:
+            claims = self._claims(request, options["response"]["id_token"])
+            if "email" not in claims and self.openid_config.get("userinfo_endpoint"):
+                claims = self._with_userinfo(claims, token.token)
+            identity = _identity(claims)
+        except _MALFORMED as error:
+            _reraise(error)
+        return self.get_provider().sociallogin_from_response(request, {"id_token": identity})
 
-
-def finish(request: HttpRequest) -> tuple[ProviderIdentity, dict[str, Any]]:
-    """Returns the person for whom the provider vouches, and what `begin` kept. Works once for each
-    `begin`; without one, it does not call the provider. Raises ProviderAway or AnswerRefused."""
-    state = f"{_STATE}{request.GET.get('state', '')}"
-    if state not in request.session:
-        raise AnswerRefused
-    try:
-        return _answered(request)
-    finally:
-        request.session.pop(state, None)
-        request.session.save()  # Django saves no session with an answer of 5xx
-
-
-def _answered(request: HttpRequest) -> tuple[ProviderIdentity, dict[str, Any]]:
-    """Raises ProviderAway or AnswerRefused."""
-    from authlib.integrations.base_client import OAuthError
-    from joserfc.errors import JoseError
-
-    from channels_app.sign_in.provider_http import Failed
-
-    app = _app()
-    kept = _checked_state(app, request)
-    try:
-        token = app.authorize_access_token(
-            request, claims_options=_expected(), leeway=_LEEWAY_SECONDS
+    def _claims(self, request: HttpRequest, id_token: str) -> dict[str, Any]:
+        offered = self.openid_config.get("id_token_signing_alg_values_supported") or ["RS256"]
+        algorithms = sorted(_ALGORITHMS.intersection(map(str, offered)))
+        keys = jwt.PyJWKSet.from_dict(_read(self.openid_config["jwks_uri"])).keys
+        key_id = jwt.get_unverified_header(id_token).get("kid")
+        key = next(key for key in keys if key_id in {None, key.key_id})
+        claims: dict[str, Any] = jwt.decode(
+            id_token,
+            key.key,
+            algorithms=algorithms,
+            audience=settings.OIDC_CLIENT_ID,
+            issuer=settings.OIDC_ISSUER,
+            leeway=_LEEWAY_SECONDS,
+            options={"require": ["iss", "sub", "aud", "exp", "iat", "nonce"]},
         )
-        claims = token.get("userinfo") or {}
-        if claims and "email" not in claims and app.server_metadata.get("userinfo_endpoint"):
-            claims = _with_userinfo(app, token, claims)
-    except Failed as error:
-        raise ProviderAway from error
-    except (OAuthError, JoseError, ValueError, TypeError, KeyError, AttributeError) as error:
-        app.server_metadata.pop("jwks", None)  # the provider's keys may have changed
-        raise AnswerRefused from error
-    return _identity(claims), kept
+        if not constant_time_compare(claims["nonce"], _nonce(request.GET["state"])):
+            raise ValueError("the token belongs to another start")
+        if claims.get("azp", settings.OIDC_CLIENT_ID) != settings.OIDC_CLIENT_ID:
+            raise ValueError("the token is for another client")
+        return claims
+
+    def _with_userinfo(self, claims: dict[str, Any], token: str) -> dict[str, Any]:
+        """The claims with those of userinfo, because many providers give the e-mail address only
+        there (OpenID Connect Core, section 5.4)."""
+        more = _read(self.openid_config["userinfo_endpoint"], Authorization=f"Bearer {token}")
+        if more["sub"] != claims["sub"]:  # section 5.3.2
+            raise ValueError("userinfo is about somebody else")
+        return {**more, **claims}
 
 
-def _checked_state(app: "DjangoOAuth2App", request: HttpRequest) -> dict[str, Any]:
-    """What `begin` kept, if this answer belongs to it. Raises AnswerRefused."""
-    data = app.framework.get_state_data(request.session, request.GET["state"])
-    if data["until"] < time.time() or not _is_from_issuer(app, request):
-        raise AnswerRefused
-    kept: dict[str, Any] = data["kept"]
-    return kept
+class Provider(OpenIDConnectProvider):  # type: ignore[misc] # no types
+    """The installation's one provider, of the settings."""
+
+    oauth2_adapter_class = _Adapter
+    pkce_enabled_default = True
+
+    def __init__(self, request: HttpRequest) -> None:
+        app = SocialApp(
+            provider=self.id,
+            provider_id=settings.OIDC_ISSUER,
+            name=settings.OIDC_LABEL,
+            client_id=settings.OIDC_CLIENT_ID,
+            secret=settings.OIDC_CLIENT_SECRET,
+            settings={"scope": ["openid", "email"]},
+        )
+        super().__init__(request, app=app)
 
 
-def _is_from_issuer(app: "DjangoOAuth2App", request: HttpRequest) -> bool:
-    """Whether the answer names the issuer. Required if the provider's metadata says that its
-    answers name it (RFC 9207)."""
-    named = request.GET.get("iss")
-    if named is None:
-        return not app.server_metadata["names_issuer"]
-    return named == settings.OIDC_ISSUER
+def failed(request: HttpRequest, reason: str, status: int = 403) -> HttpResponseBase:
+    """The page that says why a sign-in with the provider failed."""
+    context = {"reason": reason, "label": settings.OIDC_LABEL}
+    return render(request, "console/provider_failed.html", context, status=status)
 
 
-def _expected() -> dict[str, Any]:
-    return {
-        "iss": {"essential": True, "value": settings.OIDC_ISSUER},
-        "aud": {"essential": True, "value": settings.OIDC_CLIENT_ID},
-    }
+def refuse(request: HttpRequest, error: Exception | None) -> NoReturn:
+    """Ends the sign-in with a page. Raises ImmediateHttpResponse."""
+    if isinstance(error, Failed):
+        text = "It does not respond as it should. Try again later, or sign in with your password."
+        raise ImmediateHttpResponse(failed(request, text, status=503))
+    text = "Its answer was not accepted. It may be old or used. Start again."
+    raise ImmediateHttpResponse(failed(request, text))
 
 
-def _with_userinfo(app: "DjangoOAuth2App", token: Any, claims: Any) -> dict[str, Any]:
-    """The claims with those of userinfo, because many providers give the e-mail address only there
-    (OpenID Connect Core, section 5.4)."""
-    more = app.userinfo(token=token)
-    if more.get("sub") != claims["sub"]:  # section 5.3.2
-        raise ValueError("userinfo is about somebody else")
-    return {**more, **claims}
+def _reraise(error: Exception) -> NoReturn:
+    if isinstance(error, Failed):  # some are also a ValueError
+        raise error
+    raise AnswerRefused from error
 
 
-def _identity(claims: Any) -> ProviderIdentity:
-    """Raises AnswerRefused."""
-    subject, email = claims.get("sub"), claims.get("email")
+def _nonce(state: str) -> str:
+    """The nonce of the start with this state, which the browser's session stores."""
+    return salted_hmac("channels_app.sign_in.provider.nonce", state, algorithm="sha256").hexdigest()
+
+
+def _read(address: str, **headers: str) -> dict[str, Any]:
+    """Reads a document of the provider. Raises Failed, also if it is no JSON object."""
+    with ProviderSession() as session:
+        response = session.get(address, headers=headers)
+    response.raise_for_status()
+    document = response.json()
+    if not isinstance(document, dict):
+        raise Failed("the document is not a JSON object")
+    return document
+
+
+def _checked(metadata: dict[str, Any]) -> dict[str, Any]:
+    places = [metadata.get(name) for name in ("authorization_endpoint", "token_endpoint")]
+    schemes = {urlsplit(str(place)).scheme for place in [*places, metadata.get("jwks_uri")]}
+    if metadata.get("issuer") != settings.OIDC_ISSUER:
+        raise Failed("the metadata is of another issuer")
+    if schemes != {urlsplit(settings.OIDC_ISSUER).scheme}:
+        raise Failed("the metadata has odd addresses")
+    return metadata
+
+
+def _identity(claims: dict[str, Any]) -> dict[str, Any]:
+    """The claims that count. `email` is there only if the provider verified it."""
+    subject, email = claims["sub"], claims.get("email")
     if not isinstance(subject, str) or not 0 < len(subject) <= _SUBJECT_CHARACTERS:
-        raise AnswerRefused
+        raise ValueError("no subject that can be stored")
     if not subject.isprintable():
-        raise AnswerRefused
+        raise ValueError("an odd subject")
     is_verified = claims.get("email_verified") is True and isinstance(email, str)
-    return ProviderIdentity(settings.OIDC_ISSUER, subject, email if is_verified else "")
-
-
-def _app() -> "DjangoOAuth2App":
-    """Raises ProviderAway."""
-    return _app_of(
-        settings.OIDC_ISSUER,
-        settings.OIDC_CLIENT_ID,
-        settings.OIDC_CLIENT_SECRET,
-        settings.PROVIDER_CA_FILE,
-    )
-
-
-@lru_cache(maxsize=1)
-def _app_of(issuer: str, client_id: str, secret: str, _ca_file: str) -> "DjangoOAuth2App":
-    """Cached until the process ends, with the provider's keys. Failures are not cached."""
-    from authlib.integrations.django_client import DjangoIntegration, DjangoOAuth2App
-
-    from channels_app.sign_in.provider_http import ProviderSession
-
-    class App(DjangoOAuth2App):  # type: ignore[misc] # no types
-        client_cls = ProviderSession
-
-    metadata = _metadata(issuer)
-    methods = metadata.get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
-    is_basic = "client_secret_basic" in methods
-    return App(
-        DjangoIntegration("provider"),
-        name="provider",
-        client_id=client_id,
-        client_secret=secret,
-        authorize_url=metadata["authorization_endpoint"],
-        access_token_url=metadata["token_endpoint"],
-        client_kwargs={
-            "scope": "openid email",
-            "code_challenge_method": "S256",
-            "token_endpoint_auth_method": "client_secret_basic"
-            if is_basic
-            else "client_secret_post",
-        },
-        issuer=issuer,
-        jwks_uri=metadata["jwks_uri"],
-        userinfo_endpoint=metadata.get("userinfo_endpoint"),
-        names_issuer=metadata.get("authorization_response_iss_parameter_supported") is True,
-        id_token_signing_alg_values_supported=_algorithms(metadata),
-    )
-
-
-def _metadata(issuer: str) -> dict[str, Any]:
-    """Reads the provider's metadata (OpenID Connect Discovery, section 4). Raises ProviderAway."""
-    from channels_app.sign_in.provider_http import Failed, ProviderSession
-
-    address = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
-    try:
-        with ProviderSession() as session:
-            answer = session.request("GET", address, withhold_token=True)
-            answer.raise_for_status()
-            found: dict[str, Any] = answer.json()
-        places = [found[f"{name}"] for name in ("authorization_endpoint", "token_endpoint")]
-        schemes = {urlsplit(place).scheme for place in [*places, found["jwks_uri"]]}
-        if found["issuer"] != issuer or schemes != {urlsplit(issuer).scheme}:
-            raise ValueError("the document is about another issuer")
-    except (Failed, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ProviderAway from error
-    return found
-
-
-def _algorithms(metadata: dict[str, Any]) -> list[str]:
-    offered = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
-    return sorted(_ALGORITHMS.intersection(map(str, offered)))
+    return {"sub": subject} | ({"email": email, "email_verified": True} if is_verified else {})

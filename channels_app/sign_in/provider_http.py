@@ -1,15 +1,11 @@
-"""Calls to the sign-in provider: bounded in time and size, without redirects and proxies.
-
-Imports requests, which Authlib needs, so it is imported only at a sign-in with a provider.
-"""
+"""Calls to the sign-in provider: bounded in time and size, without redirects and proxies."""
 
 import time
 from io import BytesIO
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import requests  # noqa: TID251 - Authlib's; it calls only the provider that operators named
-from authlib.integrations.requests_client import OAuth2Session
+import requests  # noqa: TID251 - allauth's; it calls only the provider that operators named
 from django.conf import settings
 from requests.adapters import HTTPAdapter  # noqa: TID251
 from typing_extensions import override
@@ -27,11 +23,11 @@ class AnswerTooLong(Failed):
     """The answer has more than MOST_BYTES."""
 
 
-class ProviderSession(OAuth2Session):  # type: ignore[misc] # no types
+class ProviderSession(requests.Session):
     """Calls addresses of the issuer's scheme only."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self) -> None:
+        super().__init__()
         self.trust_env = False
         self.max_redirects = 0
         self.headers["Accept-Encoding"] = "identity"

@@ -1,86 +1,189 @@
-"""Links users of the sign-in provider to users of this service.
+"""Which user somebody at the sign-in provider is.
 
 The first sign-in finds the users by the e-mail address that the provider verified. If there are
 several, the person chooses one. Otherwise an owner, who chooses the addresses of new users, could
 keep a person out of another owner's account. The complete sign-in, with the second step here,
-stores the link. From then on only the link counts, so that another person who later gets the
-address from the provider cannot sign in with it. No user is created: members must be invited.
+stores the link (allauth's SocialAccount). From then on only the link counts, so that another person
+who later gets the address from the provider cannot sign in with it. No user is created: members
+must be invited.
 
 A user with somebody's address may have been made by an owner to whom this person is a stranger. So
 when a user with the address was made after the link, the person chooses again, and the link moves.
 """
 
+import time
+from typing import Any, Final
+
+from allauth.account.stages import LoginStage
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
+from django.http import HttpRequest, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils.crypto import get_random_string
+from typing_extensions import override
 
 from channels_app import audit
-from channels_app.models import ProviderLink
+from channels_app.sign_in import two_step
 from channels_app.sign_in.addresses import users_with
-from channels_app.sign_in.provider import ProviderIdentity
+from channels_app.sign_in.provider import Provider, failed, refuse
+from channels_app.sign_in.provider_http import ProviderSession
 from channels_app.sign_in.sessions import sessions_end
+
+_VOUCHES: Final = "provider_vouches"
+_CHOOSING: Final = "provider_users"
+_STEP_SECONDS: Final = 300  # for the choice
+_DEACTIVATED: Final = "Your user of this service is deactivated."
+_NO_ADDRESS: Final = "It did not confirm an e-mail address of yours."
+_UNKNOWN: Final = (
+    "No user of this service has your e-mail address. Ask an owner to invite you with it."
+)
+_TAKEN: Final = (
+    "The user who has your e-mail address signs in as somebody else there. Ask a superuser."
+)
 
 
 class NobodyFound(Exception):
-    """No user for the identity. `reason`: a text for the person who wanted to sign in."""
+    """No user for the person. `reason`: a text for the person who wanted to sign in."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(reason)
 
 
-_DEACTIVATED = "Your user of this service is deactivated."
-_NO_ADDRESS = "It did not confirm an e-mail address of yours."
-_UNKNOWN = "No user of this service has your e-mail address. Ask an owner to invite you with it."
-_TAKEN = "The user who has your e-mail address signs in as somebody else there. Ask a superuser."
+class SocialAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # no types
+    @override
+    def get_provider(self, request: HttpRequest, provider: str, client_id: Any = None) -> Provider:
+        return Provider(request)
+
+    @override
+    def get_requests_session(self) -> ProviderSession:
+        return ProviderSession()
+
+    @override
+    def generate_state_param(self, state: dict[str, Any]) -> str:
+        return get_random_string(32)
+
+    @override
+    def on_authentication_error(
+        self, request: HttpRequest, provider: Any, exception: Any = None, **options: Any
+    ) -> None:
+        refuse(request, exception)
+
+    @override
+    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
+        """Finds the user, or asks the person to choose one. Raises ImmediateHttpResponse."""
+        try:
+            users = users_of(sociallogin.account)
+        except NobodyFound as error:
+            raise ImmediateHttpResponse(failed(request, error.reason)) from error
+        if "chosen" in sociallogin.state:
+            users = [user for user in users if str(user.pk) == sociallogin.state["chosen"]]
+        if len(users) != 1:
+            request.session[_CHOOSING] = {
+                "identity": sociallogin.account.extra_data["id_token"],
+                "next": sociallogin.state.get("next"),
+                "until": time.time() + _STEP_SECONDS,
+            }
+            raise ImmediateHttpResponse(HttpResponseRedirect(reverse("provider_choice")))
+        sociallogin.user = users[0]
 
 
-def users_of(identity: ProviderIdentity) -> list[User]:
-    """The user to whom the identity is linked, with the users with its address who were made since,
-    or else all users with its address; at least one. The person may sign in as any of them. Raises
-    NobodyFound."""
-    links = ProviderLink.objects.filter(issuer=identity.issuer, subject=identity.subject)
-    link = links.select_related("user").first()
+class LinkStage(LoginStage):  # type: ignore[misc] # no types
+    """The last stage of a sign-in by the provider: links user and person."""
+
+    key = "link"
+
+    @override
+    def handle(self) -> tuple[HttpResponseBase | None, bool]:
+        sign_in = (self.login.signal_kwargs or {}).get("sociallogin")
+        if sign_in is None:
+            return None, True
+        need = two_step.need_of(self.login.user)
+        is_proven = bool(need.steps) and need.is_met(self.request)
+        try:
+            link(user=self.login.user, account=sign_in.account, is_proven=is_proven)
+        except NobodyFound as error:
+            self.request.session.flush()
+            return failed(self.request, error.reason), False
+        self.login.user.refresh_from_db(fields=["password"])
+        self.request.session.set_expiry(None)  # it may have been a visitor's
+        self.request.session[_VOUCHES] = True
+        return None, True
+
+
+def is_linked(user: User) -> bool:
+    """Whether somebody at the provider signs in as the user."""
+    return bool(SocialAccount.objects.filter(user=user).exists())
+
+
+def vouches(request: HttpRequest) -> bool:
+    """Whether the session began with a sign-in by the provider."""
+    return bool(request.session.get(_VOUCHES))
+
+
+def waiting_choice(request: HttpRequest) -> dict[str, Any] | None:
+    """The sign-in that waits for the person's choice; None if it has expired."""
+    waiting: dict[str, Any] | None = request.session.get(_CHOOSING)
+    return waiting if waiting and waiting["until"] > time.time() else None
+
+
+def forget_choice(request: HttpRequest) -> None:
+    request.session.pop(_CHOOSING, None)
+
+
+def users_of(person: SocialAccount) -> list[User]:
+    """The user to whom the person is linked, with the users with the person's address who were made
+    since, or else all users with that address; at least one. The person may sign in as any of them.
+    Raises NobodyFound."""
+    address = person.extra_data["id_token"].get("email", "")
+    link = _links(person).first()
     if link is None:
-        return _users_with(identity.email)
+        return _users_with(address)
     own = [link.user] if link.user.is_active and link.user.is_staff else []
-    users = own + _made_since(link, identity)
+    users = own + _made_since(link, address)
     if not users:
         raise NobodyFound(_DEACTIVATED)
     return users
 
 
-def link(*, user: User, identity: ProviderIdentity) -> bool:
-    """Links the identity to one of the `users_of` it, and to no other. Returns whether it was not
-    linked to this user before. Safe to repeat. Raises NobodyFound if the user is linked to
-    another."""
-    links = ProviderLink.objects.filter(issuer=identity.issuer, subject=identity.subject)
-    before = links.select_related("user").first()
-    if before is not None and before.user_id == user.pk:
-        if _made_since(before, identity):
-            links.update(created_at=Now())  # the person has chosen among them
-        return False
-    try:
-        _link(user, identity, before)
-    except IntegrityError as error:
-        raise NobodyFound(_TAKEN) from error
-    return True
-
-
-def _made_since(link: ProviderLink, identity: ProviderIdentity) -> list[User]:
-    users = users_with(identity.email) if identity.email else []
-    return [each for each in users if each.date_joined > link.created_at]
-
-
 @transaction.atomic
-def _link(user: User, identity: ProviderIdentity, before: ProviderLink | None) -> None:
+def link(*, user: User, account: SocialAccount, is_proven: bool) -> None:
+    """Links the person to one of the `users_of` them, and to no other. Safe to repeat. Raises
+    NobodyFound if the user is linked to another person.
+
+    The first time, removes the password of a member who passed no second step now (`is_proven`),
+    because whoever created the user may know the password.
+    """
+    user = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+    before = _links(account).first()
+    if before is not None and before.user_id == user.pk:
+        if _made_since(before, account.extra_data["id_token"].get("email", "")):
+            _links(account).update(date_joined=Now())  # the person has chosen among them
+        return
+    if SocialAccount.objects.filter(user=user, provider=account.provider).exists():
+        raise NobodyFound(_TAKEN)
     if before is not None:
         before.delete()
-        note = f"The user no longer signs in by {identity.issuer}: the person chose {user}."
+        note = f"The user no longer signs in by {account.provider}: the person chose {user}."
         audit.record(before.user, audit.Action.UPDATE, note=note, actor=user)
-    ProviderLink.objects.create(user=user, issuer=identity.issuer, subject=identity.subject)
-    note = f"The user signs in by {identity.issuer} from now on, too."
+    row = {"provider": account.provider, "uid": account.uid, "extra_data": account.extra_data}
+    try:
+        with transaction.atomic():
+            SocialAccount.objects.create(user=user, **row)
+    except IntegrityError as error:
+        raise NobodyFound(_TAKEN) from error
+    note = f"The user signs in by {account.provider} from now on, too."
     audit.record(user, audit.Action.UPDATE, note=note, actor=user)
+    if user.has_usable_password() and not (is_proven or user.is_superuser):
+        user.set_unusable_password()
+        user.save(update_fields=["password"])
+        note = "The password was removed at the first sign-in by the provider."
+        audit.record(user, audit.Action.UPDATE, note=note, actor=user)
 
 
 @transaction.atomic
@@ -88,11 +191,21 @@ def unlink(*, user: User) -> None:
     """Removes the link, so that the next sign-in with the provider finds the user by the e-mail
     address again. Ends the user's sessions, because the linked person may be another one. Safe to
     repeat."""
-    deleted, _ = ProviderLink.objects.filter(user=user).delete()
+    deleted, _ = SocialAccount.objects.filter(user=user).delete()
     if deleted:
         sessions_end(user)
         note = "The link to the sign-in provider was removed."
         audit.record(user, audit.Action.UPDATE, note=note)
+
+
+def _links(person: SocialAccount) -> Any:
+    links = SocialAccount.objects.filter(provider=person.provider, uid=person.uid)
+    return links.select_related("user")
+
+
+def _made_since(link: SocialAccount, address: str) -> list[User]:
+    users = users_with(address) if address else []
+    return [each for each in users if each.date_joined > link.date_joined]
 
 
 def _users_with(address: str) -> list[User]:

@@ -1,148 +1,133 @@
-"""Two-step sign-in: a code of the user's phone (TOTP, RFC 6238) in addition to the password.
+"""Who needs a second step to sign in, and which sessions have had one.
 
-A user has at most one confirmed phone and ten recovery codes, each of which works once. django-otp
-stores and checks both. It refuses used codes, and increases the wait after each wrong code.
+The second step is a code of an authenticator app (TOTP, RFC 6238), a recovery code, or a passkey.
+django-allauth stores and checks them. A session stores which of the user's steps it was last
+passed with.
 """
 
-import secrets
-from base64 import b32encode
-from typing import NamedTuple
+import time
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
-from django.conf import settings
+from allauth.mfa import signals
+from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db import transaction
-from django.db.models import Exists, OuterRef
-from django.utils.crypto import salted_hmac
-from django_otp.models import Device
-from django_otp.plugins.otp_static.models import StaticDevice, StaticToken
-from django_otp.plugins.otp_totp.models import TOTPDevice
+from django.db.models import Exists, OuterRef, Q
+from django.dispatch import receiver
+from django.http import HttpRequest
 
 from channels_app import audit
 from channels_app.models import Membership
+from pushsvc.common.store.crypto import decrypt, encrypt, is_current, is_readable
 
-RECOVERY_CODES = 10
-_RECOVERY_SALT = "channels_app.two_step.recovery"
-_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # without characters that look alike
+_STEP: Final = "second_step"
+_SET_UP_AT: Final = "second_step_set_up_at"
+_RECOVERY: Final = Authenticator.Type.RECOVERY_CODES
+_STEPS: Final = ~Q(type=_RECOVERY)
 
 
 class Need(NamedTuple):
-    """Whether a user needs a code to sign in, and whether an account of the user requires that."""
+    """Which steps a user has, with the recovery codes, and whether an account requires one."""
 
-    is_on: bool
+    steps: list[int]
     is_required: bool
+
+    def is_met(self, request: HttpRequest) -> bool:
+        """Whether the session has passed one of the user's steps, or the user has none."""
+        return not self.steps or request.session.get(_STEP) in self.steps
 
 
 def on_for(user: str) -> Exists:
-    """A condition for queries: the user whose id is in this column needs a code to sign in."""
-    return Exists(TOTPDevice.objects.filter(user=OuterRef(user), confirmed=True))
+    """A condition for queries: the user whose id is in this column has a second step."""
+    return Exists(Authenticator.objects.filter(_STEPS, user=OuterRef(user)))
 
 
 def need_of(user: User) -> Need:
     """The user's need, read in one query."""
+    steps = Authenticator.objects.filter(user=OuterRef("pk")).values("pk")
     requiring = Membership.objects.filter(user=OuterRef("pk"), account__requires_two_step=True)
-    found = User.objects.filter(pk=user.pk).values_list(on_for("pk"), Exists(requiring))
+    found = User.objects.filter(pk=user.pk).values_list(ArraySubquery(steps), Exists(requiring))
     return Need(*found.get())
 
 
 def is_on(user: User) -> bool:
-    """Whether this user needs a code to sign in."""
-    confirmed: bool = TOTPDevice.objects.filter(user_id=user.pk, confirmed=True).exists()
-    return confirmed
+    """Whether this user has a second step."""
+    return bool(Authenticator.objects.filter(_STEPS, user_id=user.pk).exists())
 
 
-def recovery_codes_left(user: User) -> int:
-    left: int = StaticToken.objects.filter(device__user_id=user.pk).count()
-    return left
-
-
-def pending(user: User) -> TOTPDevice | None:
-    """The phone for which a secret was shown, but which was not confirmed by a code yet."""
-    return TOTPDevice.objects.filter(user_id=user.pk, confirmed=False).first()
-
-
-@transaction.atomic
-def begin(*, user: User) -> None:
-    """Creates a secret for a phone. Sign-in does not change until the phone is confirmed."""
-    TOTPDevice.objects.filter(user_id=user.pk, confirmed=False).delete()
-    TOTPDevice.objects.create(user_id=user.pk, name="phone", confirmed=False)
-
-
-@transaction.atomic
-def confirm(*, user: User, code: str) -> tuple[TOTPDevice, list[str]] | None:
-    """Confirms the phone. Returns it, and recovery codes that are shown only now. None for a wrong
-    code. From now on the user needs a code to sign in. Ends the user's other sessions.
-    """
-    offered = TOTPDevice.objects.select_for_update().filter(user_id=user.pk, confirmed=False)
-    phone = offered.first()
-    if phone is None or not phone.verify_token(_typed(code)):
-        return None
-    TOTPDevice.objects.filter(user_id=user.pk, confirmed=True).delete()
-    phone.confirmed = True
-    phone.save(update_fields=["confirmed"])
-    audit.record(user, audit.Action.UPDATE, note="Two-step sign-in was turned on.")
-    return phone, _recovery_codes(user)
-
-
-@transaction.atomic
-def verify(*, user: User, code: str) -> Device | None:
-    """The device that accepted the code: the phone or the recovery codes. None for a wrong code.
-
-    The code is used up if the caller's transaction commits.
-    """
-    typed = _typed(code)
-    if len(typed) == 6 and typed.isascii() and typed.isdigit():
-        model, token = TOTPDevice, typed
-    else:
-        model, token = StaticDevice, _token_of(user, typed)
-    held = model.objects.select_for_update().filter(user_id=user.pk, confirmed=True)
-    return next((device for device in held if device.verify_token(token)), None)
-
-
-@transaction.atomic
-def recovery_codes_renew(*, user: User) -> list[str]:
-    """Creates ten new codes, which are shown only now. The old codes become invalid."""
-    audit.record(user, audit.Action.UPDATE, note="New recovery codes were created.")
-    return _recovery_codes(user)
+def was_just_set_up(request: HttpRequest, seconds: float) -> bool:
+    """Whether the session set up the user's first step in the last `seconds`."""
+    return bool(request.session.get(_SET_UP_AT, 0.0) > time.time() - seconds)
 
 
 @transaction.atomic
 def turn_off(*, user: User, note: str = "Two-step sign-in was turned off.") -> None:
-    """Turns two-step sign-in off for the user. Safe to repeat."""
-    TOTPDevice.objects.filter(user_id=user.pk).delete()
-    StaticDevice.objects.filter(user_id=user.pk).delete()
+    """Deletes all second steps of the user. Safe to repeat."""
+    Authenticator.objects.filter(user_id=user.pk).delete()
     audit.record(user, audit.Action.UPDATE, note=note)
 
 
-def _recovery_codes(user: User) -> list[str]:
-    device, _ = StaticDevice.objects.get_or_create(user_id=user.pk, name="recovery codes")
-    device.token_set.all().delete()
-    codes = [_recovery_code() for _ in range(RECOVERY_CODES)]
-    tokens = [_kept(_typed(code), settings.SECRET_KEY) for code in codes]
-    StaticToken.objects.bulk_create(StaticToken(device=device, token=token) for token in tokens)
-    return codes
+def secrets_reencrypt() -> int:
+    """As `channels_app.services.secrets_reencrypt`, for apps and recovery codes."""
+    changed = 0
+    for step, name in _secrets():
+        token = step.data[name]
+        if not is_current(token):
+            unchanged = Authenticator.objects.filter(pk=step.pk, data=step.data)
+            changed += unchanged.update(data=step.data | {name: encrypt(decrypt(token))})
+    return changed
 
 
-def _recovery_code() -> str:
-    letters = "".join(secrets.choice(_ALPHABET) for _ in range(10))
-    return f"{letters[:5]}-{letters[5:]}"
+def secrets_unreadable() -> int:
+    """As `channels_app.services.secrets_unreadable`, for apps and recovery codes."""
+    return sum(not is_readable(step.data[name]) for step, name in _secrets())
 
 
-def _typed(code: str) -> str:
-    """The code without blanks and hyphens, which only make codes readable."""
-    return code.replace(" ", "").replace("-", "").lower()
+def _secrets() -> Iterator[tuple[Authenticator, str]]:
+    """The rows with a secret, and its name in their data. That of a passkey is not known here."""
+    for step in Authenticator.objects.exclude(type=Authenticator.Type.WEBAUTHN).iterator(1000):
+        yield step, "seed" if step.type == _RECOVERY else "secret"
 
 
-def _token_of(user: User, code: str) -> str:
-    """The token to verify. A recovery code may be older than the current SECRET_KEY. Then its token
-    belongs to an older key, which is chosen first, because each wrong token makes the user wait."""
-    newest, *older = (
-        _kept(code, secret) for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
-    )
-    stored = StaticToken.objects.filter(device__user_id=user.pk, token__in=older)
-    return stored.values_list("token", flat=True).first() or newest
+@receiver(signals.authenticator_used)
+def _note_use(request: HttpRequest, authenticator: Authenticator, **_: Any) -> None:
+    request.session[_STEP] = authenticator.pk
 
 
-def _kept(code: str, secret: str) -> str:
-    """The stored form of a recovery code: a keyed hash, useless without SECRET_KEY."""
-    digest = salted_hmac(_RECOVERY_SALT, code, secret, algorithm="sha256").digest()
-    return b32encode(digest[:10]).decode()
+@receiver(signals.authenticator_added)
+def _note_addition(
+    request: HttpRequest, user: User, authenticator: Authenticator, **_: Any
+) -> None:
+    """The other sessions of a user who had no step end, because they have not passed this one."""
+    if authenticator.type == _RECOVERY:
+        return
+    if Authenticator.objects.filter(_STEPS, user=user).count() == 1:
+        request.session[_SET_UP_AT] = time.time()
+    request.session[_STEP] = authenticator.pk
+    audit.record(user, audit.Action.UPDATE, note=f"{_named(authenticator)} was added.")
+
+
+@receiver(signals.authenticator_reset)
+def _note_reset(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
+    request.session[_STEP] = authenticator.pk
+    audit.record(user, audit.Action.UPDATE, note="New recovery codes were created.")
+
+
+@receiver(signals.authenticator_removed)
+def _note_removal(request: HttpRequest, user: User, authenticator: Authenticator, **_: Any) -> None:
+    if authenticator.type == _RECOVERY:
+        return
+    left = Authenticator.objects.filter(user=user).order_by("pk").first()
+    request.session[_STEP] = left.pk if left else None  # the user has just proved who they are
+    note = f"{_named(authenticator)} was removed."
+    if left is None:
+        note += " Two-step sign-in is off."
+    audit.record(user, audit.Action.UPDATE, note=note)
+
+
+def _named(authenticator: Authenticator) -> str:
+    if authenticator.type == Authenticator.Type.TOTP:
+        return "An authenticator app for two-step sign-in"
+    return f"The passkey “{authenticator}”"

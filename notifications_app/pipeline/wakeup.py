@@ -44,6 +44,11 @@ def have_credentials_checked(platform: Platform) -> None:
     _send(_CHECKS[platform], platform, 1, None)
 
 
+def have_mails_sent() -> None:
+    """Asks a planner's worker to send the mails of the console that are due. Never raises."""
+    _send("notifications_app.tasks.send_mails", "plan", 1, None)
+
+
 def _send(task: str, queue: str, count: int, after: float | None) -> None:
     global _silent_until
     if time.monotonic() < _silent_until:

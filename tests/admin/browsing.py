@@ -38,7 +38,7 @@ class Browser:
         return self.ask("POST", path, fields)
 
     def sign_in(self, username, password=PASSWORD):
-        fields = {"username": username, "password": password, "next": "/admin/"}
+        fields = {"login": username, "password": password, "next": "/admin/"}
         return self.post("/admin/login/", **fields)
 
     def is_signed_in(self):

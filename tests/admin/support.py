@@ -75,7 +75,7 @@ def stocked(house: House) -> House:
 
 def signed_in(user: User) -> Client:
     client = Client()
-    client.force_login(user, backend="channels_app.sign_in.console.StaffBackend")
+    client.force_login(user, backend="channels_app.sign_in.backend.StaffBackend")
     return client
 
 

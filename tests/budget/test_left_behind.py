@@ -71,7 +71,7 @@ def bodies():
     yield "application/json", json.dumps({"events": [{"token": TOKEN, "event": "clicked"}]})
     yield "application/json", "[" * 30_000
     yield "text/plain", "\x00"
-    guess = {"username": "nobody\n" * 20, "password": "guess", "csrfmiddlewaretoken": CSRF}
+    guess = {"login": "nobody\n" * 20, "password": "guess", "csrfmiddlewaretoken": CSRF}
     yield FORM, urlencode(guess | {"x": "y" * 9_000})
 
 

@@ -189,7 +189,7 @@ def test_the_printed_login_opens_the_console(run):
     opener.open(url, timeout=60).close()
     token = next(cookie.value for cookie in jar if cookie.name == "csrftoken")
     password = re.search(r"password (\S+)", run.screen).group(1)
-    form = {"username": "admin", "password": password, "csrfmiddlewaretoken": token}
+    form = {"login": "admin", "password": password, "csrfmiddlewaretoken": token}
     with opener.open(url, urllib.parse.urlencode(form).encode(), timeout=60) as page:
         assert page.url.endswith("/admin/")
         assert "Log out" in page.read().decode()

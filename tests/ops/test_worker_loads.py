@@ -17,14 +17,14 @@ from tests.ops.helpers import CHECKOUT
 from tests.plugin import ENVIRONMENT
 
 NOT_FOR_WORKERS = {
-    "authlib",
+    "allauth",
     "axes",
     "celery.bin",
     "click_repl",
     "corsheaders",
     "django_celery_beat",
-    "django_otp",
     "drf_spectacular",
+    "fido2",
     "prompt_toolkit",
     "pushsvc.asgi",
     "pushsvc.common.console",

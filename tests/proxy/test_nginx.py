@@ -66,7 +66,7 @@ def test_the_console_is_served_over_https_only(proxy):
     assert_bound_to_host(cookie, "__Host-csrftoken")
 
     token = re.search(rb'name="csrfmiddlewaretoken" value="(\w+)"', page)[1].decode()
-    fields = {"username": "root", "password": "correct horse battery", "next": "/admin/"}
+    fields = {"login": "root", "password": "correct horse battery", "next": "/admin/"}
     sign_in = message(
         "POST",
         "/admin/login/",

@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from typing_extensions import override
 
 from channels_app.accounts.admin.accounts import mailed_to
@@ -20,11 +20,8 @@ from channels_app.console.access import is_superuser
 from channels_app.console.lists import SuperuserAdmin
 from channels_app.console.pages import ActsPage, FormPage, SuperuserPage, number_or_404
 from channels_app.sign_in import mails, two_step
-from channels_app.sign_in.admin.forgot import ForgotPasswordView
-from channels_app.sign_in.admin.own import SetPasswordView, TwoStepPage
-from channels_app.sign_in.admin.provider import CallbackView, ChoiceView, CodeView, StartView
 from channels_app.sign_in.passwords import set_password_path
-from channels_app.sign_in.provider_links import unlink
+from channels_app.sign_in.provider_links import is_linked, unlink
 from pushsvc.common.console.admin import badge, site
 from pushsvc.common.console.figures import moment
 from pushsvc.common.console.forms import ConsoleForm
@@ -142,7 +139,7 @@ class UserPage(SuperuserPage, ActsPage):
             is_own=self.shown == self.request.user,
             may_mail=mails.is_on() and bool(self.shown.email),
             provider=settings.OIDC_LABEL if settings.OIDC_ISSUER else "",
-            is_linked=bool(settings.OIDC_ISSUER) and self.shown.provider_links.exists(),
+            is_linked=bool(settings.OIDC_ISSUER) and is_linked(self.shown),
             memberships=held[:500],
             has_second_step=two_step.is_on(self.shown),
             content_title=self.shown.get_username(),
@@ -186,20 +183,6 @@ class UserAdmin(SuperuserAdmin):
     @override
     def has_add_permission(self, request: HttpRequest) -> bool:
         return is_superuser(request.user)
-
-    @override
-    def get_urls(self) -> list[URLPattern]:
-        own = [
-            self.page("two-step/", TwoStepPage, "two_step"),
-            # Without `admin_view`: their users cannot sign in yet.
-            path("set-password/<uidb64>/<token>/", SetPasswordView.as_view(), name="set_password"),
-            path("forgot-password/", ForgotPasswordView.as_view(), name="forgot_password"),
-            path("provider/", StartView.as_view(), name="provider_start"),
-            path("provider/callback/", CallbackView.as_view(), name="provider_callback"),
-            path("provider/choice/", ChoiceView.as_view(), name="provider_choice"),
-            path("provider/code/", CodeView.as_view(), name="provider_code"),
-        ]
-        return own + super().get_urls()
 
     @admin.display(description="Last sign-in", ordering="last_login")
     def signed_in(self, user: User) -> str:

@@ -7,6 +7,7 @@ from typing_extensions import override
 
 from channels_app.management.output import DatabaseCommand
 from channels_app.services import secrets_reencrypt
+from channels_app.sign_in import two_step
 from pushsvc.common.store.crypto import SecretUnreadable
 
 
@@ -16,7 +17,7 @@ class Command(DatabaseCommand):
     @override
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            changed = secrets_reencrypt()
+            changed = secrets_reencrypt() + two_step.secrets_reencrypt()
         except SecretUnreadable as error:
             raise CommandError(
                 f"A secret is {error}. Add that key again, at the end of CREDENTIAL_KEYS."

@@ -1,5 +1,12 @@
 """The console's pages about signing in: a user's own, and lock-outs."""
 
-from channels_app.sign_in.admin import lockouts, own
+from django.apps import apps
 
-__all__ = ["lockouts", "own"]
+from channels_app.sign_in.admin import lockouts
+from pushsvc.common.console.admin import site
+
+__all__ = ["lockouts"]
+
+# The pages of django-allauth would show the secrets of second steps.
+for app in ("account", "mfa", "socialaccount"):
+    site.unregister(filter(site.is_registered, apps.get_app_config(app).get_models()))

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from typing_extensions import override
 
 from channels_app.console.lists import SuperuserAdmin
-from channels_app.sign_in.console import lockout_clear
+from channels_app.sign_in.middleware import lockout_clear
 from pushsvc.common.console.admin import badge
 from pushsvc.common.console.figures import moment
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
 from django.contrib import admin
-from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
 from django.core.exceptions import BadRequest
 from django.core.paginator import Paginator
@@ -23,13 +22,11 @@ from pushsvc.common.console.rows import rows_of
 
 if TYPE_CHECKING:  # the theme has no types, so its base classes are used instead
     ThemedModelAdmin = admin.ModelAdmin[Any]
-    SignInForm = AdminAuthenticationForm
     AnyPaginator = Paginator[Any]
     ThemedChangeList = ChangeList
 else:
     AnyPaginator = Paginator
     from unfold.admin import ModelAdmin as ThemedModelAdmin
-    from unfold.forms import AuthenticationForm as SignInForm
     from unfold.views import ChangeList as ThemedChangeList
 
 __all__ = [
@@ -37,7 +34,6 @@ __all__ = [
     "DropdownFilter",
     "ModelAdmin",
     "ReadOnlyAdmin",
-    "SignInForm",
     "badge",
     "refuse_nul",
     "site",

@@ -8,6 +8,7 @@ from django.conf import settings
 
 from channels_app.models import Channel, ProviderCredential
 from channels_app.services import secrets_unreadable
+from channels_app.sign_in import two_step
 from notifications_app.pipeline.credential_check import credentials_check
 from notifications_app.pipeline.destinations import CredentialsMissing, CredentialsUnreadable
 from pushsvc.common.findings import Finding, Kind, Severity, good
@@ -17,7 +18,7 @@ from pushsvc.common.store.crypto import SecretUnreadable
 
 def secrets() -> Iterator[Finding]:
     """Decrypts the stored secrets. No provider can check VAPID keys and identity keys."""
-    if number := secrets_unreadable():
+    if number := secrets_unreadable() + two_step.secrets_unreadable():
         yield Kind.SECRETS_UNREADABLE.found(what=f"{number} stored secrets")
 
 

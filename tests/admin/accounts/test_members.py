@@ -37,9 +37,9 @@ def choose_password(link, password=NEW_PASSWORD):
     """Opens the link and sets a password, as a browser does."""
     visitor = Client()
     form = visitor.get(link, follow=True)
-    if not form.context.get("validlink"):
+    if "token_fail" in form.context:
         return None
-    fields = {"new_password1": password, "new_password2": password}
+    fields = {"password1": password, "password2": password}
     return visitor.post(form.redirect_chain[-1][0], fields, follow=True)
 
 

@@ -9,11 +9,12 @@ from channels_app.models import Membership, Role
 from channels_app.sign_in import two_step
 from tests.admin.accounts.test_members import act, page
 from tests.admin.console.test_scope import addresses
-from tests.admin.sign_in.test_otp import code_of, sign_in, turned_on
+from tests.admin.sign_in.steps import code_of, shown, sign_in, turned_on
 from tests.admin.support import signed_in
 from tests.factories import make_key
 
 SET_UP = "/admin/auth/user/two-step/"
+APP, PASSKEY = f"{SET_UP}app/", f"{SET_UP}passkey/"
 
 
 def inside(user):
@@ -87,27 +88,26 @@ def test_a_member_without_it_can_only_set_it_up(zebra):
     client = signed_in(zebra.members["owner"])
 
     for name, path in addresses(zebra):
-        if path == SET_UP or name == "logout":
+        if path in {SET_UP, APP, PASSKEY} or name == "logout":
             continue
         for answer in (client.get(path), client.post(path, {"do": "remove", "post": "yes"})):
             assert (answer.status_code, answer["Location"]) == (302, SET_UP), (name, path)
     for path in ("/admin/password_change/", "/admin/doctor/", "/admin/nowhere/"):
         assert client.get(path)["Location"] == SET_UP
-    assert client.get(SET_UP).status_code == 200
+    assert [client.get(path).status_code for path in (SET_UP, APP, PASSKEY)] == [200] * 3
     assert Membership.objects.filter(account=zebra.account).count() == len(Role)
 
 
-def test_a_member_sets_it_up_after_the_password_and_goes_on(strict):
+def test_a_member_sets_it_up_after_the_password_and_goes_on(transactional_db, strict):
     viewer, client = strict.members["viewer"], Client()
     first = sign_in(viewer, client=client)
     assert client.get(first["Location"])["Location"] == SET_UP
     assert "An account of yours requires" in client.get(SET_UP).content.decode()
 
-    client.post(SET_UP, {"do": "begin"})
-    answer = client.post(SET_UP, {"do": "confirm", "code": code_of(viewer)})
+    secret = client.get(APP).context["form"].secret
+    answer = client.post(APP, {"code": shown(secret)}, follow=True)
 
-    assert answer.status_code == 200
-    assert len(answer.context["codes"]) == two_step.RECOVERY_CODES
+    assert len(answer.context["unused_codes"]) == 10
     assert client.get("/admin/").status_code == 200
 
 

@@ -1,10 +1,10 @@
 """Forms without a CSRF token, changes by GET, disclosed secrets, and extreme times."""
 
 import json
-from base64 import b64encode
 from hashlib import sha256
 
 import pytest
+from allauth.mfa.models import Authenticator
 from auditlog.models import LogEntry
 from cryptography.hazmat.primitives.asymmetric import ec
 from django.contrib.auth.models import User
@@ -12,7 +12,6 @@ from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
-from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from channels_app.models import VapidKey
 from channels_app.services import api_key_issue, provider_credentials_store
@@ -21,7 +20,7 @@ from pushsvc.common.store.crypto import decrypt
 from subscriptions_app.models import Subscription
 from tests.admin.attacks.test_tenancy import written
 from tests.admin.console.test_scope import addresses, everything_of, text_of
-from tests.admin.sign_in.test_otp import turned_on
+from tests.admin.sign_in.steps import app_of, turned_on
 from tests.admin.support import PASSWORD, signed_in, stocked
 from tests.api.credentials import APPLE, GOOGLE, pem
 from tests.factories import make_sent_notification
@@ -56,7 +55,7 @@ def test_every_form_without_its_csrf_token_is_refused(house, root):
             assert "The form has expired" in answer.content.decode()
 
     assert everything(house) == before
-    assert not TOTPDevice.objects.exists()
+    assert not Authenticator.objects.exists()
 
 
 @pytest.mark.parametrize("method", ["get", "head", "put", "patch", "delete", "options"])
@@ -72,7 +71,7 @@ def test_only_post_changes_anything(house, root, method):
             text_of(answer)
 
     assert everything(house) == before
-    assert not TOTPDevice.objects.exists()
+    assert not Authenticator.objects.exists()
 
 
 def test_a_link_signs_nobody_out(house):
@@ -85,7 +84,7 @@ def test_a_link_signs_nobody_out(house):
 def test_a_session_from_before_the_sign_in_does_not_become_signed_in(alice):
     client = Client()
     client.cookies["sessionid"] = "planted0planted0planted0planted0"
-    client.post("/admin/login/", {"username": "alice-viewer", "password": PASSWORD})
+    client.post("/admin/login/", {"login": "alice-viewer", "password": PASSWORD})
 
     assert client.get("/admin/").status_code == 200
     assert client.cookies["sessionid"].value != "planted0planted0planted0planted0"
@@ -103,7 +102,7 @@ def secrets(house, root):
     Subscription.objects.filter(pk=device.pk).update(p256dh="planted-p256dh", auth="planted-auth")
     _, text = api_key_issue(channel=channel, name="planted")
     codes = turned_on(house.members["owner"])
-    phone = TOTPDevice.objects.get(user=house.members["owner"])
+    app = app_of(house.members["owner"]).data["secret"]
     vapid = VapidKey.objects.get(channel=channel)
     return {
         "API key": text[13:],
@@ -115,8 +114,8 @@ def secrets(house, root):
         "endpoint": device.address,
         "p256dh": "planted-p256dh",
         "auth": "planted-auth",
-        "phone's secret": phone.key,
-        "phone's secret to type": b64encode(phone.bin_key).decode(),
+        "app's secret as stored": app,
+        "app's secret": decrypt(app),
         "recovery code": codes[0],
         "password": root.password,
     }
@@ -126,7 +125,7 @@ def test_no_page_shows_a_secret(house, root, secrets, caplog):
     export = reverse("admin:subscription_export", args=[house.rows["subscription"].pk])
     owner = signed_in(house.members["owner"])
     session = owner.session
-    session["otp_device_id"] = TOTPDevice.objects.get().persistent_id
+    session["second_step"] = app_of(house.members["owner"]).pk
     session.save()
     seen = 0
     for client in (owner, signed_in(root)):

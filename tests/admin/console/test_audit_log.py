@@ -15,8 +15,10 @@ from django.urls import reverse
 
 from channels_app import audit
 from channels_app.services import api_key_issue, provider_credentials_store, vapid_key_rotate
-from channels_app.sign_in import two_step
-from channels_app.sign_in.passwords import password_set, set_password_path
+from channels_app.sign_in.passwords import set_password_path
+from pushsvc.common.store.crypto import decrypt
+from tests.admin.accounts.test_members import choose_password
+from tests.admin.sign_in.steps import app_of, turned_on
 from tests.admin.support import signed_in
 from tests.api.credentials import APPLE, GOOGLE, pem
 from tests.factories import make_key
@@ -83,10 +85,11 @@ def test_no_entry_holds_a_secret(alice, root):
     )
     _, key = api_key_issue(channel=alice.channel, name="shop")
     vapid = vapid_key_rotate(channel=alice.channel)
-    two_step.begin(user=root)
-    totp = two_step.pending(root).key
+    codes = turned_on(root)
+    app = app_of(root).data["secret"]
     link = set_password_path(user=alice.members["viewer"])
-    password_set(user=root, password="planted-battery-staple", note="Set.")
+    choose_password(set_password_path(user=root), "planted-battery-staple")
+    root.refresh_from_db()
 
     written = json.dumps(list(LogEntry.objects.values()), default=str)
     planted = [
@@ -95,8 +98,10 @@ def test_no_entry_holds_a_secret(alice, root):
         key[13:],
         sha256(key.encode()).hexdigest(),
         vapid.private_key_encrypted,
-        totp,
-        link.rstrip("/").rpartition("/")[2],
+        app,
+        decrypt(app),
+        codes[0],
+        link.rstrip("/").rpartition("/")[2].partition("-")[2],
         "planted-battery-staple",
         root.password,
     ]

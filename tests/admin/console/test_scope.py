@@ -23,6 +23,7 @@ from channels_app.models import (
     Role,
     VapidKey,
 )
+from channels_app.sign_in.admin import pages as sign_in
 from notifications_app.models import Draft, Notification, Template
 from pushsvc.common.console.admin import site
 from subscriptions_app.models import (
@@ -36,7 +37,15 @@ from subscriptions_app.models import (
 )
 from tests.admin.support import WORD, signed_in
 
-OPEN_TO_ALL = {"login", "set_password", "forgot_password"}
+OPEN_TO_ALL = {
+    "login",
+    "account_login",
+    "mfa_login_webauthn",
+    "mfa_authenticate",
+    "account_reset_password",
+    "account_reset_password_done",
+    "account_reset_password_from_key",
+}
 SUPERUSERS_ONLY = ["auth_user", "axes_accessattempt", "django_celery_beat_periodictask"]
 
 
@@ -64,8 +73,9 @@ def ids_of(house):
         "platform": "web",
         "app_label": "channels_app",
         "content_type_id": ContentType.objects.get_for_model(Channel).pk,
-        "uidb64": "MQ",
-        "token": "abc-def",
+        "uidb36": "1",
+        "key": "abc-def",
+        "pk": 1,
         "url": "nothing/here",
     }
 
@@ -98,9 +108,8 @@ def addresses(house):
         each for each in get_resolver().url_patterns if getattr(each, "namespace", "") == "admin"
     )
     ids, objects = ids_of(house), objects_of(house)
-    for pattern in patterns(admin.url_patterns):
-        if pattern.name is None:
-            continue
+    own = {f"admin:{each.name}": each for each in patterns(admin.url_patterns) if each.name}
+    for name, pattern in (own | {each.name: each for each in sign_in.urlpatterns}).items():
         model = next((name for name in objects if f"_{name}_" in pattern.name), "channel")
         known = ids | {"object_id": objects[model].pk}
         wanted = pattern.pattern.converters or pattern.pattern.regex.groupindex
@@ -109,9 +118,9 @@ def addresses(house):
         except KeyError as missing:
             pytest.fail(f"tell ids_of what {missing} of {pattern} is")
         try:
-            yield pattern.name, reverse(f"admin:{pattern.name}", kwargs=arguments)
+            yield pattern.name, reverse(name, kwargs=arguments)
         except NoReverseMatch:
-            yield pattern.name, reverse(f"admin:{pattern.name}", args=arguments.values())
+            yield pattern.name, reverse(name, args=arguments.values())
 
 
 def text_of(answer):

@@ -16,19 +16,18 @@ from urllib.error import HTTPError
 from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
 from urllib.request import HTTPCookieProcessor, HTTPRedirectHandler, Request, build_opener
 
+import jwt
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from django.test import Client
-from joserfc import jwt
-from joserfc.jwk import OctKey, RSAKey
 
 from bench.ports import own_port
-from channels_app.sign_in import provider
 from tests import leftovers, missing
 from tests.ops.helpers import CHECKOUT
 from tests.pipeline.processes import kill
 
 START = "/admin/auth/user/provider/"
 CALLBACK = f"{START}callback/"
-CODE = f"{START}code/"
+CODE = "/admin/login/second-step/"
 PUBLIC = "http://testserver"
 CLIENT, SECRET = "pushsvc", "the-secret-of-the-client"
 _CLIENTS = CHECKOUT / ".venv" / "clients"
@@ -36,8 +35,7 @@ _SCRIPT = Path(__file__).with_name("oidc_provider.mjs")
 
 
 def use(settings, issuer):
-    """Lets the settings name the provider, and forgets what was known of it."""
-    provider._app_of.cache_clear()
+    """Lets the settings name the provider."""
     settings.OIDC_ISSUER, settings.OIDC_LABEL = issuer, "Example"
     settings.OIDC_CLIENT_ID, settings.OIDC_CLIENT_SECRET = CLIENT, SECRET
     settings.OIDC_TRUST_SECOND_STEP = False
@@ -130,12 +128,16 @@ def sign_in(person, client=None, path=START):
 # --- the one that forges --------------------------------------------------------------------------
 
 
+def new_key():
+    return generate_private_key(65537, 2048)
+
+
 class Forger:
     """Says what the test wants. `claims`, `header` and `key` make the next ID token."""
 
     def __init__(self, issuer):
         self.issuer = issuer
-        self._own_key = RSAKey.generate_key(2048, {"kid": "one"})
+        self._own_key = new_key()
         self.asked = []
         self.reset()
 
@@ -149,7 +151,7 @@ class Forger:
             "userinfo_endpoint": f"{self.issuer}/userinfo",
             "id_token_signing_alg_values_supported": ["RS256", "HS256", "none"],
         }
-        self.keys = [self._own_key]
+        self.keys = {"one": self._own_key}
         self.claims, self.header, self.key = {}, {"alg": "RS256", "kid": "one"}, self._own_key
         self.userinfo, self.nonce, self.answers = {}, "", {}
 
@@ -166,8 +168,7 @@ class Forger:
             "email_verified": True,
         }
         claims = {name: text for name, text in {**usual, **self.claims}.items() if text is not None}
-        algorithms = [self.header["alg"]]
-        return jwt.encode(self.header, claims, self.key, algorithms=algorithms)
+        return jwt.encode(claims, self.key, self.header["alg"], headers=self.header)
 
     def answer(self, path):
         """The body of an answer, as bytes or for JSON."""
@@ -178,7 +179,7 @@ class Forger:
             case "/.well-known/openid-configuration":
                 return self.metadata
             case "/jwks":
-                return {"keys": [key.as_dict(private=False) for key in self.keys]}
+                return {"keys": [_public(name, key) for name, key in self.keys.items()]}
             case "/userinfo":
                 return self.userinfo
             case "/token":
@@ -186,8 +187,10 @@ class Forger:
                 return bearer | {"id_token": self.id_token()}
         raise AssertionError(path)
 
-    def secret_as_key(self):
-        return OctKey.import_key(SECRET)
+
+def _public(name, key):
+    described = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
+    return described | {"kid": name, "alg": "RS256", "use": "sig"}
 
 
 @contextmanager

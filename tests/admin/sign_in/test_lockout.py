@@ -14,10 +14,11 @@ from tests.factories import make_key
 
 LOGIN = "/admin/login/"
 LOCK_OUTS = "/admin/axes/accessattempt/"
+NEW_PASSWORD = "another-long-battery-staple"
 
 
 def sign_in(username, password=PASSWORD, *, client=None, **more):
-    fields = {"username": username, "password": password, "next": "/admin/"}
+    fields = {"login": username, "password": password, "next": "/admin/"}
     return (client or Client()).post(LOGIN, fields, **more)
 
 
@@ -97,22 +98,22 @@ def test_an_address_has_a_limited_number_of_password_checks_a_minute(alice, sett
     settings.TRUSTED_PROXIES = 1
     client = signed_in(alice.members["viewer"])
     here = {"headers": {"X-Forwarded-For": "192.0.2.7"}}
-    wrong = {"password": "wrong", "new_password": "x", "repeated": "x"}
-    off = {"do": "off", "off-password": "wrong", "off-code": "000000"}
+    proof = reverse("account_reauthenticate")
+    wrong = {"oldpassword": "wrong", "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
     assert sign_in("alice-sender", **here).status_code == 302
-    assert client.post("/admin/password_change/", wrong, **here).status_code == 400
-    assert client.post(reverse("admin:two_step"), off, **here).status_code == 400
+    assert client.post("/admin/password_change/", wrong, **here).status_code == 200
+    assert client.post(proof, {"password": "wrong"}, **here).status_code == 200
 
     refusals = [
         sign_in("alice-sender", **here),
         client.post("/admin/password_change/", wrong, **here),
-        client.post(reverse("admin:two_step"), off, **here),
+        client.post(proof, {"password": "wrong"}, **here),
     ]
     for answer in refusals:
         assert answer.status_code == 429
         assert 0 < int(answer.headers["Retry-After"]) <= 60
         assert answer.headers["RateLimit-Policy"] == '"sign-ins";q=3;w=60'
-        assert "Too many sign-ins from your address" in answer.content.decode()
+        assert "Too many attempts from your address" in answer.content.decode()
     assert AccessAttempt.objects.get().failures_since_start == 2
     assert client.get("/admin/", **here).status_code == 200
     there = {"headers": {"X-Forwarded-For": "192.0.2.8"}}
@@ -149,7 +150,7 @@ def test_the_api_still_serves_a_locked_out_address(alice):
 
 def test_a_failed_sign_in_stores_nothing_but_the_name(alice):
     client = Client()
-    fields = {"username": "alice-viewer", "password": "typed-password", "otp_token": "typed-code"}
+    fields = {"login": "alice-viewer", "password": "typed-password", "code": "typed-code"}
     client.post(LOGIN, fields)
 
     kept = str(AccessAttempt.objects.values())
@@ -197,7 +198,7 @@ def test_a_sign_in_and_the_list_take_few_queries(alice, root, django_assert_max_
 
 @pytest.mark.parametrize("path", ["https://evil.example/", "//evil.example/"])
 def test_a_sign_in_redirects_to_no_other_site(alice, path):
-    fields = {"username": "alice-viewer", "password": PASSWORD, "next": path}
+    fields = {"login": "alice-viewer", "password": PASSWORD, "next": path}
 
     assert "evil" not in Client().post(LOGIN, fields)["Location"]
 

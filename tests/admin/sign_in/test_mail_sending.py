@@ -4,9 +4,10 @@ import socket
 from threading import Thread
 
 from auditlog.models import LogEntry
+from django.core.cache import cache
 
 from channels_app.models import Mail
-from channels_app.sign_in import mailing
+from channels_app.sign_in import mailing, mails
 from pushsvc.common.logs import TextFormatter
 from pushsvc.common.mail_server import MailServer, Security
 from tests.admin.browsing import Browser
@@ -161,17 +162,43 @@ def _send_and_close():
         connections.close_all()
 
 
-def test_a_web_process_sends_mails_by_itself(viewer, server, settings, tmp_path, transactional_db):
+def test_one_process_sends_at_a_time(viewer, server):
+    ask()
+    cache.add(mailing._SENDING, True)
+    assert mailed(server) == []
+
+    cache.delete(mailing._SENDING)
+    assert len(mailed(server)) == 1
+
+
+def test_after_a_failure_of_the_server_the_other_mails_wait_a_minute(viewer, server, settings):
+    works = settings.MAIL_SERVER
+    settings.MAIL_SERVER = MailServer("localhost", 1, Security.STARTTLS, "push", "secret")
+    for _ in range(2):
+        ask()
+    mailing.send_due()
+    settings.MAIL_SERVER = works
+
+    assert sorted(Mail.objects.values_list("attempts", flat=True)) == [0, 1]
+    assert mailed(server) == []
+    assert not mails.is_any_due()
+
+
+def test_a_worker_sends_the_mails_that_a_web_process_orders(
+    viewer, server, settings, tmp_path, transactional_db
+):
     server.arrived.clear()
     environment = {
         "EMAIL_URL": mail_server.url_of(server),
         "EMAIL_FROM": mail_server.FROM,
         "PUBLIC_BASE_URL": "http://127.0.0.1",
     }
-    with running_web(tmp_path / "web.log", **environment) as address:
+    processes = ("worker-plan", "beat")
+    with running_web(tmp_path / "web.log", *processes, **environment) as address:
         browser = Browser(address)
-        status, _, text = browser.post(FORGOT, email=VIEWER)
-        assert (status, "is on its way" in text) == (200, True)
+        status, headers, _ = browser.post(FORGOT, email=VIEWER)
+        assert status == 302
+        assert "is on its way" in browser.get(headers["Location"])[2]
         assert server.arrived.wait(120)
         (mail,) = server.mails
         assert browser.get(link_in(mail).removeprefix("http://127.0.0.1"))[0] == 302

@@ -1,11 +1,7 @@
 """Sign-in by OpenID Connect at a certified provider, as a browser does it."""
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
+from allauth.socialaccount.models import SocialAccount
 from auditlog.models import LogEntry
 from axes.models import AccessAttempt
 from django.contrib.auth.models import User
@@ -13,14 +9,12 @@ from django.core.checks import run_checks
 from django.test import Client
 from django.urls import reverse
 
-from channels_app.models import ProviderLink
 from channels_app.sign_in import two_step
 from tests.admin.accounts.test_members import act
 from tests.admin.sign_in import providers
 from tests.admin.sign_in.providers import CALLBACK, CODE, START, Person, certified_provider, path_of
-from tests.admin.sign_in.test_otp import code_of, turned_on
+from tests.admin.sign_in.steps import code_of, turned_on
 from tests.admin.support import PASSWORD, signed_in
-from tests.plugin import ENVIRONMENT
 
 EMAIL = "viewer@example.com"
 SET_UP = "/admin/auth/user/two-step/"
@@ -63,8 +57,8 @@ def test_a_member_signs_in_by_a_verified_address(viewer, issuer):
 
     assert (answer.status_code, answer["Location"]) == (302, "/admin/")
     assert who(client) == "alice-viewer"
-    link = ProviderLink.objects.get(user=viewer)
-    assert (link.issuer, link.subject) == (issuer, f"v|{EMAIL}|true")
+    link = SocialAccount.objects.get(user=viewer)
+    assert (link.provider, link.uid) == (issuer, f"v|{EMAIL}|true")
     notes = [entry.additional_data["note"] for entry in LogEntry.objects.filter(actor=viewer)]
     assert "Signed in by Example." in notes
     assert any("from now on" in note for note in notes)
@@ -107,7 +101,7 @@ def test_nobody_is_signed_in_or_created_without_an_invitation(viewer, issuer, pe
 
     assert says in refusal(providers.sign_in(person, client))
     assert who(client) is None
-    assert (ProviderLink.objects.count(), User.objects.count()) == (0, users)
+    assert (SocialAccount.objects.count(), User.objects.count()) == (0, users)
 
 
 def test_the_stored_link_wins_over_the_address(alice, viewer, issuer):
@@ -199,8 +193,8 @@ def test_a_user_with_a_second_step_gives_a_code_here(viewer, issuer):
     client, _ = at_the_code(viewer)
     assert who(client) is None
 
-    assert client.post(CODE, {"code": ""}).status_code == 400
-    assert client.post(CODE, {"code": "000000"}).status_code == 400
+    assert client.post(CODE, {"code": ""}).status_code == 200
+    assert client.post(CODE, {"code": "000000"}).status_code == 200
     assert who(client) is None
     assert client.post(CODE, {"code": code_of(viewer)})["Location"] == "/admin/"
     assert who(client) == "alice-viewer"
@@ -209,20 +203,20 @@ def test_a_user_with_a_second_step_gives_a_code_here(viewer, issuer):
 def test_who_has_the_address_but_no_code_is_not_linked(viewer, issuer):
     """Otherwise the one whose address it was could no longer sign in there."""
     at_the_code(viewer, Person("newcomer", EMAIL))
-    assert not ProviderLink.objects.exists()
+    assert not SocialAccount.objects.exists()
 
     client = Client()
     providers.sign_in(Person("v", EMAIL), client)
     client.post(CODE, {"code": code_of(viewer)})
     assert who(client) == "alice-viewer"
-    assert ProviderLink.objects.get().subject == f"v|{EMAIL}|true"
+    assert SocialAccount.objects.get().uid == f"v|{EMAIL}|true"
 
 
 def test_wrong_codes_lock_the_user_out(viewer, issuer):
     client, codes = at_the_code(viewer)
     answers = [client.post(CODE, {"code": f"{n:06}"}).status_code for n in range(5)]
 
-    assert answers == [400] * 4 + [429]
+    assert answers == [200] * 4 + [429]
     assert AccessAttempt.objects.get().username == "alice-viewer"
     assert client.post(CODE, {"code": codes[0]}).status_code == 429
     assert who(client) is None
@@ -232,17 +226,15 @@ def test_a_code_without_the_provider_signs_nobody_in(viewer, issuer):
     turned_on(viewer)
     client = Client()
 
-    assert client.post(CODE, {"code": code_of(viewer)}).status_code == 400
+    assert client.post(CODE, {"code": code_of(viewer)})["Location"] == "/admin/login/"
     assert who(client) is None
 
 
-def test_the_code_must_come_soon(viewer, issuer):
+def test_the_code_must_come_soon(viewer, issuer, settings):
     client, _ = at_the_code(viewer)
-    session = client.session
-    session["provider_user"] |= {"until": 0}
-    session.save()
+    settings.ACCOUNT_LOGIN_TIMEOUT = -1
 
-    assert "This took too long" in client.post(CODE, {"code": code_of(viewer)}).content.decode()
+    assert client.post(CODE, {"code": code_of(viewer)})["Location"] == "/admin/login/"
     assert who(client) is None
 
 
@@ -282,32 +274,9 @@ def test_without_a_provider_there_is_no_button_and_no_page(db, settings):
     settings.OIDC_ISSUER = ""
 
     assert START not in Client().get("/admin/login/").content.decode()
-    for path in (START, CALLBACK, CODE):
+    for path in (START, CALLBACK, f"{START}choice/"):
         assert Client().get(path).status_code == 404
         assert Client().post(path).status_code == 404
-
-
-LOADED = """
-import json, sys
-import django
-django.setup()
-from django.urls import get_resolver
-get_resolver().url_patterns
-print(json.dumps([name for name in sys.modules if name.split(".")[0] in {"authlib", "joserfc"}]))
-"""
-
-
-def test_a_web_process_does_not_load_the_library_before_the_first_sign_in():
-    environment = {**os.environ, **ENVIRONMENT, "DJANGO_SETTINGS_MODULE": "pushsvc.settings"}
-    shown = subprocess.run(
-        [sys.executable, "-c", LOADED],
-        cwd=providers.CHECKOUT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        check=True,
-        timeout=300,
-    )
-    assert json.loads(shown.stdout) == []
 
 
 @pytest.mark.parametrize(

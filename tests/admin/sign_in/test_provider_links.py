@@ -1,17 +1,18 @@
 """Which user somebody at the sign-in provider is, and for how long."""
 
 import pytest
+from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
 from channels_app.accounts.members import member_add
-from channels_app.models import ProviderLink, Role
+from channels_app.models import Role
 from channels_app.sign_in.passwords import set_password_path
 from tests.admin.accounts.test_members import act, choose_password
 from tests.admin.sign_in.mail_orders import VIEWER
 from tests.admin.sign_in.providers import CODE, START, begin, come_back
-from tests.admin.sign_in.test_otp import code_of, turned_on
+from tests.admin.sign_in.steps import code_of, turned_on
 from tests.admin.sign_in.test_provider import who
 from tests.admin.support import PASSWORD, signed_in
 
@@ -82,7 +83,7 @@ def test_nobody_chooses_a_user_with_another_address(forger, viewer, planted, roo
     User.objects.filter(pk=viewer.pk).update(email="other@example.com")
     assert choose(client, viewer).status_code == 400
     assert who(client) is None
-    assert not ProviderLink.objects.exists()
+    assert not SocialAccount.objects.exists()
 
 
 def test_nobody_chooses_without_the_provider(forger, viewer, planted):
@@ -109,7 +110,7 @@ def test_the_chosen_user_gives_a_code_too(forger, viewer, planted):
 
     assert choose(client, viewer)["Location"] == CODE
     assert who(client) is None
-    assert not ProviderLink.objects.exists()
+    assert not SocialAccount.objects.exists()
     client.post(CODE, {"code": code_of(viewer)})
     assert who(client) == "alice-viewer"
 
@@ -164,7 +165,7 @@ def test_a_user_made_for_a_stranger_keeps_nobody_out_of_a_later_account(forger, 
     choose(client, own)
 
     assert who(client) == "invited"
-    assert ProviderLink.objects.get().user == own
+    assert SocialAccount.objects.get().user == own
     again = Client()
     come_back(again, begin(forger, again))
     assert who(again) == "invited"

@@ -132,8 +132,8 @@ def test_every_request_that_hashes_a_password_takes_a_place(web, pool, api, slow
     attempts(pool, web, "192.0.2.2", ["slow-1"])
     take_all_places(web)
 
-    new = {"new_password1": "another-long-battery", "new_password2": "another-long-battery"}
-    changed = {"password": PASSWORD, "new_password": "another-long", "repeated": "another-long"}
+    new = {"password1": "another-long-battery", "password2": "another-long-battery"}
+    changed = {"oldpassword": PASSWORD} | new
     asked = [
         *attempts(pool, web, "192.0.2.12", ["somebody-1"]),
         *attempts(pool, web, "192.0.2.13", ["nobody"]),

@@ -3,17 +3,22 @@
 from itertools import count
 
 import pytest
+from django.conf import settings as configured
+from django.contrib.auth.models import User
 from django.db import connections
 from django.test import override_settings
 
+from channels_app.models import Membership
 from pushsvc.common.store.redis_client import redis_client
-from tests.admin.support import make_house
+from tests.admin.support import PASSWORD, make_house
 from tests.browser.chromium import WINDOWLESS_PATH, running_chromium, skip_without_chromium
 from tests.browser.console.support import Console
 from tests.browser.database import emptied_at_the_end
 from tests.pipeline.processes import running_web
 
 _NUMBERS = count(1)
+_CAROLS = count(1)
+HASHERS = configured.PASSWORD_HASHERS
 
 
 @pytest.fixture(scope="session")
@@ -93,3 +98,12 @@ def console(chromium, service, transactional_db):
     missing files."""
     with Console(chromium, service) as console:
         yield console
+
+
+@pytest.fixture
+def carol(alice, settings):
+    """A user whose password is hashed as the web process does it."""
+    settings.PASSWORD_HASHERS = HASHERS
+    user = User.objects.create_user(f"carol-{next(_CAROLS)}", password=PASSWORD, is_staff=True)
+    Membership.objects.create(account=alice.account, user=user, role="sender")
+    return user

@@ -7,6 +7,8 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 
 from pushsvc.common.store.sessions import SessionStore
+from tests.admin.sign_in.steps import inside, shown
+from tests.admin.support import PASSWORD
 from tests.browser.console.support import (
     AXE,
     PHONE,
@@ -15,10 +17,10 @@ from tests.browser.console.support import (
     is_wider_than_screen,
     violations_of,
 )
-from tests.browser.console.test_signing_in import shown_code
 from tests.pipeline.processes import running_web
 
 FORGOT = "/admin/auth/user/forgot-password/"
+STEPS = "/admin/auth/user/two-step/"
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +77,6 @@ def test_pages_for_visitors_are_readable(console, alice, look):
     page.get_by_role("link", name="Sign in with Example").click()
     page.get_by_role("alert").wait_for()
     found += faults_at(page, "provider away")
-    page.goto("/admin/auth/user/provider/code/", wait_until="networkidle")
-    found += faults_at(page, "provider code")
     page.goto("/admin/login/", wait_until="networkidle")
     page.get_by_role("link", name="Forgot your password?").click()
     page.wait_for_url(f"**{FORGOT}", wait_until="networkidle")
@@ -94,8 +94,8 @@ def test_the_choice_among_users_of_an_address_is_readable(console, alice, bob, l
     users = [*alice.members.values(), *bob.members.values()]
     User.objects.filter(pk__in=[user.pk for user in users]).update(email="carol@example.com")
     session = SessionStore()
-    identity = {"issuer": "http://127.0.0.1:9", "subject": "c", "email": "carol@example.com"}
-    session["provider_users"] = {"identity": identity, "until": time.time() + 300, "next": ""}
+    identity = {"sub": "c", "email": "carol@example.com", "email_verified": True}
+    session["provider_users"] = {"identity": identity, "until": time.time() + 300, "next": None}
     session.create()
     page = visitor(console, **look)
     cookie = {"name": "sessionid", "value": session.session_key, "url": page.url}
@@ -128,17 +128,53 @@ def test_what_a_member_sees_who_must_set_up_two_step_sign_in_is_readable(console
     page.add_init_script(path=AXE)
     page.goto("/admin/", wait_until="networkidle")
     found = faults_at(page, "required")
-    page.get_by_role("button", name="Set it up").click()
+    page.get_by_role("link", name="Add a passkey").click()
+    page.get_by_label("Name").wait_for()
+    page.wait_for_load_state("networkidle")
+    found += faults_at(page, "adding a passkey")
+    page.go_back(wait_until="networkidle")
+    page.get_by_role("link", name="Set up the app").click()
     page.get_by_label("Code").wait_for()
     page.wait_for_load_state("networkidle")
     found += faults_at(page, "setting up")
-    page.get_by_label("Code").fill(shown_code(alice.members["owner"]))
+    page.get_by_label("Code").fill(shown(page.locator("#totp-secret").text_content()))
     page.get_by_role("button", name="Turn it on").click()
     page.locator("#recovery-codes").wait_for()
     found += faults_at(page, "codes")
+    page.goto(STEPS, wait_until="networkidle")
+    found += faults_at(page, "steps")
     page.get_by_role("link", name="Go to the dashboard").click()
     page.goto(reverse("admin:channels_app_account_change", args=[alice.account.pk]))
     page.get_by_role("button", name="Make it optional").wait_for()
     found += faults_at(page, "strict members")
+
+    assert "\n".join(found) == ""
+
+
+@pytest.mark.parametrize("look", LOOKS, ids=["light", "dark", "phone"])
+def test_what_a_user_with_a_second_step_sees_is_readable(console, alice, look):
+    viewer = alice.members["viewer"]
+    client, codes = inside(viewer)
+    page = console.open("/healthz", **look)
+    page.add_init_script(path=AXE)
+    session = client.cookies["sessionid"].value
+    page.context.add_cookies([{"name": "sessionid", "value": session, "url": page.url}])
+    page.goto(f"{STEPS}app/remove/", wait_until="networkidle")
+    found = faults_at(page, "proof")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_label("Code").fill("000000")
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("alert").wait_for()
+    found += faults_at(page, "wrong proof")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_label("Code").fill(codes[0])
+    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("button", name="Remove", exact=True).wait_for()
+    found += faults_at(page, "removing")
+    for name in ("codes/new/", "codes/", "proof/", ""):
+        page.goto(f"{STEPS}{name}", wait_until="networkidle")
+        found += faults_at(page, name)
+    page.goto("/admin/password_change/", wait_until="networkidle")
+    found += faults_at(page, "password")
 
     assert "\n".join(found) == ""
