@@ -119,11 +119,6 @@ def test_a_report_whose_answer_is_lost_is_counted_once(relay):
     assert counted() == 7
 
 
-def test_no_process_of_the_tests_reports():
-    """It would take what other tests count. So no test imports `pushsvc.asgi` into its process."""
-    assert "metrics" not in {thread.name for thread in threading.enumerate()}
-
-
 def test_what_is_counted_while_redis_is_away_is_reported_later(without_redis):
     reporter = Reporter("web")
     for _ in range(3):

@@ -23,7 +23,7 @@ def test_a_test_message_is_stored_for_one_subscriber_and_sent_now(sender, alice)
 
     row = Notification.objects.get()
     assert answer.status_code == 200
-    assert "is being sent" in answer.content.decode()
+    assert "Sending the test…" in answer.content.decode()
     assert row.only_subscription_id == device.pk
     assert row.is_test
     assert row.scheduled_at == row.created_at

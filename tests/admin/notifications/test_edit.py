@@ -191,7 +191,7 @@ def test_a_scheduled_notification_is_sent_at_once(sender, alice):
 def test_what_is_being_sent_keeps_audience_and_time(sender, alice):
     notification = running(alice.channel, paused_at=timezone.now())
     page = sender.get(path_of(notification)).content.decode()
-    assert "audience and time are fixed" in page
+    assert "audience and time can no longer change" in page
     for name in ("when", "local_time", "segment_id"):
         assert f'name="{name}"' not in page
 
