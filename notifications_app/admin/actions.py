@@ -1,20 +1,30 @@
-"""Actions of senders on a notification's page: cancel, pause, resume and stop."""
+"""Actions of senders on a notification's page: cancel, pause, resume, stop and duplicate."""
 
-from typing import Any
+from typing import Any, Final, cast
 
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from typing_extensions import override
 
 from channels_app.models import Role
+from notifications_app.admin.compose.form import ComposeForm
+from notifications_app.admin.compose.sender import compose_url
 from notifications_app.admin.page import OneNotification, must_type_name
 from notifications_app.errors import NotCancellable, NotRunning
+from notifications_app.models import Target
+from notifications_app.sends.drafts import draft_create
 from notifications_app.sends.services import (
     notification_cancel,
     notification_pause,
     notification_resume,
     notification_stop,
+)
+from pushsvc.common.errors import PushsvcError
+
+_VALUES_LEFT_OUT: Final = (
+    "Values of their own, which some people or subscribers had for placeholders, are not in it."
 )
 
 
@@ -89,6 +99,28 @@ class StopAction(_NotificationAction):
             messages.success(request, "The notification is stopped. Nobody else gets it.")
         except NotRunning:
             messages.warning(request, "It could not be stopped, because it is not being sent.")
+
+
+class DuplicateAction(OneNotification):
+    """Creates a draft with the content and audience of an earlier notification."""
+
+    title = "Duplicate"
+    role = Role.SENDER
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
+        form = ComposeForm.like(self.notification).stored()
+        user = cast(User, request.user)
+        try:
+            draft = draft_create(channel=self.notification.channel, owner=user, form=form)
+        except PushsvcError as error:
+            messages.error(request, error.detail)
+            own = "admin:notifications_app_notification_change"
+            return HttpResponseRedirect(reverse(own, args=[self.notification.pk]))
+        messages.success(request, f"This draft is a copy of “{self.notification}”.")
+        if Target.objects.of(self.notification.pk).filter(vars__isnull=False).exists():
+            messages.warning(request, _VALUES_LEFT_OUT)
+        return HttpResponseRedirect(compose_url(draft.pk))
 
 
 def _letters(name: str) -> str:

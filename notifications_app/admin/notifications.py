@@ -15,10 +15,15 @@ from channels_app.console.pages import require
 from channels_app.models import Role
 from notifications_app import selectors
 from notifications_app.admin import dashboard
-from notifications_app.admin.actions import CancelAction, PauseAction, ResumeAction, StopAction
+from notifications_app.admin.actions import (
+    CancelAction,
+    DuplicateAction,
+    PauseAction,
+    ResumeAction,
+    StopAction,
+)
 from notifications_app.admin.best_hours import BestHoursPage
 from notifications_app.admin.compare import ComparePage
-from notifications_app.admin.compose.drafts import DuplicateAction
 from notifications_app.admin.compose.page import ComposeCheck, ComposePage, ComposeTest
 from notifications_app.admin.compose.templates import (
     NewTemplatePage,

@@ -13,7 +13,7 @@ from typing_extensions import override
 from channels_app.console.pages import ChannelPage, own_or_404
 from channels_app.models import Channel, Role
 from notifications_app.admin.compose.extras import flat
-from notifications_app.admin.compose.form import ComposeForm
+from notifications_app.admin.compose.form import ComposeForm, ttl_words
 from notifications_app.admin.compose.sections import platforms_of, simple_of
 from notifications_app.admin.pauses import Pause, pauses_of
 from notifications_app.admin.results import clicks_chart, funnel_context
@@ -27,7 +27,7 @@ from notifications_app.reporting.limited import outlooks
 from notifications_app.reporting.progress import Progress, Reason, progress_of
 from notifications_app.sends.templates import template_find
 from notifications_app.states import BatchStatus, NotificationStatus
-from pushsvc.common.console.figures import duration, share
+from pushsvc.common.console.figures import share
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.store import sql
 from subscriptions_app.segments.describe import rule_text
@@ -220,10 +220,6 @@ def _shares(notification: Notification) -> dict[str, float | None]:
         "ended": share(delivered + bounced, notification.recipient_count),
         "clicked": share(notification.clicked_count, delivered),
     }
-
-
-def ttl_words(ttl: int) -> str:
-    return duration(ttl) if ttl else "deliver at once or drop"
 
 
 def _steps(notification: Notification, progress: Progress) -> list[Step]:

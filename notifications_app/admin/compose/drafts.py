@@ -1,9 +1,8 @@
 """The list of drafts, and the actions that save, create and delete them."""
 
-from typing import Any, Final, cast
+from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import URLPattern, reverse
 from typing_extensions import override
@@ -13,15 +12,10 @@ from channels_app.console.pages import id_or_404, own_or_404
 from channels_app.models import Role
 from notifications_app.admin.compose.form import ComposeForm
 from notifications_app.admin.compose.sender import SenderPage, compose_url, find_draft, save_draft
-from notifications_app.admin.page import OneNotification
-from notifications_app.models import Draft, Target
-from notifications_app.sends.drafts import draft_create, draft_delete
+from notifications_app.models import Draft
+from notifications_app.sends.drafts import draft_delete
 from pushsvc.common.console.figures import moment
 from pushsvc.common.errors import PushsvcError
-
-_VALUES_LEFT_OUT: Final = (
-    "Values of their own, which some people or subscribers had for placeholders, are not in it."
-)
 
 
 @admin.register(Draft)
@@ -96,25 +90,3 @@ class DeleteAction(SenderPage):
         draft_delete(draft)
         messages.success(request, f"The draft “{draft}” was deleted.")
         return HttpResponseRedirect(reverse("admin:notifications_app_draft_changelist"))
-
-
-class DuplicateAction(OneNotification):
-    """Creates a draft with the content and audience of an earlier notification."""
-
-    title = "Duplicate"
-    role = Role.SENDER
-    http_method_names = ["post"]
-
-    def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
-        form = ComposeForm.like(self.notification).stored()
-        user = cast(User, request.user)
-        try:
-            draft = draft_create(channel=self.notification.channel, owner=user, form=form)
-        except PushsvcError as error:
-            messages.error(request, error.detail)
-            own = "admin:notifications_app_notification_change"
-            return HttpResponseRedirect(reverse(own, args=[self.notification.pk]))
-        messages.success(request, f"This draft is a copy of “{self.notification}”.")
-        if Target.objects.of(self.notification.pk).filter(vars__isnull=False).exists():
-            messages.warning(request, _VALUES_LEFT_OUT)
-        return HttpResponseRedirect(compose_url(draft.pk))

@@ -22,6 +22,7 @@ from notifications_app.content.fields import DEFAULT_TTL
 from notifications_app.content.values import EMPTY, Content, SendRequest
 from notifications_app.models import Notification
 from notifications_app.sends.schema import read_send
+from pushsvc.common.console.figures import duration
 from pushsvc.common.errors import BadRequest, Fault, Invalid
 from pushsvc.common.http.drf import faults_of
 from pushsvc.common.http.strict_json import MalformedJSON, check_text, loads_strict
@@ -209,6 +210,10 @@ def _posted_extras(post: QueryDict) -> dict[str, str]:
     given = {name: _posted(post, name) for name in post if compose_extras.is_extra(name)}
     added = added_language(post)
     return {f"translations.{added}.title": "", **given} if added else given
+
+
+def ttl_words(ttl: int) -> str:
+    return duration(ttl) if ttl else "deliver at once or drop"
 
 
 def added_language(post: QueryDict) -> str:

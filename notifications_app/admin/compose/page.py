@@ -17,7 +17,13 @@ from channels_app.console.lists import list_url
 from channels_app.models import Channel, Role
 from notifications_app.admin.compose.audience import AUDIENCES, rule_faults_of
 from notifications_app.admin.compose.errors import faults_by_field, labelled
-from notifications_app.admin.compose.form import ComposeForm, moment_of, read_content, read_form
+from notifications_app.admin.compose.form import (
+    ComposeForm,
+    moment_of,
+    read_content,
+    read_form,
+    ttl_words,
+)
 from notifications_app.admin.compose.personal import personal_preview
 from notifications_app.admin.compose.sections import sections_of
 from notifications_app.admin.compose.sender import (
@@ -29,7 +35,6 @@ from notifications_app.admin.compose.sender import (
     seen_version,
 )
 from notifications_app.admin.compose.writing import content_and_audience_context
-from notifications_app.admin.page import ttl_words
 from notifications_app.admin.pauses import pauses_of
 from notifications_app.content.values import SendRequest
 from notifications_app.errors import IdempotencyKeyInFlight
