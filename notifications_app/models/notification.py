@@ -106,7 +106,6 @@ class Notification(models.Model):
     deadline_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     paused_at = models.DateTimeField(null=True, blank=True)
-    # Not a PositiveIntegerField, whose check would read the whole table when the column is added.
     paused_seconds = models.IntegerField(
         default=0,
         db_default=0,

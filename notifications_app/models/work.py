@@ -37,7 +37,6 @@ class Plan(models.Model):
     )
     channel = models.ForeignKey(Channel, on_delete=models.PROTECT, related_name="+")
     platform = models.CharField(max_length=7, choices=PLATFORM_CHOICES)
-    # Not a PositiveSmallIntegerField, whose check would read the whole table when it is added.
     part = models.SmallIntegerField(
         default=0, db_default=0, help_text="Counts the parts of a platform, from 0."
     )
@@ -65,7 +64,6 @@ class Plan(models.Model):
         help_text="Where its windows find devices.",
     )
     recipient_count = models.PositiveBigIntegerField(default=0, db_default=0)
-    # Not a PositiveBigIntegerField, whose check would read the whole table when it is added.
     opted_out_count = models.BigIntegerField(
         default=0, db_default=0, help_text="Of the audience: left out, because they refuse it."
     )
