@@ -175,14 +175,14 @@ class Kind(Enum):
 
     REDIS_AWAY = (
         _ERROR,
-        "Redis is away, or accepts no writes",
+        "Redis is unavailable, or accepts no writes",
         "Sends are stored, rate limits allow everything, and it is unknown which workers are "
         "running. If the broker is the same Redis, nothing is sent until it is back. {reason}",
         _REDIS,
     )
     BROKER_AWAY = (
         _ERROR,
-        "The broker {name} is away, or accepts no writes",
+        "The broker {name} is unavailable, or accepts no writes",
         "Sends are stored, and go out when it is back. {reason}",
         _REDIS,
     )

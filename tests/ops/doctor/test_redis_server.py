@@ -82,7 +82,7 @@ def test_a_user_with_rights_on_the_queues_only_is_enough_for_the_broker(
 def test_a_redis_that_answers_and_takes_no_writes_is_named(installation, restored, break_it, way):
     break_it(restored)
 
-    found = installation.expect("Redis is away, or accepts no writes", "error", way)
+    found = installation.expect("Redis is unavailable, or accepts no writes", "error", way)
 
     # Heartbeats do not arrive, so nothing is known about the workers.
     assert [title for title in found if "not running" in title] == []
@@ -91,7 +91,7 @@ def test_a_redis_that_answers_and_takes_no_writes_is_named(installation, restore
 @pytest.mark.parametrize(
     ("setting", "value", "title", "way"),
     [
-        ("requirepass", "open sesame", "Redis is away", "password of Redis into REDIS_URL"),
+        ("requirepass", "open sesame", "Redis is unavailable", "password of Redis into REDIS_URL"),
         ("maxmemory-policy", "allkeys-lru", "maxmemory-policy is allkeys-lru", "to noeviction"),
     ],
 )
@@ -134,14 +134,14 @@ def test_a_command_that_the_user_may_not_use_is_a_warning(
     ours = as_user(installation, restored, "~*", "&*", "+@all", forbidden)
 
     found = installation.expect(title, "warning", way, REDIS_URL=ours)
-    assert not [title for title in found if "away" in title]
+    assert not [title for title in found if "unavailable" in title]
 
 
 @pytest.mark.usefixtures("no_user_afterwards")
 def test_a_user_who_may_only_read_is_named_with_the_rights(installation, restored):
     ours = as_user(installation, restored, "~*", "&*", "+@read", "+ping", "+select", "+client")
 
-    installation.expect("Redis is away", "error", "ACL SETUSER", REDIS_URL=ours)
+    installation.expect("Redis is unavailable", "error", "ACL SETUSER", REDIS_URL=ours)
 
 
 @pytest.mark.usefixtures("no_user_afterwards")
@@ -159,7 +159,7 @@ def test_a_redis_without_connections_left_is_not_told_to_start(installation, res
     finally:
         restored.config_set("maxclients", usual)
 
-    for title in ("Redis is away", "The broker redis:"):
+    for title in ("Redis is unavailable", "The broker redis:"):
         expect(found, title, "error", "maxclients")
     assert not [remedy for title, (_, remedy) in found.items() if "server is running" in remedy]
 
@@ -183,7 +183,7 @@ def test_a_redis_that_serves_only_its_own_machine_is_named(installation, tmp_pat
 
         found = installation.doctor(REDIS_URL=url)
 
-        for title in ("Redis is away", "The broker redis:"):
+        for title in ("Redis is unavailable", "The broker redis:"):
             expect(found, title, "error", "DENIED", "protected-mode")
         assert max(len(remedy) for _, remedy in found.values()) < 600
     finally:

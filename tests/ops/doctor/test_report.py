@@ -54,11 +54,11 @@ def test_an_unreachable_redis_and_broker_are_separate_findings(healthy, settings
     settings.CELERY_BROKER_URL = f"redis://127.0.0.1:{port}/0"
     title, remedy = the_fault()
     assert title.startswith("The broker redis://")
-    assert f"127.0.0.1:{port}/0 is away" in title
+    assert f"127.0.0.1:{port}/0 is unavailable" in title
     assert "Check CELERY_BROKER_URL" in remedy
 
     settings.REDIS_URL = f"redis://127.0.0.1:{own_port()}/0"
-    assert "Check REDIS_URL" in faults()["Redis is away, or accepts no writes"]
+    assert "Check REDIS_URL" in faults()["Redis is unavailable, or accepts no writes"]
 
 
 def test_the_mail_server_is_tried_if_there_is_one(healthy, settings, tmp_path):
