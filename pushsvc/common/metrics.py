@@ -21,40 +21,32 @@ SUM: Final = "sum"
 SEPARATOR: Final = "\t"
 
 
-class Buffer:
-    """Amounts that were counted and not yet taken, by field. Threads may share it."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._amounts: dict[str, int] = {}
-
-    def add(self, begin: str, amounts: Mapping[str, int]) -> None:
-        """Adds amounts. `begin`: the common beginning of the names of the fields."""
-        with self._lock:
-            own = self._amounts
-            for end, amount in amounts.items():
-                field = begin + end
-                own[field] = own.get(field, 0) + amount
-
-    def take(self) -> Mapping[str, int]:
-        with self._lock:
-            taken, self._amounts = self._amounts, {}
-        return taken
-
-
-_buffer = Buffer()
+_lock = Lock()
+_amounts: dict[str, int] = {}
 
 
 def take() -> Mapping[str, int]:
     """Returns what this process counted since the last call, by field: a metric's name, the values
     of its labels, and a histogram's bucket or SUM."""
-    return _buffer.take()
+    global _amounts
+    with _lock:
+        taken, _amounts = _amounts, {}
+    return taken
+
+
+def _add(begin: str, amounts: Mapping[str, int]) -> None:
+    """Adds amounts. `begin`: the common beginning of the names of the fields."""
+    with _lock:
+        for end, amount in amounts.items():
+            field = begin + end
+            _amounts[field] = _amounts.get(field, 0) + amount
 
 
 def _begin_anew() -> None:
-    """Empties the buffer in a forked process, because the parent reports its own counts."""
-    global _buffer
-    _buffer = Buffer()
+    """Forgets the counts in a forked process, because the parent reports its own. Another thread of
+    the parent may have held the lock."""
+    global _lock, _amounts
+    _lock, _amounts = Lock(), {}
 
 
 os.register_at_fork(after_in_child=_begin_anew)
@@ -75,7 +67,7 @@ class Count:
 
     def add(self, amount: float, *values: str) -> None:
         whole = round(amount * self.scale)
-        _buffer.add(SEPARATOR.join((self.name, *values, "")), {"": whole})
+        _add(SEPARATOR.join((self.name, *values, "")), {"": whole})
 
 
 @dataclass(frozen=True)
@@ -98,7 +90,7 @@ class Histogram:
             amounts[part] = amounts.get(part, 0) + 1
         if amounts:
             amounts[SUM] = round(MILLIONTHS * sum(max(0, number) for number in numbers))
-            _buffer.add(SEPARATOR.join((self.name, *values, "")), amounts)
+            _add(SEPARATOR.join((self.name, *values, "")), amounts)
 
     @cached_property
     def parts(self) -> tuple[str, ...]:
