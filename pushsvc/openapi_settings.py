@@ -40,6 +40,7 @@ SPECTACULAR_SETTINGS = {
         "Urgency": "notifications_app.content.fields.URGENCIES",
         "Visibility": "notifications_app.content.fields.VISIBILITIES",
     },
+    "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}},  # as in answers
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,  # would repeat each value
     "COMPONENT_SPLIT_PATCH": False,  # all fields of EditInput are optional
     "SERVERS": [{"url": "/"}],

@@ -151,7 +151,6 @@ def describe_ids(result: Document, **_: Any) -> Document:
         for parameter in operation.get("parameters", ()):
             if parameter["in"] == "path" and parameter["name"] in _PATH_IDS:
                 parameter.setdefault("description", _PATH_IDS[parameter["name"]])
-                parameter["schema"] = {"type": "string", "format": "uuid"}  # as in answers
     return result
 
 

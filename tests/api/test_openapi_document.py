@@ -28,6 +28,19 @@ def properties(document):
             yield f"{name}.{of}", shape
 
 
+def test_a_tag_in_a_path_is_described_as_any_tag(document):
+    found = [
+        parameter["schema"]
+        for _, operation in operations(document)
+        for parameter in operation.get("parameters", ())
+        if (parameter["in"], parameter["name"]) == ("path", "tag")
+    ]
+
+    assert found
+    assert all(re.fullmatch(each["pattern"], "news:2026.de") for each in found)
+    assert not any("format" in each for each in found)
+
+
 def test_every_operation_and_property_is_described(document):
     bare = [name for name, operation in operations(document) if not operation.get("description")]
     bare += [
