@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pushsvc.common.links import LinkKind
 
@@ -60,27 +60,52 @@ LINKS: Final[Mapping[Type, LinkKind]] = {
 class Field:
     """A field.
 
-    `label` names it in the console, `help` describes it in the API's document. `least` and `most`
+    `label` names it in the console, `help` describes it in the API's document. `most` and `least`
     limit the characters of a text, or a number. `choices`: the labels of the allowed values.
     `nullable`: null removes the common value on a platform. `sent_as`: the push service's name of
-    the field. Without `has_column` it is stored in the column `extras`. The audit log shows a field
-    with `is_audited`, which must hold nothing about a person.
+    the field. The audit log shows a field with `is_audited`, which must hold nothing about a
+    person.
     """
 
     type: Type
     label: str
     help: str
-    least: int = 0
     most: int | None = None
+    least: int = 0
     choices: Mapping[str, str] = field(default_factory=dict)
     required: bool = False
     nullable: bool = False
     sent_as: str = ""
-    has_column: bool = False
     is_audited: bool = True
 
 
 Table: TypeAlias = Mapping[str, Field]
+
+
+def shown(label: str, help: str, most: int, least: int = 0, **more: Any) -> Field:
+    """A text that people see."""
+    return Field(Type.SHOWN_TEXT, label, help, most, least, **more)
+
+
+def flag(label: str, help: str, sent_as: str = "") -> Field:
+    return Field(Type.FLAG, label, help, sent_as=sent_as)
+
+
+def choice(label: str, help: str, choices: Mapping[str, str], sent_as: str = "") -> Field:
+    return Field(Type.CHOICE, label, help, choices=choices, sent_as=sent_as)
+
+
+def _name(label: str, help: str, sent_as: str = "") -> Field:
+    return Field(Type.NAME, label, help, MAX_NAME, 1, sent_as=sent_as)
+
+
+def _count(help: str, sent_as: str = "") -> Field:
+    return Field(Type.NUMBER, "Number on the app's icon", help, _MAX_COUNT, sent_as=sent_as)
+
+
+def _link(label: str, help: str, type: Type = Type.LINK, *, nullable: bool = False) -> Field:
+    return Field(type, label, help, least=1, nullable=nullable)
+
 
 URGENCIES: Final = {
     "very-low": "Very low: only on power and Wi-Fi",
@@ -101,108 +126,59 @@ INTERRUPTION_LEVELS: Final = {
     "time-sensitive": "even while the user wants to focus",
     "critical": "even when the phone is muted (needs Apple's approval)",
 }
-
-
-def _name(label: str, help: str, sent_as: str = "") -> Field:
-    return Field(Type.NAME, label, help, least=1, most=MAX_NAME, sent_as=sent_as)
-
-
-def _count(help: str, sent_as: str = "") -> Field:
-    return Field(Type.NUMBER, "Number on the app's icon", help, most=_MAX_COUNT, sent_as=sent_as)
-
-
-def _app_url() -> Field:
-    help = "Replaces the url; null: none. May have an app's own scheme, such as myshop://orders/1."
-    return Field(Type.APP_LINK, "Opens", help, least=1, nullable=True)
-
-
 _TAG: Final = _name(
     "Replaces others with this tag",
     "Replaces a notification with the same tag. Without it, the notification's id.",
-    sent_as="tag",
+    "tag",
+)
+_NO_BODY: Final = "Replaces the main text; null: none, if there is a title."
+_SITE_URL: Final = "Replaces the url; null: none. May be a path of the site, such as /orders/1."
+_APP_URL: Final = (
+    "Replaces the url; null: none. May have an app's own scheme, such as myshop://orders/1."
 )
 # What replaces common fields on each platform.
 _ON_PLATFORM: Final[Table] = {
-    "title": Field(
-        Type.SHOWN_TEXT, "Title", "Replaces the title; null: none.", most=MAX_TITLE, nullable=True
-    ),
-    "body": Field(
-        Type.SHOWN_TEXT,
-        "Text",
-        "Replaces the main text; null: none, if there is a title.",
-        least=1,
-        most=MAX_BODY,
-        nullable=True,
-    ),
-    "image": Field(
-        Type.LINK, "Large image", "Replaces the image; null: none.", least=1, nullable=True
-    ),
+    "title": shown("Title", "Replaces the title; null: none.", MAX_TITLE, nullable=True),
+    "body": shown("Text", _NO_BODY, MAX_BODY, 1, nullable=True),
+    "image": _link("Large image", "Replaces the image; null: none.", nullable=True),
 }
 # The options of the standard's showNotification(), and the app's badge.
 WEB: Final[Table] = {
     **_ON_PLATFORM,
-    "url": Field(
-        Type.SITE_LINK,
-        "Opens",
-        "Replaces the url; null: none. May be a path of the site, such as /orders/1.",
-        least=1,
-        nullable=True,
-    ),
+    "url": _link("Opens", _SITE_URL, Type.SITE_LINK, nullable=True),
     "badge": Field(
         Type.URL, "Small icon", "URL of a small monochrome image.", least=1, sent_as="badge"
     ),
-    "require_interaction": Field(
-        Type.FLAG,
-        "Stay until the user acts",
-        "Shown until the user acts.",
-        sent_as="requireInteraction",
+    "require_interaction": flag(
+        "Stay until the user acts", "Shown until the user acts.", "requireInteraction"
     ),
-    "silent": Field(
-        Type.FLAG, "No sound and no vibration", "No sound and no vibration.", sent_as="silent"
-    ),
-    "renotify": Field(
-        Type.FLAG,
+    "silent": flag("No sound and no vibration", "No sound and no vibration.", "silent"),
+    "renotify": flag(
         "Alert again when it replaces another",
         "Alerts again when it replaces one with the same tag.",
-        sent_as="renotify",
+        "renotify",
     ),
     "tag": _TAG,
     "lang": Field(Type.LANGUAGE, "Language", "Language of the texts.", least=1, sent_as="lang"),
     "app_badge": _count("On the web app's icon; 0 removes it."),
-    "dir": Field(
-        Type.CHOICE,
-        "Direction of writing",
-        "Direction of the texts.",
-        choices=DIRECTIONS,
-        sent_as="dir",
-    ),
+    "dir": choice("Direction of writing", "Direction of the texts.", DIRECTIONS, "dir"),
 }
 # As FCM passes it on.
 ANDROID: Final[Table] = {
     **_ON_PLATFORM,
-    "url": _app_url(),
-    "channel_id": _name(
-        "Notification channel", "The app's notification channel.", sent_as="channel_id"
-    ),
-    "sound": _name("Sound", "File in the app, or `default`.", sent_as="sound"),
+    "url": _link("Opens", _APP_URL, Type.APP_LINK, nullable=True),
+    "channel_id": _name("Notification channel", "The app's notification channel.", "channel_id"),
+    "sound": _name("Sound", "File in the app, or `default`.", "sound"),
     "color": Field(
         Type.COLOR, "Color of the small icon", "Color of the small icon.", least=1, sent_as="color"
     ),
-    "small_icon": _name("Small icon", "Drawable of the app.", sent_as="icon"),
+    "small_icon": _name("Small icon", "Drawable of the app.", "icon"),
     "click_action": _name(
-        "Screen that a tap opens",
-        "Intent filter of the activity to open.",
-        sent_as="click_action",
+        "Screen that a tap opens", "Intent filter of the activity to open.", "click_action"
     ),
     "tag": _TAG,
-    "count": _count("Shown on the app's icon.", sent_as="notification_count"),
-    "visibility": Field(
-        Type.CHOICE,
-        "On the lock screen",
-        "On the lock screen.",
-        choices=VISIBILITIES,
-        sent_as="visibility",
-    ),
+    "count": _count("Shown on the app's icon.", "notification_count"),
+    "visibility": choice("On the lock screen", "On the lock screen.", VISIBILITIES, "visibility"),
     "notification_priority": Field(
         Type.PRIORITY,
         "Prominence on Android 7",
@@ -211,10 +187,9 @@ ANDROID: Final[Table] = {
         sent_as="notification_priority",
     ),
     "ticker": _name(
-        "Text for accessibility services", "Read out by accessibility services.", sent_as="ticker"
+        "Text for accessibility services", "Read out by accessibility services.", "ticker"
     ),
-    "direct_boot_ok": Field(
-        Type.FLAG,
+    "direct_boot_ok": flag(
         "Deliver before the phone is unlocked",
         "Can reach the app after a restart, before the phone is unlocked.",
     ),
@@ -224,8 +199,7 @@ ANDROID: Final[Table] = {
         "Groups messages in Firebase's delivery reports.",
         least=1,
     ),
-    "data_only": Field(
-        Type.FLAG,
+    "data_only": flag(
         "Leave the display to the app",
         "Everything goes into `data`, and the app shows the notification itself.",
     ),
@@ -233,20 +207,19 @@ ANDROID: Final[Table] = {
 # As Apple's payload keys.
 IOS: Final[Table] = {
     **_ON_PLATFORM,
-    "url": _app_url(),
-    "subtitle": Field(Type.SHOWN_TEXT, "Subtitle", "Below the title.", most=MAX_TITLE),
+    "url": _link("Opens", _APP_URL, Type.APP_LINK, nullable=True),
+    "subtitle": shown("Subtitle", "Below the title.", MAX_TITLE),
     "sound": Field(Type.SOUND, "Sound", "File in the app, or `default`; or one with a volume."),
-    "badge": _count("On the icon; 0 removes it.", sent_as="badge"),
+    "badge": _count("On the icon; 0 removes it.", "badge"),
     "category": _name(
         "Category of its buttons", "The app's category, whose buttons iOS shows.", "category"
     ),
-    "thread_id": _name("Group", "Notifications of a thread are grouped.", sent_as="thread-id"),
-    "interruption_level": Field(
-        Type.CHOICE,
+    "thread_id": _name("Group", "Notifications of a thread are grouped.", "thread-id"),
+    "interruption_level": choice(
         "How much it may interrupt",
         "How much it may disturb.",
-        choices=INTERRUPTION_LEVELS,
-        sent_as="interruption-level",
+        INTERRUPTION_LEVELS,
+        "interruption-level",
     ),
     "relevance_score": Field(
         Type.SHARE,
@@ -257,32 +230,30 @@ IOS: Final[Table] = {
     "target_content_id": _name(
         "Window to bring forward", "The window of the app to bring forward.", "target-content-id"
     ),
-    "content_available": Field(
-        Type.FLAG, "Wake the app in the background", "Also wakes the app in the background."
+    "content_available": flag(
+        "Wake the app in the background", "Also wakes the app in the background."
     ),
 }
 SOUND: Final[Table] = {
-    "name": Field(Type.NAME, "Sound", "File in the app, or `default`.", 1, MAX_NAME, required=True),
-    "critical": Field(
-        Type.FLAG, "Critical", "Plays even when the phone is muted; needs an entitlement."
-    ),
+    "name": Field(Type.NAME, "Sound", "File in the app, or `default`.", MAX_NAME, 1, required=True),
+    "critical": flag("Critical", "Plays even when the phone is muted; needs an entitlement."),
     "volume": Field(Type.SHARE, "Volume", "From 0, silent, to 1."),
 }
 ACTION: Final[Table] = {
-    "id": Field(Type.ID, "Id in reports", "Its name in reports of clicks.", 1, required=True),
-    "title": Field(Type.SHOWN_TEXT, "Label", "What it says.", 1, MAX_ACTION_TITLE, required=True),
-    "url": Field(Type.LINK, "Opens", "Opened on click, instead of the notification's.", 1),
-    "web_url": Field(Type.SITE_LINK, "Opens on Web", "Replaces the url in browsers.", 1),
-    "android_url": Field(Type.APP_LINK, "Opens on Android", "Replaces the url on Android.", 1),
-    "ios_url": Field(Type.APP_LINK, "Opens on iOS", "Replaces the url on iOS.", 1),
-    "icon": Field(Type.URL, "Icon", "URL of its icon.", 1),
+    "id": Field(Type.ID, "Id in reports", "Its name in reports of clicks.", least=1, required=True),
+    "title": shown("Label", "What it says.", MAX_ACTION_TITLE, 1, required=True),
+    "url": _link("Opens", "Opened on click, instead of the notification's."),
+    "web_url": _link("Opens on Web", "Replaces the url in browsers.", Type.SITE_LINK),
+    "android_url": _link("Opens on Android", "Replaces the url on Android.", Type.APP_LINK),
+    "ios_url": _link("Opens on iOS", "Replaces the url on iOS.", Type.APP_LINK),
+    "icon": Field(Type.URL, "Icon", "URL of its icon.", least=1),
 }
 # The texts for one language. Titles of buttons are added by their ids.
 TRANSLATION: Final[Table] = {
-    "title": Field(Type.SHOWN_TEXT, "Title", "Replaces the title.", most=MAX_TITLE),
-    "body": Field(Type.SHOWN_TEXT, "Text", "Replaces the main text.", least=1, most=MAX_BODY),
-    "url": Field(Type.LINK, "Opens", "Replaces the url.", least=1),
-    "image": Field(Type.LINK, "Large image", "Replaces the image.", least=1),
+    "title": shown("Title", "Replaces the title.", MAX_TITLE),
+    "body": shown("Text", "Replaces the main text.", MAX_BODY, 1),
+    "url": _link("Opens", "Replaces the url."),
+    "image": _link("Large image", "Replaces the image."),
 }
 # The fields of the objects in a send's content, by the type of the field that holds them.
 OBJECTS: Final[Mapping[Type, Table]] = {

@@ -16,6 +16,9 @@ from notifications_app.content.fields import (
     Field,
     Table,
     Type,
+    choice,
+    flag,
+    shown,
 )
 from pushsvc.common.platforms import Platform
 
@@ -23,6 +26,17 @@ from pushsvc.common.platforms import Platform
 EMPTY: Final = "empty"
 BOUNCE: Final = "bounce"
 ON_MISSING: Final = {EMPTY: "gets the text without it", BOUNCE: "gets nothing"}
+
+
+_URGENCY: Final = "Whether devices in power-saving mode are woken (RFC 8030 section 5.3)."
+_TTL: Final = "Seconds for which delivery is tried; 0: deliver at once or drop."
+_TOPIC: Final = "A newer notification with the same topic replaces the older one on the device."
+_PERSONALIZE: Final = (
+    "Whether placeholders such as `{{ name }}` stand for values of each recipient."
+)
+_ON_MISSING: Final = "What becomes of recipients without a value for a placeholder without default."
+_VARS: Final = "Values of the send for its placeholders."
+_DATA: Final = "Passed to the device unchanged."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,62 +48,17 @@ class Content:
     in `content/fields.py`. A text that was not given is "".
     """
 
-    title: Annotated[
-        str,
-        Field(
-            Type.SHOWN_TEXT, "Title", "Shown above the main text.", most=MAX_TITLE, has_column=True
-        ),
-    ] = ""
-    body: Annotated[
-        str,
-        Field(Type.SHOWN_TEXT, "Text", "Main text.", 1, MAX_BODY, required=True, has_column=True),
-    ]
-    icon: Annotated[str, Field(Type.LINK, "Icon", "URL of the icon image.", has_column=True)] = ""
-    url: Annotated[
-        str, Field(Type.LINK, "Opens", "Destination opened on click.", has_column=True)
-    ] = ""
-    image: Annotated[
-        str, Field(Type.LINK, "Large image", "URL of a large image.", has_column=True)
-    ] = ""
-    data: Annotated[
-        Mapping[str, str],
-        Field(
-            Type.TEXTS,
-            "Data",
-            "Passed to the device unchanged.",
-            has_column=True,
-            is_audited=False,
-        ),
-    ] = field(default_factory=dict)
-    ttl: Annotated[
-        int,
-        Field(
-            Type.NUMBER,
-            "Time to live",
-            "Seconds for which delivery is tried; 0: deliver at once or drop.",
-            most=MAX_TTL,
-            has_column=True,
-        ),
-    ] = DEFAULT_TTL
-    urgency: Annotated[
-        str,
-        Field(
-            Type.CHOICE,
-            "Urgency",
-            "Whether devices in power-saving mode are woken (RFC 8030 section 5.3).",
-            choices=URGENCIES,
-            has_column=True,
-        ),
-    ] = "normal"
-    topic: Annotated[
-        str,
-        Field(
-            Type.TOPIC,
-            "Topic",
-            "A newer notification with the same topic replaces the older one on the device.",
-            has_column=True,
-        ),
-    ] = ""
+    title: Annotated[str, shown("Title", "Shown above the main text.", MAX_TITLE)] = ""
+    body: Annotated[str, shown("Text", "Main text.", MAX_BODY, 1, required=True)]
+    icon: Annotated[str, Field(Type.LINK, "Icon", "URL of the icon image.")] = ""
+    url: Annotated[str, Field(Type.LINK, "Opens", "Destination opened on click.")] = ""
+    image: Annotated[str, Field(Type.LINK, "Large image", "URL of a large image.")] = ""
+    data: Annotated[Mapping[str, str], Field(Type.TEXTS, "Data", _DATA, is_audited=False)] = field(
+        default_factory=dict
+    )
+    ttl: Annotated[int, Field(Type.NUMBER, "Time to live", _TTL, MAX_TTL)] = DEFAULT_TTL
+    urgency: Annotated[str, choice("Urgency", _URGENCY, URGENCIES)] = "normal"
+    topic: Annotated[str, Field(Type.TOPIC, "Topic", _TOPIC)] = ""
     actions: Annotated[
         Sequence[Mapping[str, str]],
         Field(Type.ACTIONS, "Buttons", "Buttons of the notification."),
@@ -107,33 +76,12 @@ class Content:
         Mapping[str, Mapping[str, Any]],
         Field(Type.TRANSLATIONS, "Languages", "Texts by language (BCP 47)."),
     ] = field(default_factory=dict)
-    personalize: Annotated[
-        bool,
-        Field(
-            Type.FLAG,
-            "Placeholders",
-            "Whether placeholders such as `{{ name }}` stand for values of each recipient.",
-        ),
-    ] = False
+    personalize: Annotated[bool, flag("Placeholders", _PERSONALIZE)] = False
     vars: Annotated[
         Mapping[str, str | int | float],
-        Field(
-            Type.VARS,
-            "Values of placeholders",
-            "Values of the send for its placeholders.",
-            has_column=True,
-            is_audited=False,
-        ),
+        Field(Type.VARS, "Values of placeholders", _VARS, is_audited=False),
     ] = field(default_factory=dict)
-    on_missing: Annotated[
-        str,
-        Field(
-            Type.CHOICE,
-            "Without a value",
-            "What becomes of recipients without a value for a placeholder without default.",
-            choices=ON_MISSING,
-        ),
-    ] = EMPTY
+    on_missing: Annotated[str, choice("Without a value", _ON_MISSING, ON_MISSING)] = EMPTY
 
     def with_texts(self, changed: Mapping[str, Any]) -> Self:
         """A copy with these texts. Used for each recipient, because `dataclasses.replace` takes ten
@@ -142,13 +90,6 @@ class Content:
         copy.__dict__.update(self.__dict__)
         copy.__dict__.update(changed)
         return copy
-
-    @property
-    def extras(self) -> dict[str, Any] | None:
-        """The EXTRA_FIELDS that were given. None if there are none, as in most sends."""
-        given = {name: getattr(self, name) for name in EXTRA_FIELDS}
-        stored = {name: value for name, value in given.items() if value != DEFAULTS[name]}
-        return stored or None
 
 
 CONTENT: Final[Table] = {
@@ -161,10 +102,6 @@ DEFAULTS: Final[Mapping[str, Any]] = {
 }
 # Fields that a send may lack, even if its template has them.
 REMOVABLE_FIELDS: Final = tuple(name for name, value in DEFAULTS.items() if value in ("", {}, []))
-# Stored together in one column. Each other field has its own column, including `vars`, which the
-# audit log must not show.
-EXTRA_FIELDS: Final = tuple(name for name, each in CONTENT.items() if not each.has_column)
-COLUMN_FIELDS: Final = tuple(name for name in CONTENT if name not in EXTRA_FIELDS)
 AUDITED_FIELDS: Final = tuple(name for name, each in CONTENT.items() if each.is_audited)
 
 

@@ -1,6 +1,6 @@
 """Notifications, drafts, and the answers to idempotency keys."""
 
-from typing import Any
+from typing import Any, Final
 
 from django.contrib.auth.models import User
 from django.db import models
@@ -13,7 +13,8 @@ from channels_app.models import Channel
 from notifications_app.content.fields import URGENCIES
 from notifications_app.content.values import (
     AUDITED_FIELDS,
-    COLUMN_FIELDS,
+    CONTENT,
+    DEFAULTS,
     AudienceKind,
     Content,
 )
@@ -199,16 +200,19 @@ class Notification(models.Model):
 
     @property
     def content(self) -> Content:
-        values = {name: getattr(self, name) for name in COLUMN_FIELDS}
+        values = {name: getattr(self, name) for name in _COLUMNS}
         own = {"data": self.ordered_data, "vars": self.vars or {}}
         return Content(**values | own | (self.extras or {}))
 
     @staticmethod
     def values_of(content: Content) -> dict[str, Any]:
-        """The values of the columns for this content."""
-        values = {name: getattr(content, name) for name in COLUMN_FIELDS}
+        """The values of the columns for this content. `extras` has what is given of the fields
+        without a column, and is None if nothing is, as in most sends."""
+        values = {name: getattr(content, name) for name in _COLUMNS}
+        given = {name: getattr(content, name) for name in CONTENT if name not in _COLUMNS}
+        extras = {name: value for name, value in given.items() if value != DEFAULTS[name]}
         own = {"data_names": list(content.data) or None, "vars": content.vars or None}
-        return values | own | {"extras": content.extras}
+        return values | own | {"extras": extras or None}
 
     @property
     def correlation(self) -> Correlation:
@@ -221,8 +225,12 @@ class Notification(models.Model):
         return {name: self.data[name] for name in self.data_names or self.data}
 
 
+# The fields of the content that have a column. `extras` holds the others.
+_COLUMNS: Final = tuple(
+    each.name for each in Notification._meta.concrete_fields if each.name in CONTENT
+)
 audit.SHOWN["notifications_app.notification"] = (
-    *(name for name in COLUMN_FIELDS if name in AUDITED_FIELDS),
+    *(name for name in AUDITED_FIELDS if name in _COLUMNS),
     "extras",
     "target_platforms",
     "segment_id",

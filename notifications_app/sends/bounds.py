@@ -11,6 +11,7 @@ from django.conf import settings
 
 from notifications_app.content.values import SendRequest
 from notifications_app.errors import TooManyPending
+from notifications_app.models import Notification
 from pushsvc.common.http.ratelimit import Limit, enforce
 from pushsvc.common.store import sql
 
@@ -60,7 +61,9 @@ def _stored_bytes(request: SendRequest) -> int:
         size = _TARGET_BYTES * len(request.targets) + values
     if request.rule is not None:
         size += _json_bytes(request.rule)
-    return size + (_json_bytes(content.extras) if content.translations else 0)
+    if content.translations:
+        size += _json_bytes(Notification.values_of(content)["extras"])
+    return size
 
 
 def _json_bytes(value: object) -> int:

@@ -11,7 +11,7 @@ from django.conf import settings
 
 COPIED = ("pushsvc", "channels_app", "subscriptions_app", "notifications_app", "templates")
 DECLARATION = """    summary: Annotated[
-        str, Field(Type.SHOWN_TEXT, "Summary", "Read out.", most=80, has_column=True)
+        str, Field(Type.SHOWN_TEXT, "Summary", "Read out.", most=80)
     ] = ""
 """
 IN_PAYLOAD = '        "summary": content.summary,\n'

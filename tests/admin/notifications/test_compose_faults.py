@@ -67,7 +67,7 @@ def test_a_time_that_a_clock_change_skips_is_a_fault_of_the_schedule(sender, ali
 
 def test_the_review_says_that_a_past_time_sends_at_once(sender, alice):
     form = written(alice, when="later", local_time="2001-01-02T09:00")
-    assert "It will be sent at once" in review(sender, form).content.decode()
+    assert "will be sent immediately" in review(sender, form).content.decode()
     assert sender.post(CHECK, form).json()["moment"]["is_past"] is True
 
 
