@@ -17,6 +17,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 PRODUCT = ("manage.py", "pushsvc", "channels_app", "subscriptions_app", "notifications_app")
 # Requirements that no module of ours imports.
 UNIMPORTED = {
+    "fido2": "allauth imports it for passkeys; its extra `mfa` would add a second QR library",
     "granian": "the Procfile starts it",
     "tzdata": "zoneinfo and pushsvc.common.timestamps read its files",
 }
