@@ -1,4 +1,4 @@
-"""The Lua scripts of the breakers, each one round trip to Redis. `pipeline.breakers` passes keys.
+"""The Lua scripts of the breakers, each one round trip to Redis.
 
 `open` and `probes` are sorted sets of breakers' names, scored by the millisecond at which they end.
 Times are by Redis's clock, so the clocks of machines may differ. A `level` is how many times a
@@ -8,14 +8,11 @@ stays in `open` until it closes or is forgotten.
 
 from typing import Final
 
-_CLOCK: Final = """
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-"""
+from pushsvc.common.store.redis_client import CLOCK, Script
 
-# KEYS: open, probes.
+# KEYS: sorted sets of names.
 HELD: Final = (
-    _CLOCK
+    CLOCK
     + """
 local held = {}
 for _, key in ipairs(KEYS) do
@@ -28,39 +25,44 @@ return held
 """
 )
 
-# KEYS: open. ARGV: the prefix of the keys of levels. Returns the names of the open breakers, and of
-# the half-open breakers.
-STATES: Final = (
-    _CLOCK
+# Returns the names of the open breakers, and of the half-open breakers.
+STATES: Final = Script(
+    CLOCK
     + """
-local open = redis.call('ZRANGEBYSCORE', KEYS[1], string.format('(%d', now), '+inf')
+local open = redis.call('ZRANGEBYSCORE', opened, string.format('(%d', now), '+inf')
 local half_open = {}
-for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now)) do
-  if redis.call('EXISTS', ARGV[1] .. name) == 1 then table.insert(half_open, name) end
+for _, name in ipairs(redis.call('ZRANGEBYSCORE', opened, '-inf', now)) do
+  if redis.call('EXISTS', level_prefix .. name) == 1 then table.insert(half_open, name) end
 end
 return {open, half_open}
-"""
+""",
+    keys=("opened",),
+    texts=("level_prefix",),
 )
 
-# KEYS: open, then levels. ARGV: the names of the breakers of these levels.
-IS_HALF_OPEN: Final = (
-    _CLOCK
+# Returns 1 if the channel's breaker, `own`, or the service's is half-open.
+IS_HALF_OPEN: Final = Script(
+    CLOCK
     + """
-for i, name in ipairs(ARGV) do
-  local till = tonumber(redis.call('ZSCORE', KEYS[1], name) or 0)
-  if redis.call('EXISTS', KEYS[i + 1]) == 1 and till <= now then return 1 end
+local function is_half_open(name, level)
+  local till = tonumber(redis.call('ZSCORE', opened, name) or 0)
+  return redis.call('EXISTS', level) == 1 and till <= now
 end
-return 0
-"""
+return (is_half_open(own, own_level) or is_half_open(service, service_level)) and 1 or 0
+""",
+    keys=("opened", "own_level", "service_level"),
+    texts=("own", "service"),
 )
 
-# KEYS: probes. ARGV: name, seconds.
-TAKE_PROBE: Final = (
-    _CLOCK
+TAKE_PROBE: Final = Script(
+    CLOCK
     + """
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-return redis.call('ZADD', KEYS[1], 'NX', now + ARGV[2] * 1000, ARGV[1])
-"""
+redis.call('ZREMRANGEBYSCORE', probes, '-inf', now)
+return redis.call('ZADD', probes, 'NX', now + seconds * 1000, own)
+""",
+    keys=("probes",),
+    texts=("own",),
+    numbers=("seconds",),
 )
 
 # `calls` counts a channel's calls. `votes` has a share for each channel that calls the service: the
@@ -68,16 +70,9 @@ return redis.call('ZADD', KEYS[1], 'NX', now + ARGV[2] * 1000, ARGV[1])
 # counts the shares above 0, `evidence` is their sum. Both keys expire some seconds after the first
 # call in them. Returns the milliseconds for which the channel must wait, and an event of the
 # channel's breaker and of the service's: the seconds for which it opened, -1 if it closed, else 0.
-RECORD: Final = (
-    _CLOCK
+RECORD: Final = Script(
+    CLOCK
     + """
-local opened, probes, own_level, service_level, calls, votes = unpack(KEYS)
-local own, service, channel = ARGV[1], ARGV[2], ARGV[3]
-local answered, outages, is_probe = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1'
-local least, most_of_one = tonumber(ARGV[7]), tonumber(ARGV[8])
-local window, service_window = ARGV[9], ARGV[10]
-local shortest, longest, memory = tonumber(ARGV[11]), tonumber(ARGV[12]), ARGV[13]
-
 local function left(name)
   return math.max(0, tonumber(redis.call('ZSCORE', opened, name) or 0) - now)
 end
@@ -106,7 +101,7 @@ local function count(key, field, by, seconds)
 end
 
 local own_event, service_event, share = 0, 0, 0
-if is_probe then
+if is_probe == 1 then
   redis.call('ZREM', probes, own)
   if outages > 0 and outages >= answered then
     own_event, share = open(own, own_level), most_of_one
@@ -136,5 +131,11 @@ if answered + outages > 0 and left(service) == 0 then
   end
 end
 return {math.max(left(own), left(service)), own_event, service_event}
-"""
-)
+""",
+    keys=("opened", "probes", "own_level", "service_level", "calls", "votes"),
+    texts=("own", "service", "channel"),
+    numbers=(
+        "answered", "outages", "is_probe", "least", "most_of_one", "window", "service_window",
+        "shortest", "longest", "memory",
+    ),
+)  # fmt: skip

@@ -14,7 +14,7 @@ While Redis is away, every breaker counts as closed.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 import redis
@@ -22,7 +22,7 @@ import structlog
 
 from notifications_app.pipeline import breaker_scripts as scripts
 from pushsvc.common.endpoints import OTHER
-from pushsvc.common.store.redis_client import Script, redis_client
+from pushsvc.common.store.redis_client import ScriptCall, redis_client
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -84,7 +84,8 @@ def held(*others: str) -> list[str]:
 def states() -> States | None:
     """The states of all breakers. None while Redis is away."""
     try:
-        open_, half_open = redis_client().eval(scripts.STATES, 1, _OPEN, _level(""))
+        call = scripts.STATES(opened=_OPEN, level_prefix=_level(""))
+        ((open_, half_open),) = redis_client().run(call)
     except redis.RedisError:
         return None
     return States(
@@ -108,23 +109,30 @@ def is_half_open(service: str, channel_id: UUID) -> bool:
     if service == UNKNOWN_HOSTS:
         return False
     try:
-        return bool(_eval(half_open_script(service, channel_id)))
+        return bool(redis_client().run(half_open_call(service, channel_id))[0])
     except redis.RedisError:
         return False
 
 
-def half_open_script(service: str, channel_id: UUID) -> Script:
-    """The question of `is_half_open`."""
-    names = (of_channel(service, channel_id), service)
-    return Script(scripts.IS_HALF_OPEN, (_OPEN, *map(_level, names)), names)
+def half_open_call(service: str, channel_id: UUID) -> ScriptCall:
+    """The call of `is_half_open`."""
+    own = of_channel(service, channel_id)
+    return scripts.IS_HALF_OPEN(
+        opened=_OPEN,
+        own=own,
+        own_level=_level(own),
+        service=service,
+        service_level=_level(service),
+    )
 
 
 def take_probe(service: str, channel_id: UUID) -> bool:
     """Whether this worker may probe for the channel. True for one worker at a time, and for all
     while Redis is away."""
-    name = of_channel(service, channel_id)
+    own = of_channel(service, channel_id)
     try:
-        return bool(redis_client().eval(scripts.TAKE_PROBE, 1, _PROBES, name, _PROBE_SECONDS))
+        call = scripts.TAKE_PROBE(probes=_PROBES, own=own, seconds=_PROBE_SECONDS)
+        return bool(redis_client().run(call)[0])
     except redis.RedisError:
         return True
 
@@ -151,44 +159,47 @@ def _record(
 ) -> float:
     if service == UNKNOWN_HOSTS:
         return 0.0
-    script = record_script(service, channel_id, answered, outages, is_probe=is_probe)
+    call = record_call(service, channel_id, answered, outages, is_probe=is_probe)
     try:
-        return recorded(service, channel_id, _eval(script))
+        return recorded(service, channel_id, redis_client().run(call)[0])
     except redis.RedisError:
         logger.debug("breaker.unrecorded", service=service)
         return 0.0
 
 
-def record_script(
+def record_call(
     service: str, channel_id: UUID, answered: int, outages: int, *, is_probe: bool = False
-) -> Script:
-    """Counts calls, as `record` and `end_probe` do."""
-    name = of_channel(service, channel_id)
-    keys = (
-        _OPEN,
-        _PROBES,
-        _level(name),
-        _level(service),
-        _key("calls", name),
-        _key("votes", service),
+) -> ScriptCall:
+    """The call of `record` and `end_probe`."""
+    own = of_channel(service, channel_id)
+    return scripts.RECORD(
+        opened=_OPEN,
+        probes=_PROBES,
+        own=own,
+        own_level=_level(own),
+        service=service,
+        service_level=_level(service),
+        channel=channel_id.hex,
+        calls=_key("calls", own),
+        votes=_key("votes", service),
+        answered=answered,
+        outages=outages,
+        is_probe=int(is_probe),
+        least=LEAST_CALLS,
+        most_of_one=MOST_OF_ONE_CHANNEL,
+        window=WINDOW_SECONDS,
+        service_window=SERVICE_WINDOW_SECONDS,
+        shortest=WAIT_SECONDS,
+        longest=LONGEST_WAIT_SECONDS,
+        memory=_MEMORY_SECONDS,
     )
-    arguments = (
-        name, service, channel_id.hex, answered, outages, int(is_probe), LEAST_CALLS,
-        MOST_OF_ONE_CHANNEL, WINDOW_SECONDS, SERVICE_WINDOW_SECONDS, WAIT_SECONDS,
-        LONGEST_WAIT_SECONDS, _MEMORY_SECONDS,
-    )  # fmt: skip
-    return Script(scripts.RECORD, keys, arguments)
 
 
 def recorded(service: str, channel_id: UUID, result: Sequence[int]) -> float:
-    """Logs what `record_script` changed. Returns for how many seconds the channel must not call."""
+    """Logs what `record_call` changed. Returns for how many seconds the channel must not call."""
     wait, *events = result
     _log(service, channel_id, events)
     return int(wait) / 1000
-
-
-def _eval(script: Script) -> Any:
-    return redis_client().eval(script.text, len(script.keys), *script.keys, *script.arguments)
 
 
 def _log(service: str, channel_id: UUID, events: Sequence[int]) -> None:

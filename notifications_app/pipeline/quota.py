@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import redis
 import structlog
 
-from pushsvc.common.store.redis_client import redis_client
+from pushsvc.common.store.redis_client import Script, redis_client
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -56,16 +56,17 @@ local function take(key, wanted, now, how)
 end
 """
 
-# KEYS: the bucket. ARGV: wanted, full, ramp, first, pause, memory. It holds the calls of a second.
-_SCRIPT: Final = (
+# The bucket holds the calls of a second.
+_TAKE: Final = Script(
     TAKE
     + """
 local clock = redis.call('TIME')
-local granted, wait = take(KEYS[1], tonumber(ARGV[1]), clock[1] + clock[2] / 1000000, {
-  full = tonumber(ARGV[2]), ramp = tonumber(ARGV[3]), first = tonumber(ARGV[4]),
-  pause = tonumber(ARGV[5]), memory = ARGV[6], holds = 1})
+local granted, wait = take(bucket, wanted, clock[1] + clock[2] / 1000000, {
+  full = full, ramp = ramp, first = first, pause = pause, memory = memory, holds = 1})
 return {granted, wait}
-"""
+""",
+    keys=("bucket",),
+    numbers=("wanted", "full", "ramp", "first", "pause", "memory"),
 )
 
 
@@ -89,16 +90,17 @@ class Quota:
 
     def take(self, project: str, wanted: int) -> Grant:
         """Grants some or all of `wanted` calls, in one round trip. Granted calls count as used."""
-        arguments = (
-            str(wanted),
-            str(self.per_minute / 60),
-            str(self.ramp_seconds),
-            str(self.begin),
-            str(_PAUSE_SECONDS),
-            str(_MEMORY_SECONDS),
+        call = _TAKE(
+            bucket=self._key(project),
+            wanted=wanted,
+            full=self.per_minute / 60,
+            ramp=self.ramp_seconds,
+            first=self.begin,
+            pause=_PAUSE_SECONDS,
+            memory=_MEMORY_SECONDS,
         )
         try:
-            granted, wait = redis_client().eval(_SCRIPT, 1, self._key(project), *arguments)
+            ((granted, wait),) = redis_client().run(call)
         except (redis.ConnectionError, redis.TimeoutError):
             return Grant(wanted, 0.0)
         except redis.RedisError:

@@ -41,7 +41,7 @@ from notifications_app.pipeline.evidence import (
     trial_sample,
 )
 from pushsvc.common.platforms import Platform
-from pushsvc.common.store.redis_client import Script, redis_client
+from pushsvc.common.store.redis_client import redis_client
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -54,6 +54,7 @@ WINDOW_SECONDS = 10.0
 PROBE_SECONDS = 5.0
 TURN_SECONDS = 2.0  # between two passes of a channel with an empty bucket
 BUCKET_SECONDS = 5.0  # how long a bucket fills
+_BUCKET_MEMORY_SECONDS = 600
 FAST_SECONDS = 10.0
 SUSPICION_SECONDS = 30.0
 MEMORY_SECONDS = 3_600.0
@@ -112,16 +113,22 @@ def is_rated(platform: Platform, service: str) -> bool:
 def begin(service: str, channel_id: UUID, wanted: int) -> Standing:
     """Asks for `wanted` calls, and in the same round trip whether a breaker is half-open."""
     name = breakers.of_channel(service, channel_id)
-    own = Script(
-        scripts.BEGIN,
-        (_STATE + name, HELD, f"pushsvc:web_rate:bucket:{name}"),
-        (
-            name, wanted, TRIAL_CALLS, PROBE_CALLS, _ms(PROBE_SECONDS), _ms(TURN_SECONDS),
-            _ms(MINUTE_SECONDS), _ms(BUCKET_SECONDS), 600,
-        ),
-    )  # fmt: skip
+    own = scripts.BEGIN(
+        state=_STATE + name,
+        held=HELD,
+        bucket=f"pushsvc:web_rate:bucket:{name}",
+        name=name,
+        wanted=wanted,
+        trial=TRIAL_CALLS,
+        probe=PROBE_CALLS,
+        probe_wait=_ms(PROBE_SECONDS),
+        turn=_ms(TURN_SECONDS),
+        minute=_ms(MINUTE_SECONDS),
+        fill=_ms(BUCKET_SECONDS),
+        memory=_BUCKET_MEMORY_SECONDS,
+    )
     try:
-        half_open, found = redis_client().run(breakers.half_open_script(service, channel_id), own)
+        half_open, found = redis_client().run(breakers.half_open_call(service, channel_id), own)
     except redis.RedisError:
         return Standing()
     if not found:
@@ -137,20 +144,33 @@ def record(
     if not seen.answered + seen.outages:
         return Verdict(0.0)
     name = breakers.of_channel(service, channel_id)
-    own = Script(
-        scripts.RECORD,
-        (_STATE + name, HELD, _LIMITED),
-        (
-            name, throttling.accepted, throttling.calls, throttling.throttled, throttling.recent,
-            throttling.recent_throttled, _ms(throttling.retry_after), int(is_trial),
-            _ms(MINUTE_SECONDS), _ms(WINDOW_SECONDS), _ms(PROBE_SECONDS), _ms(TURN_SECONDS),
-            _ms(FAST_SECONDS), _ms(SUSPICION_SECONDS), _ms(MEMORY_SECONDS), MOST_RECENT,
-            LEAST_RECENT, FLOOR, MOST_LIMITED,
-        ),
-    )  # fmt: skip
-    script = breakers.record_script(service, channel_id, **seen._asdict())
+    own = scripts.RECORD(
+        state=_STATE + name,
+        held=HELD,
+        limited=_LIMITED,
+        name=name,
+        accepted=throttling.accepted,
+        calls=throttling.calls,
+        hits=throttling.throttled,
+        recent=throttling.recent,
+        recent_hits=throttling.recent_throttled,
+        retry=_ms(throttling.retry_after),
+        is_trial=int(is_trial),
+        minute=_ms(MINUTE_SECONDS),
+        window=_ms(WINDOW_SECONDS),
+        probe_wait=_ms(PROBE_SECONDS),
+        turn=_ms(TURN_SECONDS),
+        fast_wait=_ms(FAST_SECONDS),
+        suspicion=_ms(SUSPICION_SECONDS),
+        memory=_ms(MEMORY_SECONDS),
+        most_recent=MOST_RECENT,
+        least=LEAST_RECENT,
+        floor=FLOOR,
+        most_limited=MOST_LIMITED,
+    )
+    of_breaker_call = breakers.record_call(service, channel_id, **seen._asdict())
     try:
-        of_breaker, (wait, limit, event) = redis_client().run(script, own)
+        of_breaker, (wait, limit, event) = redis_client().run(of_breaker_call, own)
     except redis.RedisError:
         logger.debug("web_rate.unrecorded", service=service)
         return Verdict(0.0)
@@ -166,7 +186,7 @@ def record(
 def limits() -> list[Limit]:
     """All limits that are known now, at most MOST_LIMITED. None while Redis is away."""
     try:
-        found = redis_client().eval(scripts.LIMITS, 1, _LIMITED, _STATE)
+        (found,) = redis_client().run(scripts.LIMITS(limited=_LIMITED, state_prefix=_STATE))
     except redis.RedisError:
         return []
     return [_limit(*found[at : at + 3]) for at in range(0, len(found), 3)]

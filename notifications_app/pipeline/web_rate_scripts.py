@@ -1,5 +1,4 @@
-"""The Lua scripts of `pipeline.web_rate`, which passes keys. Times are milliseconds by Redis's
-clock.
+"""The Lua scripts of `pipeline.web_rate`. Times are milliseconds by Redis's clock.
 
 `state` is a hash for each channel at each push service:
 
@@ -22,11 +21,7 @@ the names with a limit, scored by the moment at which it is forgotten.
 from typing import Final
 
 from notifications_app.pipeline import quota
-
-CLOCK: Final = """
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-"""
+from pushsvc.common.store.redis_client import CLOCK, Script
 
 _HOLDING: Final = """
 local function left()
@@ -40,18 +35,15 @@ local function hold(wait)
 end
 """
 
-# KEYS: state, held, bucket. ARGV: name, wanted, calls of a trial, calls of a probe, the wait after
-# one of these, the wait for an empty bucket, a minute, how long the bucket fills, for how many
+# `wanted`: calls. `trial` and `probe`: how many calls these have; `probe_wait`: the wait after one.
+# `turn`: the wait for an empty bucket. `fill`: how long the bucket fills. `memory`: for how many
 # seconds an unused one is kept. Returns nothing for a channel that may call without a bound.
 # Otherwise returns how many calls may be made, the wait of the others, the limit or '', and 1 for a
 # trial or a probe.
-BEGIN: Final = (
+BEGIN: Final = Script(
     quota.TAKE
     + CLOCK
     + """
-local state, held, bucket = unpack(KEYS)
-local name, wanted, trial, probe = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local probe_wait, turn, minute = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local known = redis.call('HMGET', state, 'limit', 'suspected', 'probing')
 local limit, suspected = tonumber(known[1]), tonumber(known[2])
 if not limit and (suspected or 0) <= now then return {} end
@@ -65,34 +57,30 @@ if not limit or known[3] then
   return {math.min(wanted, most), wanted > most and turn or 0, known[1] or '', 1}
 end
 local granted = take(bucket, wanted, now / 1000, {
-  full = limit / minute * 1000, ramp = 1, first = 1, pause = 1, memory = ARGV[9],
-  holds = tonumber(ARGV[8]) / 1000})
+  full = limit / minute * 1000, ramp = 1, first = 1, pause = 1, memory = memory,
+  holds = fill / 1000})
 if granted == wanted then return {granted, 0, known[1], 0} end
 hold(turn)
 return {granted, turn, known[1], 0}
-"""
-)
+""",
+    keys=("state", "held", "bucket"),
+    texts=("name",),
+    numbers=(
+        "wanted", "trial", "probe", "probe_wait", "turn", "minute", "fill", "memory",
+    ),
+)  # fmt: skip
 
-# KEYS: state, held, limited. ARGV: name, accepted calls, all calls that count, how many of them
-# were throttled, the same two of the most recent calls, the shortest Retry-After of these, 1 for a
-# trial or a probe, then bounds. Returns the milliseconds for which the channel must not call
+# `accepted`: calls. `calls`: all that count; `hits`: how many of them were throttled. `recent` and
+# `recent_hits`: the same two of the most recent calls; `retry`: the shortest Retry-After of these.
+# `is_trial`: 1 for a trial or a probe. Returns the milliseconds for which the channel must not call
 # because of these calls, the limit or '', and 1 if it was learned now, or 2 if a trial was
 # accepted.
-RECORD: Final = (
+RECORD: Final = Script(
     CLOCK
-    + """
-local state, held, limited = unpack(KEYS)
-local name, accepted, calls, hits = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local recent, recent_hits = tonumber(ARGV[5]), tonumber(ARGV[6])
-local retry, is_trial = tonumber(ARGV[7]), ARGV[8] == '1'
-local minute, window, probe_wait = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
-local turn, fast_wait = tonumber(ARGV[12]), tonumber(ARGV[13])
-local suspicion, memory = tonumber(ARGV[14]), tonumber(ARGV[15])
-local most_recent, least, floor = tonumber(ARGV[16]), tonumber(ARGV[17]), tonumber(ARGV[18])
-local most_limited, slots = tonumber(ARGV[19]), 12
-"""
     + _HOLDING
     + """
+is_trial = is_trial == 1
+local slots = 12
 local slot = math.floor(now / (minute / slots))
 
 local function slot_of(text)
@@ -239,20 +227,29 @@ elseif passed >= minute then
   end
 end
 return {0, limit, 0}
-"""
-)
+""",
+    keys=("state", "held", "limited"),
+    texts=("name",),
+    numbers=(
+        "accepted", "calls", "hits", "recent", "recent_hits", "retry", "is_trial", "minute",
+        "window", "probe_wait", "turn", "fast_wait", "suspicion", "memory", "most_recent", "least",
+        "floor", "most_limited",
+    ),
+)  # fmt: skip
 
-# KEYS: limited. ARGV: the prefix of states. Returns name, limit and since of each, in turn.
-LIMITS: Final = (
+# Returns name, limit and since of each limit, in turn.
+LIMITS: Final = Script(
     CLOCK
     + """
 local found = {}
-for _, name in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], string.format('(%d', now), '+inf')) do
-  local known = redis.call('HMGET', ARGV[1] .. name, 'limit', 'since')
+for _, name in ipairs(redis.call('ZRANGEBYSCORE', limited, string.format('(%d', now), '+inf')) do
+  local known = redis.call('HMGET', state_prefix .. name, 'limit', 'since')
   if known[1] then
     for _, each in ipairs({name, known[1], known[2]}) do table.insert(found, each) end
   end
 end
 return found
-"""
+""",
+    keys=("limited",),
+    texts=("state_prefix",),
 )

@@ -30,7 +30,7 @@ from typing_extensions import override
 from pushsvc.common import fingerprints, metrics
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import metric_reports, presence
-from pushsvc.common.store.redis_client import redis_client, try_to_write
+from pushsvc.common.store.redis_client import Script, redis_client, try_to_write
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -46,13 +46,18 @@ _TICKED = "pushsvc:ticked"
 _CLOCKS = "pushsvc:clocks"
 # By Redis's clock, because clocks of machines may differ; by how much, is written too. Forgets all
 # machines when there are many, because most of them are gone then.
-_ANNOUNCE = """
+_ANNOUNCE = Script(
+    """
 local time = redis.call('TIME')
-redis.call('HSET', KEYS[1], ARGV[1], time[1] .. ':' .. ARGV[2])
-if redis.call('HLEN', KEYS[2]) > 1000 then redis.call('DEL', KEYS[2]) end
-redis.call('HSET', KEYS[2], ARGV[3], time[1] .. ':' .. (ARGV[4] - time[1] - time[2] / 1000000))
-"""
-_READ = "return {redis.call('TIME')[1], redis.call('HGETALL', KEYS[1])}"
+redis.call('HSET', nodes, node, time[1] .. ':' .. processes)
+if redis.call('HLEN', clocks) > 1000 then redis.call('DEL', clocks) end
+redis.call('HSET', clocks, machine, time[1] .. ':' .. (own_time - time[1] - time[2] / 1000000))
+""",
+    keys=("nodes", "clocks"),
+    texts=("node", "machine"),
+    numbers=("processes", "own_time"),
+)
+_READ = Script("return {redis.call('TIME')[1], redis.call('HGETALL', written)}", keys=("written",))
 
 
 class Liveness(NamedTuple):
@@ -160,9 +165,15 @@ class Announce(bootsteps.StartStopStep):
             return
         try:
             for queue in worker.app.amqp.queues.consume_from:
-                node = (worker.hostname, str(worker.pool.num_processes))
-                clock = (worker.hostname.rpartition("@")[2], str(time.time()))
-                redis_client().eval(_ANNOUNCE, 2, _key(queue), _CLOCKS, *node, *clock)
+                call = _ANNOUNCE(
+                    nodes=_key(queue),
+                    clocks=_CLOCKS,
+                    node=worker.hostname,
+                    machine=worker.hostname.rpartition("@")[2],
+                    processes=worker.pool.num_processes,
+                    own_time=time.time(),
+                )
+                redis_client().run(call)
                 _forget_dead(queue)
         except redis.RedisError:
             logger.debug("worker.unannounced")
@@ -240,7 +251,7 @@ def _nodes(queue: str) -> Iterator[tuple[str, float, int]]:
 
 def _read(key: str) -> Iterator[tuple[str, float, str]]:
     """(name, seconds since it was written, what was written)"""
-    now, found = redis_client().eval(_READ, 1, key)
+    ((now, found),) = redis_client().run(_READ(written=key))
     for name, value in zip(found[::2], found[1::2], strict=True):
         at, _, written = str(value).partition(":")
         yield str(name), float(now) - float(at), written

@@ -4,6 +4,7 @@ import contextlib
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from django.db import transaction
 
@@ -25,7 +26,9 @@ def stop_clock(monkeypatch):
     """Redis's clock stands still, so no project is granted more calls than at first."""
     seconds, microseconds = redis_client().time()
     now = f"{{{seconds}, {microseconds}}}"
-    monkeypatch.setattr(quotas, "_SCRIPT", quotas._SCRIPT.replace("redis.call('TIME')", now))
+    script = quotas._TAKE
+    text = script.body.replace("redis.call('TIME')", now)
+    monkeypatch.setattr(quotas, "_TAKE", replace(script, body=text))
 
 
 def store_google(fcm, channel, project=GOOGLE_PROJECT):

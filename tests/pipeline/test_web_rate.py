@@ -1,5 +1,7 @@
 """How the rate that a web push service accepts of a channel is learned, kept and forgotten."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from notifications_app.pipeline.evidence import Evidence, Throttling
 from pushsvc.common.endpoints import OTHER
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
-from pushsvc.common.store.redis_client import redis_client
+from pushsvc.common.store.redis_client import CLOCK, redis_client
 from tests.pipeline.rate_model import SERVICE, Bucket, Clock, Sending, Window
 
 ALICE, BOB = uuid7(), uuid7()
@@ -19,9 +21,10 @@ ALICE, BOB = uuid7(), uuid7()
 def clock(monkeypatch):
     """The scripts read the test's clock."""
     for name in ("BEGIN", "RECORD", "LIMITS"):
-        text = getattr(web_rate_scripts, name).replace(web_rate_scripts.CLOCK, Clock.SCRIPT)
-        monkeypatch.setattr(web_rate_scripts, name, text)
-    held = breaker_scripts.HELD.replace(breaker_scripts._CLOCK, Clock.SCRIPT)
+        script = getattr(web_rate_scripts, name)
+        by_clock = replace(script, body=script.body.replace(CLOCK, Clock.SCRIPT))
+        monkeypatch.setattr(web_rate_scripts, name, by_clock)
+    held = breaker_scripts.HELD.replace(CLOCK, Clock.SCRIPT)
     monkeypatch.setattr(breaker_scripts, "HELD", held)
     return Clock()
 

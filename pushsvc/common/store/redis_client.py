@@ -8,9 +8,10 @@ one timeout in two seconds.
 
 import os
 import time
-from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Final, NamedTuple
 
 import redis
 import structlog
@@ -21,16 +22,48 @@ from typing_extensions import override
 
 TIMEOUT_SECONDS = 0.25
 BACK_OFF_SECONDS = 2.0
+# Lua: `now` is the milliseconds by Redis's clock, because clocks of machines may differ.
+CLOCK: Final = """
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+"""
 
 logger = structlog.stdlib.get_logger(__name__)
 
 
-class Script(NamedTuple):
-    """A Lua script with its keys and arguments."""
+class ScriptCall(NamedTuple):
+    """A Lua script with its keys and arguments, as EVAL takes them."""
 
     text: str
-    keys: tuple[str, ...]
-    arguments: tuple[str | int | float, ...]
+    keys: Sequence[str]
+    arguments: Sequence[str | int | float]
+
+
+@dataclass(frozen=True)
+class Script:
+    """A Lua script. Its keys and arguments are local variables with these names.
+
+    `script(name=value, ...)` is a call of it; `BackingOffRedis.run` makes it.
+    """
+
+    body: str
+    keys: Sequence[str] = ()
+    texts: Sequence[str] = ()
+    numbers: Sequence[str] = ()
+
+    def __call__(self, **values: str | int | float) -> ScriptCall:
+        keys = [str(values[name]) for name in self.keys]
+        return ScriptCall(self.text, keys, [values[name] for name in (*self.texts, *self.numbers)])
+
+    @cached_property
+    def text(self) -> str:
+        values = [f"KEYS[{place}]" for place, _ in enumerate(self.keys, 1)]
+        values += [f"ARGV[{place}]" for place, _ in enumerate(self.texts, 1)]
+        begin = len(self.texts) + 1
+        values += [f"tonumber(ARGV[{place}])" for place, _ in enumerate(self.numbers, begin)]
+        names = (*self.keys, *self.texts, *self.numbers)
+        locals_ = (f"local {name} = {value}" for name, value in zip(names, values, strict=True))
+        return "\n".join([*locals_, self.body])
 
 
 class BackingOffRedis(redis.Redis):
@@ -56,11 +89,11 @@ class BackingOffRedis(redis.Redis):
         self._refuse_while_away()
         return super().pipeline(transaction, shard_hint)
 
-    def run(self, *scripts: Script) -> list[Any]:
+    def run(self, *calls: ScriptCall) -> list[Any]:
         """Runs the scripts in one round trip. Returns their results."""
         pipeline = self.pipeline(transaction=False)
-        for script in scripts:
-            pipeline.eval(script.text, len(script.keys), *script.keys, *script.arguments)
+        for text, keys, arguments in calls:
+            pipeline.eval(text, len(keys), *keys, *arguments)
         try:
             results: list[Any] = pipeline.execute()
         except (redis.ConnectionError, redis.TimeoutError) as error:

@@ -3,6 +3,7 @@
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -19,7 +20,9 @@ def _clock(monkeypatch):
     """Redis's clock stands still: on a slow machine a bucket would fill meanwhile."""
     seconds, microseconds = redis_client().time()
     now = f"{{{seconds}, {microseconds}}}"
-    monkeypatch.setattr(quotas, "_SCRIPT", quotas._SCRIPT.replace("redis.call('TIME')", now))
+    script = quotas._TAKE
+    text = script.body.replace("redis.call('TIME')", now)
+    monkeypatch.setattr(quotas, "_TAKE", replace(script, body=text))
 
 
 @pytest.fixture
