@@ -54,7 +54,7 @@ def claim(
         skipped = [*skip, *_unknown_hosts_to_skip(platform, processes)]
         for plan_id in _plans_with_work(platform, skipped, skip_channels):
             parameters = {"plan": plan_id, "skip": skipped, **_taken()}
-            claimed = sql.rows(_CLAIM, STATES | parameters)
+            claimed = sql.rows(CLAIM, STATES | parameters)
             if claimed:
                 *first, recipients = claimed[0]
                 lease = Lease.of(first, begun=begun)
@@ -77,13 +77,13 @@ def shorten_dead() -> int:
         "rest": timedelta(seconds=_REST_SECONDS),
         "dead": list(dead),
     }
-    return sql.execute(_SHORTEN, STATES | parameters)
+    return sql.execute(SHORTEN, STATES | parameters)
 
 
 def free_lost(limit: int = 100) -> int:
     """Makes batches ready whose lease ended without their worker. Returns how many."""
     parameters = {"limit": limit, "most_losses": MOST_LEASE_LOSSES}
-    freed = sql.rows(_FREE_LOST, STATES | parameters)
+    freed = sql.rows(FREE_LOST, STATES | parameters)
     for platform, lost in Counter(platform for (platform,) in freed).items():
         metrics.LEASE_LOSSES.add(lost, platform, "silent")
     return len(freed)
@@ -99,7 +99,7 @@ def claim_parked(platform: Platform, channel_id: UUID) -> Lease | None:
         "parked_for": timedelta(seconds=settings.PARKED_SECONDS),
         **_taken(),
     }
-    claimed = sql.rows(_CLAIM_PARKED, STATES | parameters)
+    claimed = sql.rows(CLAIM_PARKED, STATES | parameters)
     return Lease.of(claimed[0], begun=begun) if claimed else None
 
 
@@ -110,7 +110,7 @@ def unpark(limit: int = 1000) -> int:
     own = {"channel": OuterRef("channel"), "platform": OuterRef("platform")}
     parked = Batch.objects.parked().filter(Exists(usable_credentials().filter(**own)))
     ids = list(parked.order_by("pk").values_list("pk", flat=True)[:limit])
-    return sql.execute(_UNPARK, STATES | {"ids": ids}) if ids else 0
+    return sql.execute(UNPARK, STATES | {"ids": ids}) if ids else 0
 
 
 def overdue(limit: int = 20) -> list[tuple[int, str]]:
@@ -118,16 +118,16 @@ def overdue(limit: int = 20) -> list[tuple[int, str]]:
     notification, or were parked for too long. Batches of paused notifications are not overdue."""
     # A batch that the database refused recently waits. Otherwise it would delay others each second.
     may_bounce = Q(bounce_again_at__isnull=True) | Q(bounce_again_at__lte=Now())
-    found = _overdue().filter(may_bounce).order_by("pk")
+    found = overdue_batches().filter(may_bounce).order_by("pk")
     return list(found.values_list("pk", "bounce_code")[:limit])
 
 
 def bounce_code(batch_id: int) -> str | None:
     """The code with which the overdue batch is to be bounced. None if it is not overdue."""
-    return _overdue().filter(pk=batch_id).values_list("bounce_code", flat=True).first()
+    return overdue_batches().filter(pk=batch_id).values_list("bounce_code", flat=True).first()
 
 
-def _overdue() -> QuerySet[Any]:
+def overdue_batches() -> QuerySet[Any]:
     """Overdue batches, each with its `bounce_code`."""
     parked_for = timedelta(seconds=settings.PARKED_SECONDS)
     parked = Batch.objects.parked().unhalted().filter(parked_at__lt=Now() - parked_for)
@@ -146,7 +146,7 @@ def _overdue() -> QuerySet[Any]:
 def due_counts(most: int) -> dict[str, int]:
     """How many batches of each platform are due now, counted up to `most`."""
     parameters = {"platforms": list(PLATFORM_VALUES), "most": most}
-    return Counter(dict(sql.rows(_DUE_COUNTS, STATES | parameters)))
+    return Counter(dict(sql.rows(DUE_COUNTS, STATES | parameters)))
 
 
 def _taken() -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _plans_with_work(
             "tried": tried,
             "most": _PLANS_AT_ONCE,
         }
-        plans = [int(row[0]) for row in sql.rows(_NEXT_PLANS, STATES | parameters)]
+        plans = [int(row[0]) for row in sql.rows(NEXT_PLANS, STATES | parameters)]
         yield from plans
         if len(plans) < _PLANS_AT_ONCE:
             return
@@ -189,7 +189,7 @@ def _companions(first: Lease, recipients: int, most: int) -> list[Lease]:
         "most": most,
         **_taken(),
     }
-    claimed = sql.rows(_CLAIM_COMPANIONS, STATES | parameters)
+    claimed = sql.rows(CLAIM_COMPANIONS, STATES | parameters)
     return [Lease.of(row, begun=first.begun) for row in claimed]
 
 
@@ -208,7 +208,7 @@ def _unknown_hosts_to_skip(platform: Platform, processes: int) -> list[str]:
 # GROUP BY, PostgreSQL reads all batches of a channel; without, the last entry of an index. LATERAL,
 # because with EXISTS PostgreSQL may compare each plan with each due batch. A channel's last claim
 # is read for its first plan only, so that many plans of a channel cost one index lookup.
-_NEXT_PLANS = """
+NEXT_PLANS = """
 SELECT id FROM (
   SELECT due.id, due.channel_id,
     CASE WHEN row_number() OVER (PARTITION BY due.channel_id ORDER BY due.id) = 1 THEN
@@ -239,7 +239,7 @@ LIMIT %(most)s
 # In SQL, because the ORM has no LATERAL. Starts from plans that are not halted, so a tick reads
 # only the plan of a paused notification, not its batches. Ordered, so that PostgreSQL reads the
 # plan's part of an index. Otherwise it might scan the table, expecting to find enough batches soon.
-_DUE_COUNTS = """
+DUE_COUNTS = """
 SELECT wanted.platform, count(*)
 FROM unnest(%(platforms)s::text[]) AS wanted (platform)
 CROSS JOIN LATERAL (
@@ -256,10 +256,15 @@ GROUP BY wanted.platform
 
 # In SQL, because an update of the ORM does not return rows. SKIP LOCKED: workers that claim at the
 # same time get different batches and do not wait for one another.
-_CLAIM = """
-UPDATE notifications_app_batch
+_LEASE = """UPDATE notifications_app_batch
 SET status = %(batch_leased)s, lease_number = lease_number + 1, claimed_at = clock_timestamp(),
-    lease_until = clock_timestamp() + %(lease)s, holder = %(holder)s
+    lease_until = clock_timestamp() + %(lease)s, holder = %(holder)s"""
+# The columns of Lease.
+_LEASED = """RETURNING id, lease_number, lease_losses, plan_id, notification_id, channel_id,
+  platform, push_service, claimed_at"""
+
+CLAIM = f"""
+{_LEASE}
 WHERE id = (
   SELECT id FROM notifications_app_batch
   WHERE plan_id = %(plan)s AND status = %(batch_ready)s AND due_at <= statement_timestamp()
@@ -267,16 +272,15 @@ WHERE id = (
     AND push_service || ' ' || channel_id <> ALL(%(skip)s)
   ORDER BY due_at, id LIMIT 1
   FOR NO KEY UPDATE SKIP LOCKED)
-RETURNING id, lease_number, lease_losses, plan_id, notification_id, channel_id, platform,
-  push_service, claimed_at, recipient_count - delivered_count - bounced_count
-"""
+{_LEASED}, recipient_count - delivered_count - bounced_count
+"""  # noqa: S608 - text of our own
 
 # The batches that have been due longest, as long as there is room. They are read from the index of
 # small batches, so that other plans and the full batches of a large notification cost nothing. A
 # plan is looked up for each batch, because a join might read all plans. All are chosen before any
 # is locked, so that other workers can claim the rest. ARRAY, because PostgreSQL might evaluate a
 # set again for each batch.
-_CLAIM_COMPANIONS = f"""
+CLAIM_COMPANIONS = f"""
 WITH small AS (
   SELECT id, sum(recipients) OVER (ORDER BY due_at, id) AS recipients FROM (
     SELECT id, due_at, recipient_count - delivered_count - bounced_count AS recipients
@@ -289,22 +293,19 @@ WITH small AS (
       AND (SELECT halted_at IS NULL FROM notifications_app_plan WHERE id = batch.plan_id)
     ORDER BY due_at, id LIMIT %(most)s) AS own
 )
-UPDATE notifications_app_batch
-SET status = %(batch_leased)s, lease_number = lease_number + 1, claimed_at = clock_timestamp(),
-    lease_until = clock_timestamp() + %(lease)s, holder = %(holder)s
+{_LEASE}
 WHERE id IN (
   SELECT id FROM notifications_app_batch
   WHERE id = ANY (ARRAY(SELECT id FROM small WHERE recipients <= %(room)s))
     AND status = %(batch_ready)s
   FOR NO KEY UPDATE SKIP LOCKED)
-RETURNING id, lease_number, lease_losses, plan_id, notification_id, channel_id, platform,
-  push_service, claimed_at
+{_LEASED}
 """  # noqa: S608 - a number of our own
 
 # All in SQL, because the ORM locks rows only in an explicit transaction: two more round trips in
 # every tick. SKIP LOCKED: a late flush that is still writing renews its lease, and the tick must
 # not wait for it. A statement that never waits cannot deadlock, so it may lock rows in any order.
-_SHORTEN = """
+SHORTEN = """
 UPDATE notifications_app_batch SET lease_until = statement_timestamp() + %(rest)s
 WHERE id IN (
   SELECT id FROM notifications_app_batch
@@ -314,7 +315,7 @@ WHERE id IN (
   FOR NO KEY UPDATE SKIP LOCKED)
 """
 
-_FREE_LOST = """
+FREE_LOST = """
 UPDATE notifications_app_batch
 SET status = %(batch_ready)s, lease_until = NULL, due_at = statement_timestamp(),
     lease_losses = least(lease_losses + 1, %(most_losses)s)
@@ -326,10 +327,8 @@ WHERE id IN (
 RETURNING platform
 """
 
-_CLAIM_PARKED = """
-UPDATE notifications_app_batch
-SET status = %(batch_leased)s, lease_number = lease_number + 1, claimed_at = clock_timestamp(),
-    lease_until = clock_timestamp() + %(lease)s, holder = %(holder)s
+CLAIM_PARKED = f"""
+{_LEASE}
 WHERE id = (
   SELECT batch.id FROM notifications_app_batch batch
   JOIN notifications_app_plan plan ON plan.id = batch.plan_id AND plan.halted_at IS NULL
@@ -338,11 +337,10 @@ WHERE id = (
     AND batch.parked_at > statement_timestamp() - %(parked_for)s
   ORDER BY batch.parked_at, batch.id LIMIT 1
   FOR NO KEY UPDATE OF batch SKIP LOCKED)
-RETURNING id, lease_number, lease_losses, plan_id, notification_id, channel_id, platform,
-  push_service, claimed_at
-"""
+{_LEASED}
+"""  # noqa: S608 - text of our own
 
-_UNPARK = """
+UNPARK = """
 UPDATE notifications_app_batch batch
 SET status = %(batch_ready)s, due_at = statement_timestamp(),
     parked_at = CASE WHEN credential.updated_at > parked_at THEN NULL ELSE parked_at END

@@ -92,7 +92,7 @@ def finish_complete(notification_ids: Set[UUID]) -> Counter[UUID]:
     """
     if not notification_ids:
         return Counter()
-    ended = sql.rows(_FINISH, STATES | {"notifications": sorted(notification_ids)})
+    ended = sql.rows(FINISH, STATES | {"notifications": sorted(notification_ids)})
     for notification_id, _, status, is_corrected, seconds, *correlation in ended:
         if status == NotificationStatus.SENT:
             _observe_later(metrics.LAST_HAND_OVER, seconds)
@@ -112,7 +112,7 @@ def notifications_add(sums: Mapping[UUID, Counter[str]]) -> None:
     parameters: dict[str, object] = {"ids": list(sums)}
     for name in ("recipients", "delivered", "bounced"):
         parameters[name] = [each[name] for each in sums.values()]
-    for (seconds_until_first,) in sql.rows(_COUNT_NOTIFICATIONS, parameters):
+    for (seconds_until_first,) in sql.rows(COUNT_NOTIFICATIONS, parameters):
         if seconds_until_first is not None:
             _observe_later(metrics.FIRST_HAND_OVER, seconds_until_first)
 
@@ -129,7 +129,7 @@ def hourly_add(changes: Mapping[tuple[UUID, Platform], Counter[str]]) -> None:
     }
     for name in ("recipients", "delivered", "bounced", "deferred"):
         parameters[name] = [each[name] for _, each in changed]
-    sql.execute(_COUNT_HOUR, parameters)
+    sql.execute(COUNT_HOUR, parameters)
 
 
 def _observe_later(histogram: metrics.Histogram, seconds: float) -> None:
@@ -146,7 +146,7 @@ def _count_batches(changes: Sequence[BatchChanges]) -> None:
         "is_last": [each.is_last for each in changes],
         "lease": timedelta(seconds=settings.LEASE_SECONDS),
     }
-    sql.execute(_COUNT_BATCHES, STATES | parameters)
+    sql.execute(COUNT_BATCHES, STATES | parameters)
 
 
 def _count_notifications(changes: Sequence[BatchChanges]) -> None:
@@ -174,11 +174,11 @@ def _count_minutes(platform: str, minutes: Counter[tuple[UUID, str]]) -> None:
         "codes": [code for _, code in minutes],
         "counts": list(minutes.values()),
     }
-    sql.execute(_COUNT_MINUTES, parameters)
+    sql.execute(COUNT_MINUTES, parameters)
 
 
 # In SQL, because the ORM cannot join an update with values. A batch without a lease gets none.
-_COUNT_BATCHES = """
+COUNT_BATCHES = """
 UPDATE notifications_app_batch batch
 SET delivered_count = delivered_count + change.delivered,
     bounced_count = bounced_count + change.bounced,
@@ -197,7 +197,7 @@ WHERE batch.id = change.id
 # In SQL, because the ORM cannot join an update with values. The rows are first locked in the order
 # of ids, because an UPDATE locks them in any order. Returns the seconds from a notification's time
 # to its first delivery, without pauses, if this statement counts the first delivery.
-_COUNT_NOTIFICATIONS = """
+COUNT_NOTIFICATIONS = """
 WITH locked AS (
   SELECT id FROM notifications_app_notification WHERE id = ANY(%(ids)s::uuid[])
   ORDER BY id FOR NO KEY UPDATE
@@ -216,7 +216,7 @@ RETURNING CASE WHEN change.delivered > 0 AND notification.delivered_count = chan
 """
 
 # Both in SQL, because on a conflict the ORM can only replace values, not add to them.
-_COUNT_MINUTES = """
+COUNT_MINUTES = """
 INSERT INTO notifications_app_outcomeminute AS stat
   (notification_id, minute, platform, code, count)
 SELECT notification_id, date_trunc('minute', statement_timestamp(), 'UTC'), %(platform)s, code,
@@ -227,7 +227,7 @@ ON CONFLICT (notification_id, minute, platform, code) DO UPDATE
 SET count = stat.count + excluded.count
 """
 
-_COUNT_HOUR = """
+COUNT_HOUR = """
 INSERT INTO notifications_app_hourlystat AS stat
   (channel_id, platform, hour, recipients, delivered, bounced, deferred, clicked)
 SELECT channel_id, platform, date_trunc('hour', statement_timestamp(), 'UTC'),
@@ -246,7 +246,7 @@ SET recipients = stat.recipients + excluded.recipients,
 # other transaction changes a row between the check, the sums and the update. LATERAL, so that sums
 # are read by index. Also returns the seconds since the notification's time, or the release of its
 # last part, without pauses.
-_FINISH = """
+FINISH = """
 WITH complete AS (
   SELECT id, recipient_count, delivered_count, bounced_count
   FROM notifications_app_notification notification

@@ -20,7 +20,7 @@ from datetime import datetime
 from typing import Any
 
 import structlog
-from django.db.models import Exists, F, OuterRef, Q, Subquery, Sum
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from notifications_app.delivery.registry import TRANSPORTS
@@ -49,14 +49,16 @@ _FAULT_CODES = sorted(
 def close_delivered_plans(limit: int = 1000) -> int:
     """Ends plans whose batches are all done. Plans with suspects become `settling`, others `done`.
     Returns how many."""
-    return sql.execute(_CLOSE, STATES | {"limit": limit})
+    return sql.execute(CLOSE, STATES | {"limit": limit})
 
 
 def decide_next() -> bool:
     """Decides at most 500 held expiries of one platform of a notification. Returns False when
     nothing is left to decide."""
     with sql.brief_transaction():
-        plan = _next_settling()
+        # Two ticks at once get different platforms.
+        settling = settling_plans().select_for_update(no_key=True, skip_locked=True, of=("self",))
+        plan = settling.first()
         if plan is None:
             return False
         called = plan.recipients - plan.uncalled
@@ -78,11 +80,10 @@ def decide_next() -> bool:
         return True
 
 
-def _next_settling() -> Any:
-    """Locks the first plan of a notification's platform whose parts all have their outcomes. Adds
-    the notification's `started_at`, and how many `recipients`, `suspects`, `uncalled` recipients
-    and recipients with `faults` all parts have. Two ticks at once get different platforms. None if
-    there is none."""
+def settling_plans() -> QuerySet[Any]:
+    """The first plan of each notification's platform whose parts all have their outcomes. Adds the
+    notification's `started_at`, and how many `recipients`, `suspects`, `uncalled` recipients and
+    recipients with `faults` all parts have."""
     parts = _parts(OuterRef("notification"), OuterRef("platform"))
     unended = parts.filter(status__in=[PlanStatus.PLANNING, PlanStatus.DELIVERING])
     before = parts.filter(status=PlanStatus.SETTLING, pk__lt=OuterRef("pk"))
@@ -101,8 +102,7 @@ def _next_settling() -> Any:
         faults=Coalesce(Subquery(ended.filter(code__in=_FAULT_CODES).values(sum=Sum("count"))), 0),
         started_at=F("notification__started_at"),
     )
-    locked = settling.select_for_update(no_key=True, skip_locked=True, of=("self",))
-    return locked.order_by("pk").first()
+    return settling.order_by("pk")
 
 
 def _parts(notification: Any, platform: Any) -> PlanQuerySet[Plan]:
@@ -144,7 +144,7 @@ def _of_small_send(plan: Any, held: Sequence[GoneSubscription]) -> list[GoneSubs
 
 # In SQL, because the ORM locks rows only in an explicit transaction: two more round trips in every
 # tick. SKIP LOCKED: two ticks at once do not wait for each other.
-_CLOSE = """
+CLOSE = """
 UPDATE notifications_app_plan plan
 SET status = CASE WHEN EXISTS (SELECT FROM notifications_app_batch
                                WHERE plan_id = plan.id AND suspect_count > 0)

@@ -1,10 +1,13 @@
-"""Leases of batches: their duration by this process's clock, their renewal and their end."""
+"""Leases of plans and batches. Those of batches: their duration by this process's clock, their
+renewal and their end."""
 
+import json
 import time
 from collections.abc import Callable, Sequence, Set
 from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, Self, TypeVar
 from uuid import UUID
 
@@ -18,6 +21,10 @@ from notifications_app.states import CAREFUL_AFTER_LEASE_LOSSES
 from pushsvc.common import metrics
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
+from pushsvc.common.correlation import Correlation, correlation_of
+from subscriptions_app.categories.consent import CONSENT_COLUMNS, consent_to
+from subscriptions_app.segments.compiler import EVERYBODY, Condition, compiled
+from subscriptions_app.segments.rules import Rule
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -65,6 +72,59 @@ class Lease:
     def is_careful(self) -> bool:
         """Whether the recipients are to be called one by one."""
         return self.lease_losses >= CAREFUL_AFTER_LEASE_LOSSES
+
+
+@dataclass(frozen=True)
+class PlanLease:
+    """A claimed plan. Only the lease with the newest `number` may plan. `is_shared`: the
+    notification has other parts on the platform, which may reach the same devices."""
+
+    plan_id: int
+    number: int
+    notification_id: UUID
+    channel_id: UUID
+    platform: Platform
+    rule_json: str | None
+    driver: str
+    started_at: datetime
+    category: str
+    is_shared: bool
+    request_id: str | None = None
+    traceparent: str | None = None
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Self:
+        """From a row with the columns in this order."""
+        lease = cls(*row)
+        return replace(lease, platform=Platform(lease.platform))
+
+    def order(self) -> tuple[UUID, int]:
+        """The order in which all statements write recipients of several notifications."""
+        return self.notification_id, self.plan_id
+
+    @property
+    def correlation(self) -> Correlation:
+        return correlation_of(self.notification_id, self.request_id, self.traceparent)
+
+    @cached_property
+    def rule(self) -> Rule | None:
+        return None if self.rule_json is None else json.loads(self.rule_json)
+
+    @cached_property
+    def audience(self) -> Condition:
+        """The same condition for every window, whichever process plans it and whenever."""
+        rule = self.rule
+        return EVERYBODY if rule is None else compiled(rule, now=self.started_at)
+
+    @cached_property
+    def consent(self) -> Condition | None:
+        """Which subscriptions want the notification's category. None if it has no category."""
+        return consent_to(self.category) if self.category else None
+
+    @property
+    def columns(self) -> str:
+        """The columns of subscriptions that a window reads for `consent`."""
+        return CONSENT_COLUMNS if self.category else ""
 
 
 @dataclass(frozen=True)

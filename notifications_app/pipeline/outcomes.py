@@ -168,7 +168,7 @@ def _bounce(batch_id: int, code: str, ids: Sequence[UUID]) -> None:
 def _locked(leases: Collection[Lease]) -> Iterable[Any]:
     """The batches that these leases still hold, locked in the order of their ids."""
     ids, numbers = ([getattr(each, name) for each in leases] for name in ("batch_id", "number"))
-    return Batch.objects.raw(_LOCK, STATES | {"ids": ids, "numbers": numbers})
+    return Batch.objects.raw(LOCK, STATES | {"ids": ids, "numbers": numbers})
 
 
 def _record(
@@ -180,7 +180,7 @@ def _record(
         return frozenset(), ()
     own = [each for each in transitions if each.delivery.batch_id in batches]
     ordered = sorted(own, key=_key)
-    changed = sql.rows(_UPDATE_DELIVERIES, STATES | _columns(batches, ordered))
+    changed = sql.rows(UPDATE_DELIVERIES, STATES | _columns(batches, ordered))
     ours = [ordered[place - 1] for (place,) in sorted(changed)]
     gone = [
         GoneSubscription(each.subscription_id, each.expires_as_of, each.code)
@@ -232,7 +232,7 @@ def _columns(batches: Mapping[int, Batch], transitions: Sequence[Transition]) ->
 
 
 # In SQL, because the ORM needs as long to compile the statement as the database to run it.
-_LOCK = """
+LOCK = """
 SELECT batch.id, batch.notification_id, batch.channel_id, batch.platform, batch.push_service,
   batch.recipient_count, batch.delivered_count, batch.bounced_count,
   notification.paused_at IS NOT NULL OR notification.stopped_at IS NOT NULL AS is_halted
@@ -251,7 +251,7 @@ FOR NO KEY UPDATE OF batch
 # keeps the status out of their scan: PostgreSQL would otherwise expect one waiting row instead of a
 # thousand, and compare each with each transition, which takes ten to thirty times as long. CASE
 # also keeps the batch out of the join: beside a million rows, PostgreSQL merges by it alone.
-_UPDATE_DELIVERIES = """
+UPDATE_DELIVERIES = """
 UPDATE notifications_app_delivery delivery
 SET status = transition.status, code = coalesce(transition.code, ''),
     detail = coalesce(transition.detail, ''),

@@ -17,7 +17,7 @@ import structlog
 from django.conf import settings
 
 from notifications_app.models import Driver
-from notifications_app.pipeline.recipients import PlanLease
+from notifications_app.pipeline.lease import PlanLease
 from notifications_app.states import STATES
 from pushsvc.common.correlation import named
 from pushsvc.common.store import sql
@@ -58,13 +58,13 @@ def start_due(limit: int = 100, *, round_robin: RoundRobin | None = None) -> int
     parameters = {
         "limit": 1 if round_robin.is_new_left else limit,
         "after": round_robin.last_started,
-        "channels": _CHANNELS,
+        "most_channels": _CHANNELS,
         "ttl_zero": settings.TTL_ZERO_SECONDS,
         "nobody": json.dumps(NOBODY),
-        "scan": Driver.SCAN,
-        "ids": Driver.IDS,
+        "scan_driver": Driver.SCAN,
+        "ids_driver": Driver.IDS,
     }
-    started = sql.rows(_START, STATES | parameters)
+    started = sql.rows(START, STATES | parameters)
     round_robin.last_started = (started[0][1] if started else None) or _BEFORE_ALL
     ids = sorted({row[0] for row in started})
     for begin in range(0, len(ids), _MOST_OF_A_LINE):
@@ -94,21 +94,21 @@ def _interleaved(leases: Sequence[PlanLease]) -> list[PlanLease]:
 
 
 def _claim_new(most: int, round_robin: RoundRobin) -> list[PlanLease]:
-    leases, waiting = _claim(_NEW, {"most": most})
+    leases, waiting = _claim(CLAIM_NEW, {"most": most})
     round_robin.is_new_left = waiting > most
     return leases
 
 
 def _claim_begun(_most: int, round_robin: RoundRobin) -> list[PlanLease]:
-    leases, _ = _claim(_BEGUN, {"after": round_robin.last_continued})
+    leases, _ = _claim(CLAIM_BEGUN, {"after": round_robin.last_continued})
     for lease in leases:
         round_robin.last_continued = lease.channel_id
     return leases
 
 
-def _claim(chosen: str, parameters: dict[str, Any]) -> tuple[list[PlanLease], int]:
+def _claim(statement: str, parameters: dict[str, Any]) -> tuple[list[PlanLease], int]:
     """Returns the leases, and how many plans were waiting."""
-    claimed = sql.rows(_CLAIM.format(chosen=chosen), STATES | parameters | {"lease": PLAN_LEASE})
+    claimed = sql.rows(statement, STATES | parameters | {"lease": PLAN_LEASE})
     waiting = claimed[0][-1] if claimed else 0
     return [PlanLease.of(row[:-1]) for row in claimed], waiting
 
@@ -130,7 +130,7 @@ _DUE_OF_CHANNEL: Final = """SELECT id FROM notifications_app_notification
       AND (channel_id, scheduled_at) >= ({channel}, '-infinity')
       AND (channel_id, scheduled_at) <= ({channel}, statement_timestamp())
     ORDER BY channel_id, scheduled_at LIMIT """
-_START: Final = """
+START: Final = """
 WITH RECURSIVE longest AS MATERIALIZED (
   SELECT id FROM notifications_app_notification
   WHERE {due}
@@ -143,7 +143,7 @@ WITH RECURSIVE longest AS MATERIALIZED (
   SELECT ({next}) FROM channel WHERE id IS NOT NULL
 ), turn AS MATERIALIZED (
   SELECT channel.id FROM channel CROSS JOIN LATERAL ({due_of_channel} 1) AS due
-  LIMIT %(channels)s
+  LIMIT %(most_channels)s
 ), share AS (
   SELECT own.id FROM turn CROSS JOIN LATERAL (
     {due_of_turn} %(limit)s
@@ -161,14 +161,14 @@ INSERT INTO notifications_app_plan
   (notification_id, channel_id, platform, only_subscription_id, driver, release_at, deadline_at,
    rule)
 SELECT started.id, started.channel_id, wanted.platform, started.only_subscription_id,
-  CASE WHEN has_targets THEN %(ids)s ELSE %(scan)s END,
+  CASE WHEN has_targets THEN %(ids_driver)s ELSE %(scan_driver)s END,
   statement_timestamp(), started.ttl_ends_at,
   CASE WHEN segment_id IS NULL THEN started.rule ELSE coalesce({rule}, %(nobody)s::jsonb) END
 FROM started
 CROSS JOIN jsonb_array_elements_text(target_platforms) AS wanted (platform)
 ORDER BY started.scheduled_at, started.id
 RETURNING notification_id,
-  (SELECT id FROM turn ORDER BY id OFFSET %(channels)s - 1 LIMIT 1)
+  (SELECT id FROM turn ORDER BY id OFFSET %(most_channels)s - 1 LIMIT 1)
 """.format(  # noqa: S608 - text of our own
     due=_DUE,
     due_of_channel=_DUE_OF_CHANNEL.format(channel="channel.id"),
@@ -216,3 +216,5 @@ RETURNING plan.id, plan.lease_number, plan.notification_id, plan.channel_id, pla
             AND other.platform = plan.platform AND other.part <> plan.part),
   notification.request_id, notification.traceparent, (SELECT number FROM chosen LIMIT 1)
 """
+CLAIM_NEW: Final = _CLAIM.format(chosen=_NEW)
+CLAIM_BEGUN: Final = _CLAIM.format(chosen=_BEGUN)

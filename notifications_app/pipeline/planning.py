@@ -26,9 +26,9 @@ from channels_app.counters import counters_add
 from notifications_app.models import Driver, Notification, Plan
 from notifications_app.pipeline import wakeup
 from notifications_app.pipeline.counting import finish_complete, hourly_add, notifications_add
+from notifications_app.pipeline.lease import PlanLease
 from notifications_app.pipeline.plan_queue import PLAN_LEASE, RoundRobin, claim_plans, start_due
-from notifications_app.pipeline.recipients import PlanLease, Window
-from notifications_app.pipeline.windows import write_whole, write_window
+from notifications_app.pipeline.windows import Window, write_whole, write_window
 from notifications_app.states import STATES
 from pushsvc.common import worker
 from pushsvc.common.correlation import Correlation, following, named
@@ -235,7 +235,7 @@ def _count_windows(planned: Sequence[_Planned]) -> None:
         "opted_out": [window.opted_out for window in windows],
         "lease": PLAN_LEASE,
     }
-    sql.execute(_COUNT_WINDOWS, STATES | parameters)
+    sql.execute(COUNT_WINDOWS, STATES | parameters)
     sums: dict[UUID, Counter[str]] = defaultdict(Counter)
     for each in planned:
         if each.window.recipients or each.is_empty_end:
@@ -273,7 +273,7 @@ def _end(write: Callable[[], object]) -> None:
 
 
 # In SQL, because the ORM cannot join an update with values. The plans are already locked.
-_COUNT_WINDOWS: Final = """
+COUNT_WINDOWS: Final = """
 UPDATE notifications_app_plan plan
 SET cursor = written.cursor,
     recipient_count = recipient_count + written.recipients,

@@ -1,14 +1,14 @@
 """Reads what a worker needs to serve batches: messages, due recipients, addresses and keys."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from channels_app.models import Channel
 from channels_app.selectors import channel_get
@@ -101,7 +101,7 @@ def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
     what `read_destinations` raises if the credentials cannot be used."""
     platform, channel_id = leases[0].platform, leases[0].channel_id
     terms = _terms(leases)
-    due = _due_deliveries(terms)
+    due = [DueDelivery(*(*row, terms[row[0]].wanted_at)) for row in due_deliveries(terms)]
     ids = {each.subscription_id for each in due}
     asked = frozenset().union(*(own.messages.asks for own in terms.values()))
     reachable = read_destinations(platform, channel_id, ids, asked=asked, even_paused=even_paused)
@@ -251,16 +251,15 @@ def _wanted_at(plan: Plan) -> datetime:
     return released_at + timedelta(seconds=notification.paused_seconds)
 
 
-def _due_deliveries(terms: Mapping[int, _Terms]) -> list[DueDelivery]:
-    """Due recipients, the fewest attempts first, and of these the uncalled ones first. So a
-    recipient that crashes workers, or that fails repeatedly while few calls may be made, does not
-    hold up the others."""
-    due = Delivery.objects.due().filter(batch_id__in=terms)
+def due_deliveries(batch_ids: Iterable[int]) -> QuerySet[Any, tuple[Any, ...]]:
+    """The columns of DueDelivery, except `wanted_at`, of due recipients: the fewest attempts first,
+    and of these the uncalled ones first. So a recipient that crashes workers, or that fails
+    repeatedly while few calls may be made, does not hold up the others."""
+    due = Delivery.objects.due().filter(batch_id__in=batch_ids)
     waited = F("due_at").asc(nulls_first=True)
     ordered = due.order_by("solo_attempts", "attempts", waited, "subscription_id")
     fields = ("batch_id", "subscription_id", "attempts", "first_attempt_at", "solo_attempts")
-    rows = ordered.values_list(*fields)
-    return [DueDelivery(*(*row, terms[row[0]].wanted_at)) for row in rows]
+    return ordered.values_list(*fields)
 
 
 def _limits(notification: Notification, deadline: datetime) -> Limits:

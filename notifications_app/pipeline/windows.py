@@ -1,6 +1,11 @@
-"""Finds the recipients of parts, window by window, or the whole audience if it is small."""
+"""Finds the recipients of plans and writes their batches and deliveries, in one statement.
 
-from collections.abc import Sequence
+`_STATEMENT` is this statement. It has a place for each part of a Source, which finds recipients: in
+the next window of a plan, or in the whole audiences of several plans if they are small.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
@@ -9,7 +14,8 @@ from django.conf import settings
 from channels_app.selectors import channel_totals
 from notifications_app.content.values import MAX_TARGETS
 from notifications_app.models import Driver
-from notifications_app.pipeline.recipients import PlanLease, Source, Window, write_recipients
+from notifications_app.pipeline.lease import PlanLease
+from pushsvc.common.store import sql
 from subscriptions_app.audiences.targets import targets_part
 from subscriptions_app.audiences.windows import (
     INDEX_ROWS,
@@ -19,9 +25,47 @@ from subscriptions_app.audiences.windows import (
     window_part,
 )
 from subscriptions_app.categories.consent import wants_part
-from subscriptions_app.segments.compiler import compiled_for_index, indexed_part, required_tags
+from subscriptions_app.segments.compiler import (
+    Condition,
+    compiled_for_index,
+    indexed_part,
+    required_tags,
+)
 from subscriptions_app.segments.rules import Rule
 from subscriptions_app.tags.selectors import smallest_tag, tag_window_part
+
+
+@dataclass(frozen=True)
+class Window:
+    """`is_last`: the whole audience was read. `last_id`: the last subscription that was read.
+    `opted_out`: how many of the audience refuse the notification's category."""
+
+    is_last: bool
+    last_id: UUID | None
+    recipients: int
+    batches: int
+    opted_out: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """The parts of `_STATEMENT` that find recipients, for the rows of `plan`.
+
+    `scanned`: CTEs, the last of which is `scanned`, the subscriptions that are read. `audience`: a
+    FROM clause of those that belong to the audience, named `subscription`; `plan_id`: the plan of
+    such a row. `wants`: whether it wants the category of the notification; "" if there is none.
+    `counted`: a CTE that counts recipients. `plans`: the CTE of the plans that get a window;
+    `is_last` and `last_id`: of the window.
+    """
+
+    scanned: str
+    audience: str
+    plan_id: str
+    wants: str
+    plans: str
+    is_last: str
+    last_id: str
+    counted: str = ""
 
 
 def write_window(lease: PlanLease, *, cursor: UUID | None, only: UUID | None) -> Window:
@@ -34,16 +78,19 @@ def write_window(lease: PlanLease, *, cursor: UUID | None, only: UUID | None) ->
     """
     if lease.driver == Driver.IDS:
         return write_whole([lease], most=MAX_TARGETS)[lease.plan_id]
-    position = {"cursor": cursor or UUID(int=0), "window": settings.PLAN_WINDOW}
+    begin = cursor or UUID(int=0)
+    position = {"cursor": begin, "window": settings.PLAN_WINDOW}
     tags = [] if lease.rule is None else required_tags(lease.rule)
     if tags:
-        return _write_tagged(lease, tags, position)
+        # The next window may read another tag: all windows read in the order of ids, so the devices
+        # up to the cursor are done with any tag.
+        tag = smallest_tag(lease.channel_id, [lease.platform], tags, after=begin)
+        return _write_one(lease, tagged(lease), {**position, "tag": tag})
     if cursor is None and lease.rule is not None:
         window = _write_candidates(lease, lease.rule)
         if window is not None:
             return window
-    scanned = window_part(lease.audience, lease.columns)
-    return _write(lease, _SCAN.format(scanned=scanned), _SCAN_ENDS, {**position, "only": only})
+    return _write_one(lease, scan(lease), {**position, "only": only})
 
 
 def write_whole(leases: Sequence[PlanLease], *, most: int) -> dict[int, Window]:
@@ -52,21 +99,8 @@ def write_whole(leases: Sequence[PlanLease], *, most: int) -> dict[int, Window]:
 
     The plans must have one driver and no rules. Of several plans, none may be shared.
     """
-    is_direct = leases[0].driver == Driver.IDS
-    is_asked = any(lease.category for lease in leases)
-    text = (_SMALL_DIRECT if is_direct else _SMALL) + (_SMALL_ASKED if is_asked else _SMALL_ALL)
-    if is_direct:
-        text += _TARGETS_COUNTED
-    source = Source(text, "true", "NULL::uuid", is_asked, plans="small")
-    return write_recipients(leases, source, {"most": most})
-
-
-def _write_tagged(lease: PlanLease, tags: Sequence[str], position: dict[str, Any]) -> Window:
-    """Reads the devices of the smallest required tag. The next window may read another tag: all
-    windows read in the order of ids, so the devices up to the cursor are done with any tag."""
-    driver = smallest_tag(lease.channel_id, [lease.platform], tags, after=position["cursor"])
-    source = _SCAN.format(scanned=tag_window_part(lease.audience, lease.columns))
-    return _write(lease, source, _SCAN_ENDS, {**position, "tag": driver})
+    source = whole(leases[0].driver, has_category=any(lease.category for lease in leases))
+    return _write(leases, source, {"most": most})
 
 
 def _write_candidates(lease: PlanLease, rule: Rule) -> Window | None:
@@ -80,48 +114,175 @@ def _write_candidates(lease: PlanLease, rule: Rule) -> Window | None:
     indexed = compiled_for_index(indexed_rule)
     if subscribers <= settings.PLAN_WINDOW or not are_few_expected(indexed, most):
         return None
-    candidates, scanned = indexed_window_part(lease.audience, indexed, lease.columns)
-    source = _CANDIDATES.format(candidates=candidates, scanned=scanned)
     # One more than may be read, to find out whether there are more.
-    parameters = {"most": most + 1}
-    window = _write(lease, source, _CANDIDATES_END, {**indexed.parameters, **parameters})
+    parameters = {**indexed.parameters, "most": most + 1}
+    window = _write_one(lease, candidates(lease, indexed), parameters)
     return window if window.is_last else None
 
 
-def _write(lease: PlanLease, source: str, is_last: str, parameters: dict[str, Any]) -> Window:
-    own = {
+def _write_one(lease: PlanLease, source: Source, parameters: Mapping[str, Any]) -> Window:
+    return _write([lease], source, {**parameters_of(lease), **parameters})[lease.plan_id]
+
+
+def _write(
+    leases: Sequence[PlanLease], source: Source, parameters: Mapping[str, Any]
+) -> dict[int, Window]:
+    """Returns the windows by plan id. Of several plans, none may be shared."""
+    leases = sorted(leases, key=PlanLease.order)
+    own: dict[str, Any] = {
+        "plans": [each.plan_id for each in leases],
+        "notifications": [each.notification_id for each in leases],
+        "channels": [each.channel_id for each in leases],
+        "platforms": [each.platform for each in leases],
+        "categories": [each.category for each in leases],
+        "size": settings.BATCH_SIZE,
+    }
+    text = statement(source, is_shared=leases[0].is_shared)
+    return {plan_id: Window(*rest) for plan_id, *rest in sql.rows(text, own | dict(parameters))}
+
+
+def parameters_of(lease: PlanLease) -> dict[str, Any]:
+    """The parameters of the sources for one plan."""
+    return {
         **lease.audience.parameters,
+        **(lease.consent.parameters if lease.consent else {}),
         "plan": lease.plan_id,
         "channel": lease.channel_id,
         "platform": lease.platform,
     }
-    if lease.consent is None:
-        recipients = _RECIPIENTS
-    else:
-        recipients = _CONSENTING.format(wants=lease.consent.text)
-        own |= lease.consent.parameters
-    found = Source(f"{source}, {recipients}", is_last, _LAST_ID, lease.consent is not None)
-    return write_recipients([lease], found, own | parameters)[lease.plan_id]
 
 
-# The CTE `scanned`, and the condition that nothing is left. MATERIALIZED, so that it is read once.
-_SCAN: Final = "scanned AS MATERIALIZED ({scanned})"
-_SCAN_ENDS: Final = "(SELECT count(*) FROM scanned) < %(window)s"
-_CANDIDATES: Final = """candidates AS MATERIALIZED ({candidates}),
-scanned AS MATERIALIZED ({scanned} AND (SELECT count(*) FROM candidates) < %(most)s)"""
-_CANDIDATES_END: Final = "(SELECT count(*) FROM candidates) < %(most)s"
-_LAST_ID: Final = "(SELECT id FROM scanned ORDER BY id DESC LIMIT 1)"
+def scan(lease: PlanLease) -> Source:
+    """Reads the channel's next subscriptions. Parameters: `cursor`, `window` and `only`."""
+    text = window_part(lease.audience, lease.columns)
+    return _of_one(lease, f"scanned AS MATERIALIZED ({text})", is_last=_IS_LAST_WINDOW)
 
-_RECIPIENTS: Final = """recipients AS (
-  SELECT %(plan)s::bigint AS plan_id, id, push_service FROM scanned WHERE is_recipient
+
+def tagged(lease: PlanLease) -> Source:
+    """Reads the next devices of a tag. Parameters: `cursor`, `window` and `tag`."""
+    text = tag_window_part(lease.audience, lease.columns)
+    return _of_one(lease, f"scanned AS MATERIALIZED ({text})", is_last=_IS_LAST_WINDOW)
+
+
+def candidates(lease: PlanLease, indexed: Condition) -> Source:
+    """Reads what the index on attributes finds, unless that reaches `most`."""
+    found, text = indexed_window_part(lease.audience, indexed, lease.columns)
+    scanned = f"""candidates AS MATERIALIZED ({found}), scanned AS MATERIALIZED (
+  {text} AND {_IS_LAST_CANDIDATE}
+)"""
+    return _of_one(lease, scanned, is_last=_IS_LAST_CANDIDATE)
+
+
+def whole(driver: str, *, has_category: bool) -> Source:
+    """Reads the audiences of plans that have at most `most` subscriptions or targets."""
+    is_direct = driver == Driver.IDS
+    wants = f"small.category = '' OR {wants_part('small.channel_id', 'small.category')}"
+    return Source(
+        scanned=_SMALL_DIRECT if is_direct else _SMALL,
+        audience="scanned AS subscription JOIN small ON small.id = plan_id",
+        plan_id="plan_id",
+        wants=wants if has_category else "",
+        plans="small",
+        is_last="true",
+        last_id="NULL::uuid",
+        counted=_TARGETS_COUNTED if is_direct else "",
+    )
+
+
+def _of_one(lease: PlanLease, scanned: str, *, is_last: str) -> Source:
+    return Source(
+        scanned=scanned,
+        audience="scanned AS subscription WHERE is_recipient",
+        plan_id="%(plan)s::bigint",
+        wants=lease.consent.text if lease.consent else "",
+        plans="plan",
+        is_last=is_last,
+        last_id="(SELECT id FROM scanned ORDER BY id DESC LIMIT 1)",
+    )
+
+
+def statement(source: Source, *, is_shared: bool) -> str:
+    """The whole statement. `is_shared`: as in PlanLease."""
+    audience = _CONSENTING if source.wants else _AUDIENCE
+    return _STATEMENT.format(
+        scanned=source.scanned,
+        recipients=audience.format(
+            plan_id=source.plan_id, wants=source.wants, audience=source.audience
+        ),
+        on_conflict=_SKIP_PLANNED if is_shared else "",
+        filled=_FILLED_BY_INSERTED if is_shared else "SELECT * FROM slots",
+        counted=source.counted,
+        plans=source.plans,
+        is_last=source.is_last,
+        last_id=source.last_id,
+        opted_out="coalesce(refusing.count, 0)" if source.wants else "0",
+        refusing=_REFUSING if source.wants else "",
+    )
+
+
+# In SQL, because the ORM has no INSERT … SELECT. The size of a window is the number of
+# subscriptions that are read, so a window without recipients costs no more than others. Ids of
+# batches are drawn before the batches are written, because each delivery row contains one. They
+# follow the order of the subscriptions, so that workers call all push services from the start.
+_STATEMENT: Final = """
+WITH plan AS MATERIALIZED (
+  SELECT * FROM unnest(%(plans)s::bigint[], %(notifications)s::uuid[], %(channels)s::uuid[],
+                       %(platforms)s::text[], %(categories)s::text[])
+    AS plan (id, notification_id, channel_id, platform, category)
+), {scanned}, {recipients}, placed AS (
+  SELECT plan_id, id, push_service,
+    (row_number() OVER (PARTITION BY plan_id, push_service ORDER BY id) - 1) / %(size)s AS slot
+  FROM recipients
+), slots AS MATERIALIZED (
+  SELECT plan_id, push_service, slot, count(*) AS recipient_count,
+    nextval(pg_get_serial_sequence('notifications_app_batch', 'id')) AS batch_id
+  FROM placed GROUP BY plan_id, push_service, slot ORDER BY plan_id, slot, push_service
+), deliveries AS (
+  INSERT INTO notifications_app_delivery (notification_id, subscription_id, batch_id)
+  SELECT plan.notification_id, placed.id, slots.batch_id
+  FROM placed JOIN slots USING (plan_id, push_service, slot) JOIN plan ON plan.id = plan_id
+  ORDER BY plan.notification_id, placed.id
+  {on_conflict}
+), filled AS (
+  {filled}
+), batches AS (
+  INSERT INTO notifications_app_batch
+    (id, plan_id, notification_id, channel_id, platform, push_service, recipient_count)
+  SELECT batch_id, plan.id, plan.notification_id, plan.channel_id, plan.platform, push_service,
+    recipient_count
+  FROM filled JOIN plan ON plan.id = plan_id
+){counted}
+SELECT plan.id, {is_last}, {last_id}, coalesce(written.recipients, 0),
+  coalesce(written.batches, 0), {opted_out}
+FROM {plans} AS plan LEFT JOIN (
+  SELECT plan_id, sum(recipient_count)::bigint AS recipients, count(*) AS batches
+  FROM filled GROUP BY plan_id
+) AS written ON written.plan_id = plan.id {refusing}
+"""
+
+_AUDIENCE: Final = """recipients AS (
+  SELECT {plan_id} AS plan_id, subscription.id, push_service FROM {audience}
 )"""
 # Consent is evaluated for the audience only.
 _CONSENTING: Final = """asked AS MATERIALIZED (
-  SELECT %(plan)s::bigint AS plan_id, id, push_service, {wants} AS is_wanted
-  FROM scanned AS subscription WHERE is_recipient
+  SELECT {plan_id} AS plan_id, subscription.id, push_service, {wants} AS is_wanted FROM {audience}
 ), recipients AS (
   SELECT plan_id, id, push_service FROM asked WHERE is_wanted
 )"""
+_REFUSING: Final = """LEFT JOIN (
+  SELECT plan_id, count(*) FROM asked WHERE NOT is_wanted GROUP BY plan_id
+) AS refusing ON refusing.plan_id = plan.id"""
+
+# A device that another part planned is skipped, so batches are counted from the inserted rows. All
+# parts insert in the order of ids, so two of them cannot deadlock.
+_SKIP_PLANNED: Final = "ON CONFLICT DO NOTHING RETURNING batch_id"
+_FILLED_BY_INSERTED: Final = """SELECT plan_id, push_service, batch_id, inserted.recipient_count
+  FROM slots JOIN (
+    SELECT batch_id, count(*) AS recipient_count FROM deliveries GROUP BY batch_id
+  ) AS inserted USING (batch_id)"""
+
+_IS_LAST_WINDOW: Final = "(SELECT count(*) FROM scanned) < %(window)s"
+_IS_LAST_CANDIDATE: Final = "(SELECT count(*) FROM candidates) < %(most)s"
 
 # The audiences of several plans. One row more than `most` is read, to find out which are small. One
 # count with GROUP BY, because a count for each plan would read the rows of all plans.
@@ -150,16 +311,6 @@ _SMALL_DIRECT: Final = f"""listed AS MATERIALIZED (
   SELECT DISTINCT ON (plan_id, reached.id) plan_id, reached.id, push_service, person_id, choices
   FROM reached JOIN named USING (position) JOIN small ON small.id = plan_id
   WHERE reached.platform = small.platform ORDER BY plan_id, reached.id
-)"""  # noqa: S608 - text of our own
-_SMALL_ALL: Final = """, recipients AS (
-  SELECT plan_id, scanned.id, push_service FROM scanned JOIN small ON small.id = plan_id
-)"""
-_SMALL_ASKED: Final = f""", asked AS MATERIALIZED (
-  SELECT plan_id, subscription.id, push_service,
-    small.category = '' OR {wants_part("small.channel_id", "small.category")} AS is_wanted
-  FROM scanned AS subscription JOIN small ON small.id = plan_id
-), recipients AS (
-  SELECT plan_id, id, push_service FROM asked WHERE is_wanted
 )"""  # noqa: S608 - text of our own
 _TARGETS_COUNTED: Final = """, counted AS (
   UPDATE notifications_app_target AS target

@@ -58,7 +58,7 @@ def test_a_flush_compares_no_recipient_with_all_outcomes(tampered_channel, other
     transitions = [Transition(row, DeliveryStatus.DELIVERED, attempts=1) for row in rows[:300]]
     columns = outcomes._columns({lease.batch_id: Batch.objects.get(pk=lease.batch_id)}, transitions)
 
-    statement = "EXPLAIN (ANALYZE, FORMAT JSON) " + outcomes._UPDATE_DELIVERIES
+    statement = "EXPLAIN (ANALYZE, FORMAT JSON) " + outcomes.UPDATE_DELIVERIES
     ((plan,),) = sql.rows(statement, STATES | columns)
 
     assert _removed(plan[0]["Plan"]) == 0

@@ -1,0 +1,148 @@
+"""The SQL of the pipeline by name, each statement whole. `manage.py statements` prints it.
+
+The parameters of a statement are examples, with which PostgreSQL can explain it.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from notifications_app.models import Driver, Plan
+from notifications_app.pipeline import (
+    batches,
+    counting,
+    expiry,
+    outcomes,
+    plan_queue,
+    planning,
+    reading,
+    windows,
+)
+from notifications_app.pipeline.lease import PlanLease
+from notifications_app.states import STATES
+from pushsvc.common.platforms import Platform
+from subscriptions_app.segments.compiler import compiled_for_index
+
+_ID: Final = UUID(int=1)
+_MOMENT: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_LEASE: Final = PlanLease(
+    plan_id=1,
+    number=1,
+    notification_id=_ID,
+    channel_id=_ID,
+    platform=Platform.WEB,
+    rule_json=None,
+    driver=Driver.SCAN,
+    started_at=_MOMENT,
+    category="",
+    is_shared=False,
+)
+_RULE: Final = '{"attribute": "plan", "operator": "eq", "value": "pro"}'
+_TAGGED: Final = '{"tag": "news"}'
+# By name; a parameter that is missing here is a list, which may be empty.
+_EXAMPLES: Final[dict[str, Any]] = STATES | {
+    "after": _ID,
+    "channel": _ID,
+    "cursor": _ID,
+    "holder": _ID,
+    "lease": timedelta(seconds=120),
+    "limit": 100,
+    "most": 50,
+    "most_losses": 10,
+    "nobody": "{}",
+    "only": None,
+    "parked_for": timedelta(hours=1),
+    "plan": 1,
+    "platform": "web",
+    "push_service": "fcm",
+    "rest": timedelta(seconds=5),
+    "room": 900,
+    "scan_driver": Driver.SCAN,
+    "most_channels": 10,
+    "ids_driver": Driver.IDS,
+    "silent": timedelta(seconds=12),
+    "size": 1_000,
+    "tag": "news",
+    "ttl_zero": 3_600,
+    "window": 5_000,
+}
+_PARAMETER: Final = re.compile(r"%\((\w+)\)s")
+
+
+class Statement(NamedTuple):
+    text: str
+    parameters: Mapping[str, Any]
+
+
+def statements() -> dict[str, Statement]:
+    """In the order in which a send meets them."""
+    return {
+        "start_due": _written(plan_queue.START),
+        "claim_new_plans": _written(plan_queue.CLAIM_NEW),
+        "claim_begun_plan": _written(plan_queue.CLAIM_BEGUN),
+        **_windows(),
+        "count_windows": _written(planning.COUNT_WINDOWS),
+        "next_plans": _written(batches.NEXT_PLANS),
+        "claim_batch": _written(batches.CLAIM),
+        "claim_companions": _written(batches.CLAIM_COMPANIONS),
+        "read_plans": _queried(Plan.objects.with_deadline().filter(pk__in=[1])),
+        "read_due_deliveries": _queried(reading.due_deliveries([1])),
+        "lock_batches": _written(outcomes.LOCK),
+        "update_deliveries": _written(outcomes.UPDATE_DELIVERIES),
+        "count_batches": _written(counting.COUNT_BATCHES),
+        "count_notifications": _written(counting.COUNT_NOTIFICATIONS),
+        "count_minutes": _written(counting.COUNT_MINUTES),
+        "count_hour": _written(counting.COUNT_HOUR),
+        "finish_notifications": _written(counting.FINISH),
+        "due_counts": _written(batches.DUE_COUNTS),
+        "shorten_dead_leases": _written(batches.SHORTEN),
+        "free_lost_leases": _written(batches.FREE_LOST),
+        "claim_parked_batch": _written(batches.CLAIM_PARKED),
+        "unpark_batches": _written(batches.UNPARK),
+        "find_overdue_batches": _queried(batches.overdue_batches()),
+        "close_delivered_plans": _written(expiry.CLOSE),
+        "find_settling_plan": _queried(expiry.settling_plans()),
+    }
+
+
+def _windows() -> dict[str, Statement]:
+    """The variants of the statement that writes recipients."""
+    ruled, tagged = replace(_LEASE, rule_json=_RULE), replace(_LEASE, rule_json=_TAGGED)
+    asking = replace(_LEASE, category="news")
+    indexed = compiled_for_index(ruled.rule or {})
+    sources = {
+        "write_window": (_LEASE, windows.scan(_LEASE)),
+        "write_window_of_rule": (ruled, windows.scan(ruled)),
+        "write_window_of_category": (asking, windows.scan(asking)),
+        "write_window_of_tag": (tagged, windows.tagged(tagged)),
+        "write_candidates": (ruled, windows.candidates(ruled, indexed)),
+        "write_whole": (_LEASE, windows.whole(Driver.SCAN, has_category=False)),
+        "write_whole_of_category": (asking, windows.whole(Driver.SCAN, has_category=True)),
+        "write_targets": (_LEASE, windows.whole(Driver.IDS, has_category=False)),
+        "write_targets_of_category": (asking, windows.whole(Driver.IDS, has_category=True)),
+    }
+    written = {
+        name: _written(
+            windows.statement(source, is_shared=False),
+            windows.parameters_of(lease) | dict(indexed.parameters),
+        )
+        for name, (lease, source) in sources.items()
+    }
+    shared = windows.statement(windows.scan(_LEASE), is_shared=True)
+    return written | {"write_window_of_part": _written(shared, windows.parameters_of(_LEASE))}
+
+
+def _written(text: str, parameters: Mapping[str, Any] | None = None) -> Statement:
+    own = _EXAMPLES | dict(parameters or {})
+    return Statement(text, {name: own.get(name, []) for name in _PARAMETER.findall(text)})
+
+
+def _queried(queryset: Any) -> Statement:
+    """The statement of a queryset, with its values in place of names."""
+    text, values = queryset.query.sql_with_params()
+    names = [f"p{place}" for place, _ in enumerate(values, 1)]
+    named = text % tuple(f"%({name})s" for name in names)
+    return Statement(named, dict(zip(names, values, strict=True)))
