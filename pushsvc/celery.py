@@ -5,13 +5,13 @@ messages may be lost, delivered twice or late, results are ignored, and unread m
 """
 
 import os
-from functools import cached_property
+import signal
 from typing import Any, Self
 
 import kombu
 from celery import Celery, Task
 from celery.app.amqp import AMQP
-from celery.signals import import_modules, setup_logging, task_prerun
+from celery.signals import beat_init, import_modules, setup_logging, task_prerun
 from django.db import close_old_connections
 from kombu.transport.redis import QoS
 from typing_extensions import override
@@ -25,8 +25,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
 class _Connection(kombu.Connection):
     @override
     def ensure_connection(self, *args: Any, **kwargs: Any) -> Self:
-        """Tries every two seconds. kombu waits two seconds longer each time, up to 30, so workers
-        would notice late that a broker is back. Celery has no setting for this."""
+        """Tries every two seconds."""
         return super().ensure_connection(*args, **{"interval_max": 2, **kwargs})
 
 
@@ -34,31 +33,15 @@ class _Amqp(AMQP):
     Connection = _Connection
 
 
-class _Celery(Celery):
-    amqp_cls = f"{__name__}:{_Amqp.__name__}"
-
-    @override
-    @cached_property
-    def Beat(self) -> Any:
-        """The class of beat, by its name, because only the beat process loads it."""
-        return self.subclass_with_self("pushsvc.common.beat:Beat")  # type: ignore[arg-type]
-
-
-app = _Celery("pushsvc")
+app = Celery("pushsvc", amqp=_Amqp)
 app.set_default()  # in every thread of the web server too
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["notifications_app"])
 app.steps["worker"].add(Announce)
 
 
-def _put_no_messages_back() -> None:
-    """Keeps a stopping worker from putting back its messages. This needs a connection, and a worker
-    that has just lost its connection to Redis would fail. The messages are wakeups, and the next
-    tick sends them again. kombu has no setting for this."""
-    QoS.restore_at_shutdown = False
-
-
-_put_no_messages_back()
+# A stopping worker puts no messages back, which would need a connection.
+QoS.restore_at_shutdown = False
 
 
 # Tasks share their process's connection to the database (CELERY_DB_REUSE_MAX). A broken connection
@@ -69,6 +52,15 @@ task_prerun.connect(close_old_connections, weak=False)
 @task_prerun.connect(weak=False)
 def _begin_turn(task: Task[Any, Any], **_: Any) -> None:
     correlation.begin_turn(task.request.headers or {})
+
+
+@beat_init.connect(weak=False)
+def _end_between_ticks(sender: Any, **_: Any) -> None:
+    """Lets beat end between two ticks on SIGTERM. Celery's own handler uses the database at once:
+    if the signal interrupts a query, the handler waits forever for the connection's lock, which the
+    query holds."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sender.stop())
 
 
 @setup_logging.connect(weak=False)

@@ -343,7 +343,6 @@ CELERY_BROKER_URL = _redis(ENV.text("CELERY_BROKER_URL")) or (
     REDIS_URL.replace("unix://", "redis+socket://", 1)
 )
 CELERY_BROKER_TRANSPORT_OPTIONS = {
-    "visibility_timeout": 3600,
     "socket_timeout": 30,
     "socket_connect_timeout": 5,
     "socket_keepalive": True,

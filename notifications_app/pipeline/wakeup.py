@@ -61,8 +61,7 @@ def _send(task: str, queue: str, count: int, after: float | None) -> None:
 
 
 class _BrokerChannel(redis.Channel):
-    """Keeps one Redis client. kombu creates one for each command, which costs several times as much
-    as the command. Uses private parts of kombu."""
+    """Keeps one Redis client, where kombu creates one for each command."""
 
     @override
     @contextmanager
