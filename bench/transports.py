@@ -26,7 +26,7 @@ from notifications_app.content.values import Content
 from notifications_app.delivery.apns.transport import AppKey
 from notifications_app.delivery.event_loop import PatientLoop
 from notifications_app.delivery.fcm.transport import ServiceAccount
-from notifications_app.delivery.registry import Connecting, make_client
+from notifications_app.delivery.registry import ConnectionSettings, make_client
 from notifications_app.delivery.types import Accepted, BrowserDestination, Destination, Message
 from notifications_app.delivery.webpush.transport import VapidKey
 from pushsvc.common.platforms import Platform
@@ -135,8 +135,8 @@ async def _through(
         await client.close()
 
 
-def _connecting(sink: Sink) -> Connecting:
-    return Connecting(
+def _connecting(sink: Sink) -> ConnectionSettings:
+    return ConnectionSettings(
         trusted_origins=frozenset({sink.origin}),
         allowed_hosts=(),
         ca_file=str(sink.authority),

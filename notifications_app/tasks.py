@@ -14,8 +14,7 @@ from notifications_app import retention
 from notifications_app.pipeline import (
     batches,
     connections,
-    credential_check,
-    credential_retry,
+    credential_checks,
     dispatch,
     expiry,
     halting,
@@ -65,42 +64,19 @@ def plan() -> None:
 
 
 @shared_task
-def deliver_web() -> None:
-    _deliver(Platform.WEB)
-
-
-@shared_task
-def deliver_android() -> None:
-    _deliver(Platform.ANDROID)
-
-
-@shared_task
-def deliver_ios() -> None:
-    _deliver(Platform.IOS)
-
-
-def _deliver(platform: Platform) -> None:
+def deliver(platform: str) -> None:
     """Delivers until nothing is due. Sends another wakeup if its turn ends before."""
     with spans.span("turn", correlation.woken_by(), queue=platform):
-        is_more = dispatch.deliver(platform, seconds=_TURN_SECONDS)
+        is_more = dispatch.deliver(Platform(platform), seconds=_TURN_SECONDS)
     if is_more and not worker.is_stopping():
         wakeup.wake(platform)
 
 
 @shared_task
-def check_android_credentials() -> None:
-    _check_credentials(Platform.ANDROID)
-
-
-@shared_task
-def check_ios_credentials() -> None:
-    _check_credentials(Platform.IOS)
-
-
-def _check_credentials(platform: Platform) -> None:
+def check_credentials(platform: str) -> None:
     """Checks new credentials, and tries paused ones again."""
-    credential_check.check_new(platform)
-    credential_retry.retry_due(platform)
+    credential_checks.check_new(Platform(platform))
+    credential_checks.retry_due(Platform(platform))
 
 
 @shared_task
@@ -118,8 +94,8 @@ def tick() -> None:
     _run_step(outcomes.finish_forgotten)
     _run_step(expiry.close_delivered_plans)
     _run_step(_decide_expiries)
-    _run_step(_have_credentials_checked)
-    _run_step(_have_mails_sent)
+    _run_step(_request_credential_checks)
+    _run_step(_request_mails)
     _wake_workers()
     worker.note_tick()  # last, so that ticks that wait or end with an error do not count
 
@@ -148,16 +124,15 @@ def _decide_expiries() -> None:
             break
 
 
-def _have_credentials_checked() -> None:
-    """Asks the platforms' workers to check new credentials and to try paused platforms again; only
-    they may call push services."""
-    for platform in credential_retry.platforms_with_work():
-        wakeup.have_credentials_checked(platform)
+def _request_credential_checks() -> None:
+    """Requests them from the platforms' workers, because only these may call push services."""
+    for platform in credential_checks.platforms_with_work():
+        wakeup.request_credential_checks(platform)
 
 
-def _have_mails_sent() -> None:
+def _request_mails() -> None:
     if mails.is_any_due():
-        wakeup.have_mails_sent()
+        wakeup.request_mails()
 
 
 def _wake_workers() -> None:

@@ -9,7 +9,7 @@ from typing_extensions import override
 from channels_app.admin.tabs import TabPage
 from channels_app.models import Role
 from channels_app.selectors import channel_credentials
-from notifications_app.pipeline.credential_check import credentials_check
+from notifications_app.pipeline.credential_checks import credentials_check
 from notifications_app.pipeline.destinations import CredentialsMissing, CredentialsUnreadable
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import SecretUnreadable

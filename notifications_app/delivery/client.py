@@ -6,7 +6,7 @@ import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Generic, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 import structlog
 
@@ -35,8 +35,15 @@ class Request:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Connecting:
-    """How an installation reaches the push services. Seconds limit a whole call."""
+class ConnectionSettings:
+    """How an installation reaches the push services.
+
+    `trusted_origins` and `allowed_hosts` are those of `check_endpoint`. `ca_file` names authorities
+    that are trusted in addition to the system's. `apns_server`: "host:port" in place of Apple's
+    servers. Seconds limit a whole call. Callers keep fewer than `calls_in_flight` calls in flight;
+    more to one origin would wait, within their time. `apns_connections`: for each key, if the
+    server allows few requests at once.
+    """
 
     trusted_origins: frozenset[str]
     allowed_hosts: tuple[str, ...]
@@ -47,6 +54,7 @@ class Connecting:
     call_seconds: float
     unknown_host_call_seconds: float
     calls_in_flight: int
+    apns_connections: int = 4
 
 
 class PayloadTooLargeError(ValueError):
@@ -67,10 +75,8 @@ class Client(ABC, Generic[DestinationT, KeysT]):
     # The sum over the bodies of all calls.
     sent_bytes: int = 0
 
-    @classmethod
     @abstractmethod
-    def connecting(cls, how: Connecting) -> Self:
-        """Creates a client. Call it in the event loop that will use the client."""
+    def __init__(self, settings: ConnectionSettings) -> None: ...
 
     async def send(self, message: Message, destination: DestinationT, keys: KeysT) -> Outcome:
         """Makes one attempt and returns its outcome. Raises only CancelledError.

@@ -14,7 +14,7 @@ from notifications_app.delivery.apns import payload as apns_payload
 from notifications_app.delivery.apns import responses as apns_responses
 from notifications_app.delivery.apns.app_key import AppKey
 from notifications_app.delivery.client import Client as BaseClient
-from notifications_app.delivery.client import Connecting
+from notifications_app.delivery.client import ConnectionSettings
 from notifications_app.delivery.fcm import payload as fcm_payload
 from notifications_app.delivery.fcm import responses as fcm_responses
 from notifications_app.delivery.fcm import service_account
@@ -34,7 +34,7 @@ from pushsvc.common.platforms import Platform
 __all__ = [
     "TRANSPORTS",
     "Client",
-    "Connecting",
+    "ConnectionSettings",
     "Credentials",
     "ServiceAccount",
     "Transport",
@@ -146,9 +146,9 @@ def load_transport(platform: Platform) -> type[Client]:
             assert_never(platform)
 
 
-def make_client(platform: Platform, how: Connecting) -> Client:
+def make_client(platform: Platform, settings: ConnectionSettings) -> Client:
     """Creates a client. Call it in the event loop that will use the client."""
-    return load_transport(platform).connecting(how)
+    return load_transport(platform)(settings)
 
 
 def services_with_breaker(platform: Platform, trusted_origins: frozenset[str]) -> list[str]:

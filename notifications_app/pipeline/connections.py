@@ -11,7 +11,12 @@ from collections.abc import Iterable
 from django.conf import settings
 
 from notifications_app.delivery.event_loop import EventLoopThread
-from notifications_app.delivery.registry import Client, Connecting, load_transport, make_client
+from notifications_app.delivery.registry import (
+    Client,
+    ConnectionSettings,
+    load_transport,
+    make_client,
+)
 from pushsvc.common.platforms import Platform
 
 
@@ -58,7 +63,7 @@ async def _made(platform: Platform) -> Client:
 
 def new_client(platform: Platform) -> Client:
     """A new transport for the running event loop. The caller closes it."""
-    how = Connecting(
+    own = ConnectionSettings(
         trusted_origins=settings.WEBPUSH_TRUSTED_ORIGINS,
         allowed_hosts=settings.WEBPUSH_ALLOWED_HOSTS,
         ca_file=settings.PROVIDER_CA_FILE,
@@ -69,4 +74,4 @@ def new_client(platform: Platform) -> Client:
         unknown_host_call_seconds=settings.UNKNOWN_HOST_CALL_SECONDS,
         calls_in_flight=settings.CALLS_IN_FLIGHT,
     )
-    return make_client(platform, how)
+    return make_client(platform, own)

@@ -36,25 +36,26 @@ def wake(queue: str, count: int = 1, *, after: float | None = None) -> None:
     `after`: for how many seconds the worker that gets one keeps it. Use it for a second or two
     only.
     """
-    _send(_TASKS[queue], queue, count, after)
+    task, arguments = ("plan", []) if queue == "plan" else ("deliver", [queue])
+    _send(task, arguments, queue, count, after)
 
 
-def have_credentials_checked(platform: Platform) -> None:
-    """Asks the platform's worker to check new credentials. Never raises."""
-    _send(_CHECKS[platform], platform, 1, None)
+def request_credential_checks(platform: Platform) -> None:
+    """Tells the platform's worker to check new credentials and try paused ones. Never raises."""
+    _send("check_credentials", [platform], platform, 1, None)
 
 
-def have_mails_sent() -> None:
-    """Asks a planner's worker to send the mails of the console that are due. Never raises."""
-    _send("notifications_app.tasks.send_mails", "plan", 1, None)
+def request_mails() -> None:
+    """Tells a planner's worker to send the mails of the console that are due. Never raises."""
+    _send("send_mails", [], "plan", 1, None)
 
 
-def _send(task: str, queue: str, count: int, after: float | None) -> None:
+def _send(task: str, arguments: list[str], queue: str, count: int, after: float | None) -> None:
     global _silent_until
     if time.monotonic() < _silent_until:
         return
     try:
-        _publish(task, queue, count, after)
+        _publish(task, arguments, queue, count, after)
     except Exception as error:  # noqa: BLE001 (each broker has errors of its own, not all wrapped)
         _silent_until = time.monotonic() + _SILENCE_SECONDS
         logger.warning("wakeup.failed", queue=queue, error=type(error).__name__)
@@ -85,13 +86,14 @@ class _BrokerTransport(redis.Transport):
     Channel = _BrokerChannel
 
 
-def _publish(task: str, queue: str, count: int, after: float | None) -> None:
+def _publish(task: str, arguments: list[str], queue: str, count: int, after: float | None) -> None:
     with pools.producers[_connection(os.getpid())].acquire(block=True, timeout=1) as producer:
         headers = correlation.current().headers
         free = MOST_WAITING - _waiting(producer.channel, queue)
         for _ in range(min(count, free)):
             current_app.send_task(
-                task,
+                f"notifications_app.tasks.{task}",
+                arguments,
                 queue=queue,
                 producer=producer,
                 retry=False,
@@ -121,15 +123,3 @@ def _connection(_pid: int) -> Connection:
     if connection.get_transport_cls() is redis.Transport:
         connection.transport_cls = f"{__name__}:{_BrokerTransport.__name__}"
     return connection
-
-
-_TASKS = {
-    "plan": "notifications_app.tasks.plan",
-    Platform.WEB: "notifications_app.tasks.deliver_web",
-    Platform.ANDROID: "notifications_app.tasks.deliver_android",
-    Platform.IOS: "notifications_app.tasks.deliver_ios",
-}
-_CHECKS = {
-    Platform.ANDROID: "notifications_app.tasks.check_android_credentials",
-    Platform.IOS: "notifications_app.tasks.check_ios_credentials",
-}

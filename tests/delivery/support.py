@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from notifications_app.content.values import CONTENT, Content
+from notifications_app.delivery.client import ConnectionSettings
 from notifications_app.delivery.http_client import HttpClient
 from notifications_app.delivery.types import BrowserDestination, Message
 from notifications_app.delivery.webpush.transport import Client, VapidKey
@@ -39,8 +40,24 @@ def make_message(**over):
     return replace(message, **over)
 
 
+def connection_settings(**over):
+    """As production has them, with the given ones."""
+    usual = {
+        "trusted_origins": frozenset(),
+        "allowed_hosts": (),
+        "ca_file": "",
+        "fcm_api_base": "https://fcm.googleapis.com",
+        "google_token_uri": "https://oauth2.googleapis.com/token",
+        "apns_server": "",
+        "call_seconds": 10.0,
+        "unknown_host_call_seconds": 5.0,
+        "calls_in_flight": 100,
+    }
+    return ConnectionSettings(**usual | over)
+
+
 def make_client(*trusted_origins, **settings):
-    return Client(trusted_origins=frozenset(trusted_origins), **{"allowed_hosts": ()} | settings)
+    return Client(connection_settings(trusted_origins=frozenset(trusted_origins), **settings))
 
 
 @contextlib.asynccontextmanager

@@ -23,7 +23,7 @@ def _by_web(mode, **options):
         destination = BrowserDestination(
             uuid4(), device.endpoint, "tracking", device.p256dh, device.auth, support.KEY_ID
         )
-        client = lambda: support.make_client(sandbox.origin, call_timeout=CALL_SECONDS)  # noqa: E731
+        client = lambda: support.make_client(sandbox.origin, call_seconds=CALL_SECONDS)  # noqa: E731
         return _held_up(client, destination, support.CREDENTIALS, device)
 
 
@@ -31,7 +31,7 @@ def _by_ios(mode, **options):
     with running_apns_sandbox() as sandbox:
         device = ios_support.behaving(sandbox, mode, **options)
         credentials = ios_support.credentials_of(sandbox.key())
-        client = lambda: ios_support.make_client(sandbox, call_timeout=CALL_SECONDS)  # noqa: E731
+        client = lambda: ios_support.make_client(sandbox, call_seconds=CALL_SECONDS)  # noqa: E731
         return _held_up(client, ios_support.destination_of(device), credentials, device)
 
 

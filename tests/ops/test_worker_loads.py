@@ -65,7 +65,7 @@ with contextlib.suppress(SystemExit):
 [worker] = made
 from django.conf import settings
 assert settings.DATABASES["default"]["CONN_MAX_AGE"] is None
-assert "notifications_app.tasks.deliver_{kind}" in worker.app.tasks or "{kind}" == "plan"
+assert "notifications_app.tasks.deliver" in worker.app.tasks
 worker_before_create_process.send(sender=worker)
 {show}
 """

@@ -11,12 +11,10 @@ from channels_app.pauses import credential_check_claim
 from channels_app.selectors import credentials_unchecked
 from channels_app.services import api_key_issue, provider_credentials_store
 from notifications_app import tasks
-from notifications_app.pipeline.credential_check import platforms_to_check
+from notifications_app.pipeline.credential_checks import platforms_with_work
 from tests.api.credentials import APPLE, GOOGLE
 from tests.pipeline import support
 from tests.pipeline.phones import store_apple, store_google
-
-CHECKS = {"android": tasks.check_android_credentials, "ios": tasks.check_ios_credentials}
 
 
 def some_seconds_later(since=timedelta(seconds=6)):
@@ -43,7 +41,7 @@ def test_the_api_answers_without_a_check_and_a_worker_makes_it(client, channel, 
     some_seconds_later()
     support.tick()
     assert support.waiting("android") == 1
-    tasks.check_android_credentials()
+    tasks.check_credentials("android")
 
     found = stored(channel, "android")
     assert found.is_accepted is False
@@ -55,23 +53,23 @@ def test_what_the_push_service_said_is_kept(channel, fcm, apns, platform):
     store_google(fcm, channel)
     store_apple(apns, channel)
     some_seconds_later()
-    CHECKS[platform]()
+    tasks.check_credentials(platform)
     assert stored(channel, platform).is_accepted is True
 
     given = {"fcm_service_account": json.dumps(GOOGLE), "apns_key": json.dumps(APPLE)}
     provider_credentials_store(channel=channel, **given)
     assert stored(channel, platform).checked_at is None
     some_seconds_later()
-    CHECKS[platform]()
+    tasks.check_credentials(platform)
     assert stored(channel, platform).is_accepted is False
     assert stored(channel, platform).paused_at is None
 
 
 def test_the_page_on_which_they_were_stored_has_some_seconds_to_check_them(channel, fcm):
     store_google(fcm, channel)
-    assert platforms_to_check() == []
+    assert platforms_with_work() == []
     some_seconds_later()
-    assert platforms_to_check() == ["android"]
+    assert platforms_with_work() == ["android"]
 
 
 def test_old_credentials_are_left_alone(channel, fcm):
@@ -90,7 +88,7 @@ def test_each_version_is_checked_by_one_worker(channel, fcm):
     claims = [credential_check_claim(each) for each in (one, other)]
 
     assert claims == [True, False]
-    assert platforms_to_check() == []
+    assert platforms_with_work() == []
 
 
 def test_credentials_that_cannot_be_decrypted_do_not_stop_the_others(channel, other_channel, fcm):
@@ -99,7 +97,7 @@ def test_credentials_that_cannot_be_decrypted_do_not_stop_the_others(channel, ot
     ProviderCredential.objects.filter(channel=channel).update(secret_encrypted="x")
     some_seconds_later()
 
-    tasks.check_android_credentials()
+    tasks.check_credentials("android")
 
     assert stored(channel, "android").is_accepted is None
     assert stored(other_channel, "android").is_accepted is True

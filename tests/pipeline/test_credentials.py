@@ -10,7 +10,7 @@ from channels_app.models import ProviderCredential
 from channels_app.pauses import platform_pause
 from notifications_app.delivery.types import Misconfigured
 from notifications_app.models import Batch, Plan
-from notifications_app.pipeline import batches, outcomes, wakeup
+from notifications_app.pipeline import batches, outcomes
 from notifications_app.pipeline.lease import HeldLeases
 from notifications_app.pipeline.transitions import Limits, Transition, transition_of
 from notifications_app.states import DeliveryStatus
@@ -27,11 +27,10 @@ def credential(channel):
 
 
 @pytest.fixture
-def notification(channel, settings, monkeypatch):
+def notification(channel, settings):
     """A notification for two phones, planned in two batches."""
     settings.BATCH_SIZE = 1
     factories.add_subscriptions(channel, 2, platform="android")
-    monkeypatch.setitem(wakeup._TASKS, "android", "deliver_android")  # no worker runs yet
     notification = factories.make_notification(channel, target_platforms=["android"])
     support.plan(notification)
     return notification

@@ -1,6 +1,7 @@
 """Refusals are confirmed before a pause; a paused platform is tried again by itself."""
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.db.models.functions import Now
@@ -11,14 +12,12 @@ from channels_app.selectors import credentials_to_retry
 from notifications_app import tasks
 from notifications_app.models import Batch
 from notifications_app.pipeline import batches, breakers, dispatch
-from notifications_app.pipeline.credential_check import credentials_check
-from notifications_app.pipeline.credential_retry import platforms_with_work
+from notifications_app.pipeline.credential_checks import credentials_check, platforms_with_work
 from notifications_app.sends.services import notification_pause
 from subscriptions_app.models import Subscription
 from tests.factories import GOOGLE_PROJECT
 from tests.pipeline import phones, support
 
-TRIES = {"android": tasks.check_android_credentials, "ios": tasks.check_ios_credentials}
 MINUTE = timedelta(minutes=1)
 
 
@@ -52,7 +51,7 @@ def try_again(provider):
     make_due()
     support.tick()
     assert support.waiting(provider.platform)
-    TRIES[provider.platform]()
+    tasks.check_credentials(provider.platform)
     return ProviderCredential.objects.get()
 
 
@@ -222,7 +221,7 @@ def test_all_batches_of_the_channel_and_of_no_other_are_made_ready(
     ProviderCredential.objects.filter(channel=channel).update(retry_at=Now())
     accept(provider, stored[0])
 
-    TRIES[provider.platform]()
+    tasks.check_credentials(provider.platform)
     support.tick()
 
     open_ = Batch.objects.exclude(status="done")
@@ -247,7 +246,7 @@ def test_each_try_is_made_by_one_worker(provider, channel, paused):
     before = calls_to(provider, devices)
     make_due()
 
-    support.in_threads(*[TRIES[provider.platform]] * 3)
+    support.in_threads(*[partial(tasks.check_credentials, provider.platform)] * 3)
 
     assert calls_to(provider, devices) == before + 2
     assert phones.credential(channel).retries == 1
@@ -261,7 +260,7 @@ def test_the_next_try_comes_at_its_time_if_the_worker_dies(provider, channel, pa
     lease = batches.claim_parked(provider.platform, channel.id)
     accept(provider, stored)
 
-    TRIES[provider.platform]()  # nothing is due
+    tasks.check_credentials(provider.platform)  # nothing is due
     support.lose_lease(lease.batch_id)
     phones.deliver(notification, provider.platform)
 
@@ -283,7 +282,7 @@ def test_credentials_that_were_stored_during_a_try_win(provider, channel, paused
     before = calls_to(provider, devices)
     make_due()
 
-    with phones.meanwhile(TRIES[provider.platform]):
+    with phones.meanwhile(partial(tasks.check_credentials, provider.platform)):
         support.until(lambda: calls_to(provider, devices) > before)
         provider.revoke(provider.store(channel))
 
@@ -302,7 +301,7 @@ def test_a_late_refusal_of_a_try_does_not_pause_new_credentials(provider, channe
     make_due()
 
     with (
-        phones.meanwhile(TRIES[provider.platform]),
+        phones.meanwhile(partial(tasks.check_credentials, provider.platform)),
         phones.held(Batch.objects.get()),
     ):
         support.until(lambda: phones.credential(channel).retries == 1)
@@ -363,7 +362,7 @@ def test_no_try_is_made_while_the_push_service_fails(provider, channel, paused):
     for name in (service, breakers.of_channel(service, channel.id)):
         breakers.redis_client().zadd(breakers._OPEN, {name: 10**13})
 
-        TRIES[provider.platform]()
+        tasks.check_credentials(provider.platform)
 
         assert calls_to(provider, devices) == before
         breakers.redis_client().delete(breakers._OPEN)
@@ -389,7 +388,7 @@ def test_a_pause_by_a_process_of_an_older_version_is_tried_again(provider, chann
     ProviderCredential.objects.update(paused_at=Now() - MINUTE)
     assert phones.credential(channel).tries.next_at
 
-    TRIES[provider.platform]()
+    tasks.check_credentials(provider.platform)
 
     assert phones.credential(channel).retries == 1
 

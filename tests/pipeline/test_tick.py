@@ -1,6 +1,7 @@
 """The tick repairs what a lost message, a dead worker, a second beat or the clock left behind."""
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.conf import settings
@@ -36,7 +37,7 @@ def test_losing_every_message_loses_no_recipient(sandbox, channel):
     lose_every_message()
     support.tick()
     assert support.waiting("web") > 0
-    tasks.deliver_web()
+    tasks.deliver("web")
 
     assert support.counts(notification) == ("sent", 3, 3, 0)
     assert [len(device.receipts) for device, _ in devices] == [1, 1, 1]
@@ -48,7 +49,7 @@ def test_doubled_messages_change_nothing(sandbox, channel, settings):
     notification = factories.make_notification(channel)
 
     support.in_threads(*[tasks.plan] * 3)
-    support.in_threads(*[tasks.deliver_web] * 3)
+    support.in_threads(*[partial(tasks.deliver, "web")] * 3)
 
     assert support.counts(notification) == ("sent", 10, 10, 0)
     assert [len(device.receipts) for device, _ in devices] == [1] * 10
@@ -151,7 +152,7 @@ def test_a_deliverer_whose_time_is_over_wakes_up_the_next(sandbox, channel, monk
     support.plan()
     lose_every_message()
 
-    tasks.deliver_web()
+    tasks.deliver("web")
 
     assert support.waiting("web") == 1
     support.deliver()

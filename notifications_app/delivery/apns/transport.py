@@ -12,7 +12,7 @@ from collections import OrderedDict
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from hashlib import sha1
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from aioapns import NotificationRequest, PushType
@@ -36,7 +36,7 @@ from notifications_app.delivery.apns.responses import CODES, classify
 from notifications_app.delivery.apns.server import Server, tls_for_http2
 from notifications_app.delivery.client import (
     CACHED_MESSAGES,
-    Connecting,
+    ConnectionSettings,
     PayloadTooLargeError,
 )
 from notifications_app.delivery.client import Client as BaseClient
@@ -188,35 +188,21 @@ class Client(BaseClient[Destination, AppKey]):
 
     A connection keeps one provider token until it is closed, because APNs accepts no second token
     on a connection within 20 minutes.
-
-    `server` is "host:port" and replaces Apple's servers of both environments; ValueError if it is
-    malformed. `ca_file` names authorities that are trusted in addition to the system's.
-    `call_timeout`, in seconds, limits a whole call with its wait for a connection and for room. If
-    the server allows few requests at once, each key gets up to `max_connections`.
     """
 
     unexpected_event = "ios.unexpected_error"
 
-    def __init__(
-        self,
-        *,
-        server: str = "",
-        ca_file: str = "",
-        call_timeout: float = 10.0,
-        max_connections: int = 4,
-    ) -> None:
+    @override
+    def __init__(self, settings: ConnectionSettings) -> None:
+        """Raises ValueError if `apns_server` is malformed."""
+        server = settings.apns_server
         self._servers = dict.fromkeys(SERVERS, Server.parse(server)) if server else SERVERS
-        self._tls = tls_for_http2(ca_file)
-        self._call_timeout = call_timeout
-        self._max_connections = max_connections
+        self._tls = tls_for_http2(settings.ca_file)
+        self._call_timeout = settings.call_seconds
+        self._max_connections = settings.apns_connections
         self._loop = asyncio.get_running_loop()
         self._pools: OrderedDict[_ConnectionKey, Pool] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
-
-    @override
-    @classmethod
-    def connecting(cls, how: Connecting) -> Self:
-        return cls(server=how.apns_server, ca_file=how.ca_file, call_timeout=how.call_seconds)
 
     @override
     def renew(self, app_key: AppKey) -> None:

@@ -8,13 +8,13 @@ https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages.
 import asyncio
 import time
 from datetime import UTC, datetime
-from typing import Final, Self
+from typing import Final
 
 from typing_extensions import override
 
 from notifications_app.delivery.client import (
     KEEPALIVE,
-    Connecting,
+    ConnectionSettings,
     PayloadTooLargeError,
     Request,
 )
@@ -33,7 +33,6 @@ from notifications_app.delivery.types import Destination, Message, Misconfigured
 from pushsvc.common.egress import tls_context
 
 __all__ = [
-    "API_BASE",
     "CODES",
     "MAX_PAYLOAD",
     "TOKEN_URI",
@@ -45,7 +44,6 @@ __all__ = [
     "payload",
 ]
 
-API_BASE: Final = "https://fcm.googleapis.com"
 MAX_TTL: Final = 2_419_200
 
 
@@ -67,46 +65,23 @@ def build_request(
 
 
 class Client(BaseClient[Destination, ServiceAccount]):
-    """Connections to FCM and to Google's token endpoint.
-
-    `ca_file` names authorities that are trusted in addition to the system's. `call_timeout`, in
-    seconds, limits a whole call with its wait for an access token. Callers keep fewer than
-    `connections_per_origin` calls in flight; more would wait, within their timeouts.
-    """
+    """Connections to FCM and to Google's token endpoint."""
 
     unexpected_event = "android.unexpected_error"
     outage_wait = WAITS[ResponseClass.OUTAGE]
 
-    def __init__(
-        self,
-        *,
-        api_base: str = API_BASE,
-        token_uri: str = TOKEN_URI,
-        ca_file: str = "",
-        call_timeout: float = 10.0,
-        connections_per_origin: int = 100,
-    ) -> None:
-        self._api_base = api_base.rstrip("/")
-        self._call_timeout = call_timeout
+    @override
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._api_base = settings.fcm_api_base
+        self._call_timeout = settings.call_seconds
         self._loop = asyncio.get_running_loop()
         self._http = HttpClient(
-            tls_context(ca_file),
-            connections_per_origin=connections_per_origin,
+            tls_context(settings.ca_file),
+            connections_per_origin=settings.calls_in_flight,
             keepalive=KEEPALIVE,
         )
         # Half of the time, so that a call that waits for a token can still return why it failed.
-        self._tokens = AccessTokens(self._http, token_uri, call_timeout / 2)
-
-    @override
-    @classmethod
-    def connecting(cls, how: Connecting) -> Self:
-        return cls(
-            api_base=how.fcm_api_base,
-            token_uri=how.google_token_uri,
-            ca_file=how.ca_file,
-            call_timeout=how.call_seconds,
-            connections_per_origin=how.calls_in_flight,
-        )
+        self._tokens = AccessTokens(self._http, settings.google_token_uri, self._call_timeout / 2)
 
     @override
     def renew(self, account: ServiceAccount) -> None:

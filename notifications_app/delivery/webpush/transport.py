@@ -5,14 +5,14 @@ import time
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
-from typing import Final, Self
+from typing import Final
 
 from pywebpush import WebPusher
 from typing_extensions import override
 
 from notifications_app.delivery.client import (
     KEEPALIVE,
-    Connecting,
+    ConnectionSettings,
     PayloadTooLargeError,
     Request,
 )
@@ -133,33 +133,18 @@ def _decoded(key: str, length: int) -> bytes:
 
 
 class Client(BaseClient[BrowserDestination, VapidKeys]):
-    """Connections to web push services.
-
-    `trusted_origins` and `allowed_hosts` are those of `check_endpoint`. `ca_file` names authorities
-    that are trusted in addition to the system's. Timeouts are in seconds and limit a whole call;
-    `unknown_host_timeout` is for unknown hosts. Callers keep fewer than `connections_per_origin`
-    calls in flight; more to one origin would wait, within their timeouts.
-    """
+    """Connections to web push services."""
 
     unexpected_event = "web.unexpected_error"
 
-    def __init__(
-        self,
-        *,
-        trusted_origins: frozenset[str],
-        allowed_hosts: tuple[str, ...],
-        ca_file: str = "",
-        call_timeout: float = 10.0,
-        unknown_host_timeout: float = 5.0,
-        connections_per_origin: int = 100,
-    ) -> None:
-        self._trusted_origins = trusted_origins
-        self._allowed_hosts = allowed_hosts
-        self._call_timeout = call_timeout
-        self._unknown_host_timeout = unknown_host_timeout
-        self._resolver = SeparateResolver(RESOLVER_THREADS, unknown_host_timeout)
+    @override
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._settings = settings
+        self._resolver = SeparateResolver(RESOLVER_THREADS, settings.unknown_host_call_seconds)
         client = partial(
-            HttpClient, tls_context(ca_file), connections_per_origin=connections_per_origin
+            HttpClient,
+            tls_context(settings.ca_file),
+            connections_per_origin=settings.calls_in_flight,
         )
         self._known = client(keepalive=KEEPALIVE, is_guarded=True)
         self._unknown_hosts = client(
@@ -167,18 +152,6 @@ class Client(BaseClient[BrowserDestination, VapidKeys]):
         )
         self._trusted = client(keepalive=KEEPALIVE)
         self._loop = asyncio.get_running_loop()
-
-    @override
-    @classmethod
-    def connecting(cls, how: Connecting) -> Self:
-        return cls(
-            trusted_origins=how.trusted_origins,
-            allowed_hosts=how.allowed_hosts,
-            ca_file=how.ca_file,
-            call_timeout=how.call_seconds,
-            unknown_host_timeout=how.unknown_host_call_seconds,
-            connections_per_origin=how.calls_in_flight,
-        )
 
     @override
     async def close(self) -> None:
@@ -192,8 +165,8 @@ class Client(BaseClient[BrowserDestination, VapidKeys]):
     ) -> Outcome:
         endpoint = check_endpoint(
             destination.address,
-            trusted_origins=self._trusted_origins,
-            allowed_hosts=self._allowed_hosts,
+            trusted_origins=self._settings.trusted_origins,
+            allowed_hosts=self._settings.allowed_hosts,
         )
         key = keys.get(destination.vapid_key_id)
         if key is None:
@@ -213,10 +186,10 @@ class Client(BaseClient[BrowserDestination, VapidKeys]):
     def _way_to(self, endpoint: Endpoint) -> tuple[HttpClient, float]:
         """The client to call the endpoint with, and the seconds that the call may take."""
         if endpoint.is_trusted:
-            return self._trusted, self._call_timeout
+            return self._trusted, self._settings.call_seconds
         if endpoint.service == OTHER:
-            return self._unknown_hosts, self._unknown_host_timeout
-        return self._known, self._call_timeout
+            return self._unknown_hosts, self._settings.unknown_host_call_seconds
+        return self._known, self._settings.call_seconds
 
     @override
     def _own_outcome(self, error: Exception) -> Outcome | None:

@@ -9,7 +9,7 @@ from django.conf import settings
 from channels_app.models import Channel, ProviderCredential
 from channels_app.services import secrets_unreadable
 from channels_app.sign_in import two_step
-from notifications_app.pipeline.credential_check import credentials_check
+from notifications_app.pipeline.credential_checks import credentials_check
 from notifications_app.pipeline.destinations import CredentialsMissing, CredentialsUnreadable
 from pushsvc.common.findings import Finding, Kind, Severity, good
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform

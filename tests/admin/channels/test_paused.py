@@ -7,7 +7,7 @@ from django.urls import reverse
 from channels_app.models import ProviderCredential
 from channels_app.pauses import credential_check_record, credential_retry_claim, platform_pause
 from channels_app.selectors import credentials_to_retry
-from notifications_app.pipeline import credential_retry
+from notifications_app.pipeline import credential_checks
 from tests.admin.channels.test_channels import address, credentials_page, manager, said_of_a_test
 from tests.admin.support import signed_in
 from tests.pipeline.phones import store_apple, store_google
@@ -94,7 +94,7 @@ def test_a_platform_without_recipients_resumes_by_itself(alice, fcm):
     platform_pause(**own, **WORDS)
     ProviderCredential.objects.update(retry_at=Now())
 
-    credential_retry.retry_due("android")
+    credential_checks.retry_due("android")
 
     page = manager(alice).get(address("channel_credentials", alice)).content.decode()
     assert PAUSED not in page

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from notifications_app.delivery.apns.transport import ApnsKey, AppKey, Client
 from notifications_app.delivery.types import Destination
 from sandbox.certificate import server_tls
-from tests.delivery.support import make_message
+from tests.delivery.support import connection_settings, make_message
 
 # Credentials of nobody, for tests without a sandbox.
 DEVICE = SimpleNamespace(token="a1" * 32)
@@ -39,7 +39,8 @@ def destination_of(device, **over):
 
 
 def make_client(sandbox, **settings):
-    return Client(server=sandbox.server, ca_file=str(sandbox.ca_file), **settings)
+    own = {"apns_server": sandbox.server, "ca_file": str(sandbox.ca_file)}
+    return Client(connection_settings(**own, **settings))
 
 
 async def ended(awaitable, seconds=10.0):

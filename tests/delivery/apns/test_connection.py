@@ -26,7 +26,7 @@ from tests.delivery.apns.support import (
     received,
     until,
 )
-from tests.delivery.support import make_message
+from tests.delivery.support import connection_settings, make_message
 
 # One stream until a good token was seen
 
@@ -46,7 +46,7 @@ def test_refused_credentials_do_not_open_the_connection_for_more_requests(sandbo
     refused = behaving(sandbox, "error", status=403, body={"reason": "InvalidProviderToken"})
     hanging = [behaving(sandbox, "hang") for _ in range(3)]
     outcomes = deliver(
-        sandbox, key, refused, *hanging, proven=False, max_connections=1, call_timeout=4.0
+        sandbox, key, refused, *hanging, proven=False, apns_connections=1, call_seconds=4.0
     )
     assert outcomes == [
         Misconfigured("key_refused", "403 InvalidProviderToken"),
@@ -70,8 +70,8 @@ def test_a_first_request_that_hangs_delays_others_only_until_a_new_connection_is
         *others,
         hanging=[first],
         proven=False,
-        max_connections=2,  # or a third one is opened if the second is slow, too
-        call_timeout=60.0,
+        apns_connections=2,  # or a third one is opened if the second is slow, too
+        call_seconds=60.0,
     )
     # It hung until the client was closed.
     lost = Deferred("connection_failed", "ConnectionLostError", outage=True)
@@ -88,7 +88,7 @@ def test_settings_that_lower_the_number_of_streams_are_obeyed(sandbox, key):
     devices = [behaving(sandbox, "slow", seconds=0.02) for _ in range(5)]
 
     async def whole():
-        async with client_of(sandbox, max_connections=1) as client:
+        async with client_of(sandbox, apns_connections=1) as client:
             credentials = credentials_of(key)
             await client.send(make_message(), destination_of(limiting), credentials)
             sends = [client.send(make_message(), destination_of(d), credentials) for d in devices]
@@ -104,7 +104,7 @@ def test_settings_that_raise_the_number_of_streams_again_are_used(sandbox, key):
     devices = [behaving(sandbox, "hang") for _ in range(4)]
 
     async def whole():
-        async with client_of(sandbox, max_connections=1, call_timeout=20.0) as client:
+        async with client_of(sandbox, apns_connections=1, call_seconds=20.0) as client:
             credentials = credentials_of(key)
             await client.send(make_message(), destination_of(limiting), credentials)
             await client.send(make_message(), destination_of(raising), credentials)
@@ -127,7 +127,7 @@ def test_a_server_of_few_streams_gets_more_connections_up_to_the_limit(monkeypat
         credentials = credentials_of(narrow.key())
 
         async def whole():
-            async with client_of(narrow, max_connections=3, call_timeout=30.0) as client:
+            async with client_of(narrow, apns_connections=3, call_seconds=30.0) as client:
                 await client.send(make_message(), destination_of(narrow.register()), credentials)
                 sends = [
                     asyncio.ensure_future(
@@ -189,7 +189,9 @@ def test_a_connection_that_answers_no_ping_is_given_up(tmp_path, monkeypatch):
 
     async def whole():
         async with mute_server(tmp_path) as (server, ca_file, heard):
-            client = apns.Client(server=server, ca_file=ca_file, call_timeout=2.0)
+            client = apns.Client(
+                connection_settings(apns_server=server, ca_file=ca_file, call_seconds=2.0)
+            )
             outcomes = []
             for _ in range(2):
                 outcomes.append(
@@ -300,7 +302,7 @@ def test_each_request_gets_its_own_answer_among_many_kinds_of_answers(sandbox, k
         expected.append(modes[mode])
         if mode == "hang":
             hanging.append(devices[-1])
-    outcomes = deliver(sandbox, key, *devices, hanging=hanging, call_timeout=60.0)
+    outcomes = deliver(sandbox, key, *devices, hanging=hanging, call_seconds=60.0)
     assert [type(outcome) for outcome in outcomes] == expected
     assert {len(device.receipts) for device in devices} == {1}
     assert sandbox.connection_count == 1

@@ -34,7 +34,7 @@ from tests.delivery.apns.support import (
     one_who_says,
     until,
 )
-from tests.delivery.support import make_message
+from tests.delivery.support import connection_settings, make_message
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_an_answer_before_a_frame_that_breaks_the_protocol_counts(tmp_path):
 
 async def _answered(says, tmp_path):
     async with one_who_says(says, tmp_path) as (server, ca_file, _):
-        client = apns.Client(server=server, ca_file=ca_file)
+        client = apns.Client(connection_settings(apns_server=server, ca_file=ca_file))
         try:
             return await client.send(make_message(), destination_of(DEVICE), CREDENTIALS)
         finally:
@@ -157,7 +157,7 @@ def test_a_success_whose_stream_never_ends_takes_no_place_for_long(tmp_path, mon
 
     async def whole():
         async with one_who_says(says, tmp_path) as (server, ca_file, heard):
-            client = apns.Client(server=server, ca_file=ca_file)
+            client = apns.Client(connection_settings(apns_server=server, ca_file=ca_file))
             outcome = await client.send(make_message(), destination_of(DEVICE), CREDENTIALS)
             cancelled = RstStreamFrame(1, error_code=8).serialize()
             await until(lambda: cancelled in heard[0])

@@ -18,12 +18,12 @@ from tests.delivery.apns.support import (
     destination_of,
     ended,
 )
-from tests.delivery.support import make_message
+from tests.delivery.support import connection_settings, make_message
 
 
 def refused_by(server, *, count=1, ca_file="", **settings):
     async def whole():
-        client = apns.Client(server=server, ca_file=ca_file, **settings)
+        client = apns.Client(connection_settings(apns_server=server, ca_file=ca_file, **settings))
         destination = destination_of(DEVICE)
         sends = [client.send(make_message(), destination, CREDENTIALS) for _ in range(count)]
         outcomes = await asyncio.gather(*sends)
@@ -39,7 +39,7 @@ def unused_address():
 
 
 def test_a_refused_connection_is_an_outage_for_every_waiting_send():
-    outcomes = refused_by(unused_address(), count=20, call_timeout=5.0)
+    outcomes = refused_by(unused_address(), count=20, call_seconds=5.0)
     failed = Deferred("connection_failed", "ConnectionRefusedError", outage=True)
     assert set(outcomes) == {failed}
 
@@ -48,7 +48,7 @@ def test_a_long_outage_stays_an_outage(monkeypatch):
     monkeypatch.setattr(pool, "FIRST_WAIT", 0.0)
 
     async def whole():
-        client = apns.Client(server=unused_address())
+        client = apns.Client(connection_settings(apns_server=unused_address()))
         codes = set()
         for _ in range(1_100):
             codes.add((await client.send(make_message(), destination_of(DEVICE), CREDENTIALS)).code)
@@ -97,7 +97,7 @@ def test_a_server_that_never_finishes_its_handshake_does_not_use_up_the_calls_ti
 def test_a_server_that_ends_every_connection_is_called_with_pauses(sandbox, key):
     device = behaving(sandbox, "close_after_accept")
     waiting = [behaving(sandbox, "close_after_accept") for _ in range(20)]
-    outcomes = deliver(sandbox, key, device, *waiting, proven=False, call_timeout=1.0)
+    outcomes = deliver(sandbox, key, device, *waiting, proven=False, call_seconds=1.0)
     assert {outcome.outage for outcome in outcomes} == {True}
     assert sandbox.connection_count < 8
 

@@ -25,7 +25,7 @@ from tests.delivery.support import make_message
 def test_requests_that_wait_are_sent_in_order(narrow, _time):
     """Repeated, because it depends on when the server's SETTINGS arrive."""
     devices = [behaving(narrow, "slow", seconds=0.01) for _ in range(30)]
-    outcomes = deliver(narrow, narrow.key(), *devices, proven=False, max_connections=1)
+    outcomes = deliver(narrow, narrow.key(), *devices, proven=False, apns_connections=1)
     assert {type(outcome) for outcome in outcomes} == {Accepted}
     arrivals = [device.receipts[0].at for device in devices]
     assert arrivals == sorted(arrivals)
@@ -36,7 +36,7 @@ def test_a_waiting_request_that_gives_up_at_its_turn_passes_it_on(narrow):
     credentials = credentials_of(narrow.key())
 
     async def whole():
-        async with client_of(narrow, max_connections=1) as client:
+        async with client_of(narrow, apns_connections=1) as client:
 
             async def send(device):
                 return await client.send(make_message(), destination_of(device), credentials)
@@ -84,7 +84,7 @@ def test_a_new_connection_follows_at_once_on_one_that_worked(sandbox, monkeypatc
     failing = behaving(sandbox, "close_after_accept", times=1)
 
     async def whole():
-        async with client_of(sandbox, call_timeout=20.0) as client:
+        async with client_of(sandbox, call_seconds=20.0) as client:
             for device in (failing, behaving(sandbox, "goaway")):
                 outcome = await client.send(make_message(), destination_of(device), credentials)
             assert isinstance(outcome, Accepted)
@@ -104,7 +104,7 @@ def test_a_pause_separates_attempts_to_connect_that_fail(sandbox, monkeypatch):
     failing = behaving(sandbox, "close_after_accept", times=1)
 
     async def whole():
-        async with client_of(sandbox, call_timeout=2.0) as client:
+        async with client_of(sandbox, call_seconds=2.0) as client:
             await client.send(make_message(), destination_of(failing), credentials)
             return await client.send(
                 make_message(), destination_of(sandbox.register()), credentials
@@ -119,7 +119,7 @@ def test_a_waiting_send_fails_when_the_client_is_closed(narrow):
     credentials = credentials_of(narrow.key())
 
     async def whole():
-        async with client_of(narrow, max_connections=1) as client:
+        async with client_of(narrow, apns_connections=1) as client:
             await client.send(make_message(), destination_of(narrow.register()), credentials)
             sends = [
                 asyncio.ensure_future(

@@ -82,7 +82,7 @@ def test_each_answer_becomes_its_outcome_and_nothing_is_sent_twice(
 ):
     device = behaving(sandbox, mode, **options)
     seconds = seconds_for(getattr(outcome, "code", ""))
-    assert deliver(sandbox, key, device, call_timeout=seconds) == [outcome]
+    assert deliver(sandbox, key, device, call_seconds=seconds) == [outcome]
     assert len(device.receipts) == 1
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from notifications_app.delivery.fcm.transport import Client, ServiceAccount
 from notifications_app.delivery.types import Destination
-from tests.delivery.support import make_message
+from tests.delivery.support import connection_settings, make_message
 
 PROJECT = "demo-app"
 FIELDS = ("project_id", "client_email", "private_key", "private_key_id")
@@ -30,8 +30,8 @@ def destination_of(registration_token, **over):
 
 @contextlib.asynccontextmanager
 async def client_of(sandbox, **settings):
-    defaults = {"api_base": sandbox.origin, "token_uri": sandbox.token_uri}
-    client = Client(**defaults | settings)
+    urls = {"fcm_api_base": sandbox.origin, "google_token_uri": sandbox.token_uri}
+    client = Client(connection_settings(**urls | settings))
     try:
         yield client
     finally:

@@ -189,7 +189,7 @@ def test_a_failed_refresh_defers_the_recipient(
 ):
     project.tokens.behave(mode, **options)
     seconds = 4.0 if mode == "hang" else 20.0
-    [outcome] = send(sandbox, credentials, device.token, call_timeout=seconds)
+    [outcome] = send(sandbox, credentials, device.token, call_seconds=seconds)
     assert isinstance(outcome, Deferred)
     assert outcome.code == "token_unavailable"
     assert (outcome.retry_after, outcome.outage) == (retry_after, outage)
@@ -199,7 +199,7 @@ def test_a_failed_refresh_defers_the_recipient(
 def test_the_wait_for_a_token_is_part_of_the_calls_time(sandbox, project, credentials, device):
     project.tokens.behave("slow", seconds=1.0)
     device.behave("slow", seconds=5.5)
-    [outcome] = send(sandbox, credentials, device.token, call_timeout=6.0)
+    [outcome] = send(sandbox, credentials, device.token, call_seconds=6.0)
     assert outcome == Deferred("timeout", "", 10.0, outage=True)
 
 

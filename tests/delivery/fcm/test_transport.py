@@ -220,7 +220,7 @@ def test_a_missing_or_broken_answer_is_an_outage_and_not_retried_within_the_call
     sandbox, credentials, device, mode, code
 ):
     device.behave(mode)
-    [outcome] = send(sandbox, credentials, device.token, call_timeout=seconds_for(code))
+    [outcome] = send(sandbox, credentials, device.token, call_seconds=seconds_for(code))
     assert isinstance(outcome, Deferred)
     assert (outcome.code, outcome.retry_after, outcome.outage) == (code, 10.0, True)
     assert len(sandbox.messages(device.id)) == 1
@@ -252,7 +252,7 @@ async def sent(behave, sandbox, credentials, **settings):
 )
 def test_a_server_that_does_not_speak_http_is_an_outage(sandbox, credentials, behave, code):
     seconds = seconds_for(code)
-    outcome, requests = asyncio.run(sent(behave, sandbox, credentials, call_timeout=seconds))
+    outcome, requests = asyncio.run(sent(behave, sandbox, credentials, call_seconds=seconds))
     assert isinstance(outcome, Deferred)
     assert (outcome.code, outcome.outage, requests) == (code, True, 1)
 
@@ -280,7 +280,7 @@ def test_a_payload_that_is_too_large_is_refused_unsent(sandbox, credentials, dev
 def test_a_refused_connection_is_an_outage(credentials, sandbox, device):
     with socket.create_server(("127.0.0.1", 0)) as closed:
         origin = f"http://127.0.0.1:{closed.getsockname()[1]}"
-    [outcome] = send(sandbox, credentials, device.token, api_base=origin)
+    [outcome] = send(sandbox, credentials, device.token, fcm_api_base=origin)
     assert isinstance(outcome, Deferred)
     assert (outcome.code, outcome.outage) == ("connection_failed", True)
 
@@ -292,7 +292,7 @@ def test_a_name_that_does_not_resolve_is_an_outage(monkeypatch, credentials, san
         raise socket.gaierror(socket.EAI_NONAME, "no such name")
 
     monkeypatch.setattr("socket.getaddrinfo", look_up)
-    [outcome] = send(sandbox, credentials, device.token, api_base="https://fcm.googleapis.com")
+    [outcome] = send(sandbox, credentials, device.token, fcm_api_base="https://fcm.googleapis.com")
     assert outcome == Deferred("name_not_resolved", "", 10.0, outage=True)
 
 
@@ -312,7 +312,7 @@ def test_connections_are_limited_and_shared(sandbox, credentials, device):
     async def deliver():
         async with PushService(answer(200)) as fcm:
             urls = SimpleNamespace(origin=fcm.origin, token_uri=sandbox.token_uri)
-            async with client_of(urls, connections_per_origin=2) as client:
+            async with client_of(urls, calls_in_flight=2) as client:
                 sends = [
                     client.send(make_message(), destination_of(device.token), credentials)
                     for _ in range(10)
@@ -362,5 +362,5 @@ def test_an_unknown_authority_is_not_trusted(tls_sandbox, tls_account, sandbox, 
     [outcome] = send(tls_sandbox, tls_account, device.token)
     assert isinstance(outcome, Deferred)
     assert outcome.code == "token_unavailable"
-    [outcome] = send(sandbox, credentials, device.token, api_base=tls_sandbox.origin)
+    [outcome] = send(sandbox, credentials, device.token, fcm_api_base=tls_sandbox.origin)
     assert outcome == Deferred("tls_failed", "", 10.0, outage=True)

@@ -73,7 +73,7 @@ def test_the_messages_of_a_batch_share_a_connection():
 def test_connections_to_an_origin_are_limited():
     async def deliver():
         async with PushService(answer()) as service:
-            client = make_client(service.origin, connections_per_origin=2)
+            client = make_client(service.origin, calls_in_flight=2)
             destinations = [
                 Browser().destination(f"{service.origin}/push/{number}") for number in range(10)
             ]
@@ -130,7 +130,7 @@ def test_a_redirect_to_a_private_address_is_refused_and_not_followed():
     ],
 )
 def test_a_missing_or_broken_answer_is_an_outage(behave, code):
-    outcome, received = sent(behave, call_timeout=seconds_for(code))
+    outcome, received = sent(behave, call_seconds=seconds_for(code))
     assert isinstance(outcome, Deferred)
     assert (outcome.code, outcome.outage) == (code, True)
     assert len(received) == 1
@@ -176,7 +176,7 @@ def dialled(monkeypatch):
 @pytest.mark.parametrize("host", ["fcm.googleapis.com", "push.example.org"])
 def test_a_public_name_that_resolves_to_a_private_address_is_not_dialled(names, dialled, host):
     names[host] = "127.0.0.1"
-    outcome = asyncio.run(send(Browser().destination(f"https://{host}/push/1"), call_timeout=5.0))
+    outcome = asyncio.run(send(Browser().destination(f"https://{host}/push/1"), call_seconds=5.0))
     assert dialled == []
     assert outcome == Rejected("endpoint_not_allowed", "The host's address is not public.")
 
@@ -192,7 +192,7 @@ def test_a_host_that_accepts_no_connection_does_not_take_the_time_of_a_whole_cal
     monkeypatch.setattr(egress, "CONNECT_TIMEOUT", connect_seconds)
     names[host] = "192.88.98.1"
     destination = Browser().destination(f"https://{host}/push/1")
-    sending = send(destination, call_timeout=3600.0, unknown_host_timeout=unknown_host_seconds)
+    sending = send(destination, call_seconds=3600.0, unknown_host_call_seconds=unknown_host_seconds)
 
     outcome = asyncio.run(asyncio.wait_for(sending, 30))
 
@@ -245,7 +245,7 @@ def test_unknown_hosts_with_unresolved_names_do_not_delay_a_known_push_service(n
     names["fcm.googleapis.com"] = "127.0.0.1"
 
     async def deliver():
-        client = make_client(call_timeout=3.0, unknown_host_timeout=1.0)
+        client = make_client(call_seconds=3.0, unknown_host_call_seconds=1.0)
         sends = [
             asyncio.ensure_future(
                 client.send(make_message(), Browser().destination(f"https://{host}/"), CREDENTIALS)
