@@ -38,7 +38,6 @@ logger = structlog.stdlib.get_logger(__name__)
 
 _UNREADABLE_WAIT = 60.0
 _OUTAGE_WAIT = 1.0
-_HALTED_WAIT = 1.0
 _LONGEST_COLLECTING = 2.0
 _REMEDY = "restore the key in CREDENTIAL_KEYS"
 _UNREADABLE = Misconfigured("key_unreadable", "The stored credentials cannot be read.")
@@ -85,10 +84,8 @@ def _serve(leases: Sequence[Lease]) -> None:
             _Pass(held, work).run()
     except LeaseLost:
         held.log_loss()
-    except Halted as halted:
-        # A planner of a version without pauses may have written the plan without `halted_at`.
+    except Halted:
         with suppress(LeaseLost):
-            held.split(halted.batch_ids).hand_back(finished_pass=False, wait=_HALTED_WAIT)
             held.hand_back(finished_pass=False)
     except CredentialsMissing:
         with suppress(LeaseLost):

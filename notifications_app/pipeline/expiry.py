@@ -56,9 +56,7 @@ def decide_next() -> bool:
     """Decides at most 500 held expiries of one platform of a notification. Returns False when
     nothing is left to decide."""
     with sql.brief_transaction():
-        # Two ticks at once get different platforms.
-        settling = settling_plans().select_for_update(no_key=True, skip_locked=True, of=("self",))
-        plan = settling.first()
+        plan = _next_settling()
         if plan is None:
             return False
         called = plan.recipients - plan.uncalled
@@ -78,6 +76,12 @@ def decide_next() -> bool:
         if len(held) < _STEP:
             _parts(plan.notification_id, plan.platform).become(PlanStatus.DONE)
         return True
+
+
+def _next_settling() -> Any:
+    """Locks the first of `settling_plans`. Two ticks at once get different platforms."""
+    own = settling_plans().select_for_update(no_key=True, skip_locked=True, of=("self",))
+    return own.first()
 
 
 def settling_plans() -> QuerySet[Any]:

@@ -35,16 +35,13 @@ Notifications = NotificationQuerySet[Notification]
 
 
 def pause(own: Notifications) -> None:
-    """Pauses the only notification of `own`, unless it is finished or stopped. If it is paused
-    already, halts plans that a planner of a version without pauses created since. Safe to repeat.
-    """
+    """Pauses the only notification of `own`, unless it is finished, stopped or paused. Safe to
+    repeat."""
     with sql.brief_transaction():
         found = locked(own)
-        if found is None or found.was.is_stopped or not found.was.is_unfinished:
+        if found is None or found.was.is_halted or not found.was.is_unfinished:
             return
-        found.plans.unhalted().update(halted_at=Now())
-        if found.was.is_paused:
-            return
+        found.plans.update(halted_at=Now())
         found.row.update(paused_at=Now())
         found.record_change()
 

@@ -69,11 +69,7 @@ class PassRead:
 
 
 class Halted(Exception):
-    """Notifications are paused or stopped, so no call may be made for these batches."""
-
-    def __init__(self, batch_ids: Set[int]) -> None:
-        super().__init__(batch_ids)
-        self.batch_ids = batch_ids
+    """A notification of the claim is paused or stopped, so no call may be made for it."""
 
 
 @dataclass(frozen=True)
@@ -209,9 +205,8 @@ def _terms(leases: Sequence[Lease]) -> Mapping[int, _Terms]:
     # One statement, so that an edit of text and deadline is read completely or not at all.
     found = Plan.objects.with_deadline().select_related("notification")
     plans: dict[int, Any] = found.in_bulk({lease.plan_id for lease in leases})
-    halted = {each.batch_id for each in leases if plans[each.plan_id].notification.is_halted}
-    if halted:
-        raise Halted(halted)
+    if any(plan.notification.is_halted for plan in plans.values()):
+        raise Halted
     channel = _declaring_channel(leases[0])
     of_plans = {pk: _terms_of(plan, leases[0], channel) for pk, plan in plans.items()}
     return {lease.batch_id: of_plans[lease.plan_id] for lease in leases}

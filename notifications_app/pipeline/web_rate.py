@@ -17,7 +17,7 @@ limit, so it is learned from answers, for each channel at each known web push se
 - After an hour without a throttled call it is forgotten.
 
 All of it is in Redis. If Redis loses it, it is learned again; while Redis is away, nothing is
-limited. Processes of other versions do not disturb it.
+limited.
 """
 
 from collections.abc import Sequence

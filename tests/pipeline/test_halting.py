@@ -7,8 +7,8 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from notifications_app import tasks
-from notifications_app.models import Batch, Notification, Plan
-from notifications_app.pipeline import batches, dispatch, halting, plan_queue, reading
+from notifications_app.models import Batch, Notification
+from notifications_app.pipeline import batches, dispatch, halting, reading
 from notifications_app.pipeline.lease import HeldLeases
 from pushsvc.common.store import sql
 from subscriptions_app.addresses import Address
@@ -18,38 +18,6 @@ from tests.pipeline import support
 from tests.pipeline.halting import began, pause, planned, resume, stop
 
 _WEEK = timedelta(days=7, seconds=1)
-
-
-@pytest.fixture
-def started_while_paused(sandbox, channel):
-    """As a planner of a version before pauses starts it: its plan is not halted."""
-    factories.subscribe_browsers(sandbox, channel, 2)
-    notification = factories.make_notification(channel)
-    plan_queue.start_due()
-    Notification.objects.update(paused_at=Now())
-    support.plan(notification)
-    assert notification.is_paused
-    return notification
-
-
-def test_a_batch_whose_plan_is_not_halted_is_not_claimed_again_at_once(started_while_paused):
-    dispatch.deliver_batches([support.claim()])
-
-    batch = Batch.objects.get()
-    assert (batch.status, batch.delivered_count) == ("ready", 0)
-    assert batch.due_at - batch.claimed_at >= timedelta(seconds=1)
-
-
-def test_a_repeated_pause_halts_plans_that_were_made_since(started_while_paused):
-    since = started_while_paused.paused_at
-
-    assert pause(started_while_paused).paused_at == since
-
-    assert not Plan.objects.unhalted().exists()
-    assert support.claim() is None
-    resume(started_while_paused)
-    support.deliver(started_while_paused)
-    assert support.counts(started_while_paused) == ("sent", 2, 2, 0)
 
 
 @pytest.mark.parametrize("halt", [pause, stop])
