@@ -70,7 +70,7 @@ class Client(ABC, Generic[DestinationT, KeysT]):
 
     # The event to log for an error that should not occur.
     unexpected_event: ClassVar[str]
-    # Seconds to wait after a call without an answer. None leaves it to the pipeline.
+    # Seconds to wait after a call without a response. None leaves it to the pipeline.
     outage_wait: ClassVar[float | None] = None
     # The sum over the bodies of all calls.
     sent_bytes: int = 0
@@ -86,7 +86,7 @@ class Client(ABC, Generic[DestinationT, KeysT]):
         try:
             return await self._send(message, destination, keys)
         except Exception as error:  # noqa: BLE001 - one recipient must not stop its batch
-            return self._own_outcome(error) or self._without_answer(error)
+            return self._own_outcome(error) or self._outcome_of_error(error)
 
     def renew(self, keys: KeysT) -> None:
         """Drops connections and access tokens that are kept for these keys, because a new one of
@@ -102,7 +102,7 @@ class Client(ABC, Generic[DestinationT, KeysT]):
         """The outcome of an error that is specific to this transport; None for other errors."""
         return None
 
-    def _without_answer(self, error: Exception) -> Outcome:
+    def _outcome_of_error(self, error: Exception) -> Outcome:
         match error:
             case PayloadTooLargeError():
                 detail = f"more than {error.limit} bytes"

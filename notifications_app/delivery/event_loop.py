@@ -31,7 +31,7 @@ class PatientLoop(asyncio.SelectorEventLoop):
     """An event loop whose clock stops while the loop is held up, because the process was paused or
     got no processor time.
 
-    Answers that arrived meanwhile are not read yet. With a normal clock, all calls would time out
+    Responses that arrived meanwhile are not read yet. With a normal clock, all calls would time out
     as soon as the loop continues, although the push service accepted their messages.
     """
 

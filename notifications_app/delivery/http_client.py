@@ -65,20 +65,20 @@ class HttpClient:
         self, url: str, *, headers: Mapping[str, str], body: bytes, until: float
     ) -> Response:
         """Sends one request to exactly this `url`, which has no fragment. Never sends it twice. A
-        redirect is an answer like any other.
+        redirect is a response like any other.
 
         `until`, on the loop's clock, limits all waits, including the wait in the queue. Raises
         OSError or TimeoutError if no status arrived, and ValueError if the request would be
         malformed. If the status arrived, the body is the part that arrived.
         """
         length = {"Content-Length": str(len(body))}
-        return await self._ask("POST", url, length | dict(headers), body, until)
+        return await self._send("POST", url, length | dict(headers), body, until)
 
     async def get(self, url: str, *, headers: Mapping[str, str], until: float) -> Response:
-        """As `post`, without a body. Of a long answer, only the beginning is read."""
-        return await self._ask("GET", url, headers, b"", until)
+        """As `post`, without a body. Of a long response, only the beginning is read."""
+        return await self._send("GET", url, headers, b"", until)
 
-    async def _ask(
+    async def _send(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes, until: float
     ) -> Response:
         if self._is_closed:
@@ -86,7 +86,7 @@ class HttpClient:
         origin, path = split(url)
         place = self._origins.get(origin) or self._add(origin)
         request = _encoded(method, place.authority, path, headers, body)
-        return await place.ask(request, until)
+        return await place.send(request, until)
 
     async def close(self) -> None:
         """Closes all connections, which ends the requests in flight."""
@@ -156,7 +156,7 @@ class _Origin:
     def is_unused(self) -> bool:
         return not (self._requests or self._connections)
 
-    async def ask(self, request: bytes, until: float) -> Response:
+    async def send(self, request: bytes, until: float) -> Response:
         self._requests += 1
         try:
             if self._room.locked():
@@ -165,7 +165,7 @@ class _Origin:
             else:
                 await self._room.acquire()
             try:
-                return await self._ask(request, until)
+                return await self._send(request, until)
             finally:
                 self._room.release()
         finally:
@@ -187,7 +187,7 @@ class _Origin:
                 self._end(connection)
         self._idle = [each for each in self._idle if each in self._connections]
 
-    async def _ask(self, request: bytes, until: float) -> Response:
+    async def _send(self, request: bytes, until: float) -> Response:
         if self._is_closed:
             raise ClientClosedError
         connection = self._take_idle()
@@ -195,7 +195,7 @@ class _Origin:
             async with asyncio.timeout_at(until):
                 connection = await self._connected()
         try:
-            return await connection.ask(request, until)
+            return await connection.send(request, until)
         finally:
             self._give_back(connection)
 
@@ -252,7 +252,7 @@ class _Origin:
 def few(addresses: Sequence[AddrInfoType]) -> Sequence[AddrInfoType]:
     """The first ADDRESSES_OF_A_FAMILY for IPv6, and as many for IPv4.
 
-    Each address that does not answer occupies an open file for the whole timeout, and the owner of
+    Each address that does not respond occupies an open file for the whole timeout, and the owner of
     the host's name decides how many addresses it has.
     """
     seen: Counter[int] = Counter()

@@ -1,5 +1,5 @@
 """One HTTP/1.1 connection (RFC 9112) with one request at a time. llhttp, the parser of Node.js,
-parses the answers."""
+parses the responses."""
 
 import asyncio
 from typing import Final, cast
@@ -10,13 +10,13 @@ from typing_extensions import override
 
 from pushsvc.common.egress import MAX_RESPONSE_BODY, Response
 
-MAX_ANSWER: Final = 64 * 1024  # bytes of one answer, including headers and framing
+MAX_RESPONSE: Final = 64 * 1024  # bytes of one response, including headers and framing
 
 _SWITCHING_PROTOCOLS: Final = 101
 
 
-class NoAnswerError(ConnectionError):
-    """The connection ended before an answer, or the data was not a valid answer."""
+class NoResponseError(ConnectionError):
+    """The connection ended before a response, or the data was not a valid response."""
 
 
 class Connection(asyncio.Protocol):
@@ -30,11 +30,11 @@ class Connection(asyncio.Protocol):
             lenient_headers=True, lenient_optional_cr_before_lf=True
         )
         self._transport: asyncio.Transport | None = None
-        self._answer: asyncio.Future[Response] | None = None
+        self._future: asyncio.Future[Response] | None = None
         self._status = 0
         self._headers: list[tuple[bytes, bytes]] = []
         self._body = b""
-        self._left = MAX_ANSWER
+        self._left = MAX_RESPONSE
         self._is_whole = True
         self.ended = asyncio.Event()
         self.idle_since = 0.0
@@ -45,26 +45,26 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         return self._is_whole and transport is not None and not transport.is_closing()
 
-    async def ask(self, request: bytes, until: float) -> Response:
-        """Sends a whole request and returns the answer. `until` is on the loop's clock. Requires
+    async def send(self, request: bytes, until: float) -> Response:
+        """Sends a whole request and returns the response. `until` is on the loop's clock. Requires
         `is_reusable`.
 
         Raises OSError or TimeoutError if no status arrived. If the status arrived, the body is the
         part that arrived.
         """
-        self._status, self._body, self._left = 0, b"", MAX_ANSWER
+        self._status, self._body, self._left = 0, b"", MAX_RESPONSE
         self._headers = []
         self._is_whole = False
-        self._answer = self._loop.create_future()
+        self._future = self._loop.create_future()
         timer = self._loop.call_at(until, self._time_out)
         # Writing wakes the receiver, and the next message would be encrypted with cold caches. So
         # requests that begin together are written together, when all are encrypted.
         self._loop.call_soon(self._write, request)
         try:
-            return await self._answer
+            return await self._future
         finally:
             timer.cancel()
-            self._answer = None
+            self._future = None
             if not self._is_whole:
                 self.abort()
 
@@ -84,7 +84,7 @@ class Connection(asyncio.Protocol):
 
     @override
     def data_received(self, data: bytes) -> None:
-        if self._answer is None:  # nobody asked
+        if self._future is None:  # no request is in flight
             self.abort()
             return
         taken = data[: self._left]  # it may contain the status
@@ -92,34 +92,34 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(taken)
         except (HttpParserError, HttpParserUpgrade) as error:
-            self._end(NoAnswerError(type(error).__name__))
+            self._end(NoResponseError(type(error).__name__))
             return
-        is_enough = len(self._body) == MAX_RESPONSE_BODY and not self._answer.done()
+        is_enough = len(self._body) == MAX_RESPONSE_BODY and not self._future.done()
         if len(taken) < len(data) or is_enough:
-            self._end(NoAnswerError("too long"))
+            self._end(NoResponseError("too long"))
 
     @override
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end(exc or NoAnswerError("closed"))
+        self._end(exc or NoResponseError("closed"))
         self.ended.set()
 
     def _time_out(self) -> None:
         self._end(TimeoutError())
 
     def _end(self, error: Exception) -> None:
-        """Ends an incomplete answer. The answer counts if its status arrived."""
+        """Ends an incomplete response. The response counts if its status arrived."""
         self._is_whole = False
-        if self._answer is None or self._answer.done():
+        if self._future is None or self._future.done():
             return
         if self._status:
-            self._answer.set_result(self._response())
+            self._future.set_result(self._response())
         else:
-            self._answer.set_exception(error)
+            self._future.set_exception(error)
 
     # What the parser calls
 
     def on_message_begin(self) -> None:
-        if self._status:  # a second answer to one request
+        if self._status:  # a second response to one request
             self._is_whole = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -130,16 +130,16 @@ class Connection(asyncio.Protocol):
         status = self._parser.get_status_code()
         if status >= 200 or status == _SWITCHING_PROTOCOLS:
             self._status = status
-        else:  # an interim answer (RFC 9110 section 15.2)
+        else:  # an interim response (RFC 9110 section 15.2)
             self._headers = []
 
     def on_body(self, part: bytes) -> None:
         self._body += part[: MAX_RESPONSE_BODY - len(self._body)]
 
     def on_message_complete(self) -> None:
-        if self._status and self._answer and not self._answer.done():
+        if self._status and self._future and not self._future.done():
             self._is_whole = self._parser.should_keep_alive()
-            self._answer.set_result(self._response())
+            self._future.set_result(self._response())
 
     def _response(self) -> Response:
         headers = (

@@ -60,7 +60,7 @@ class Messages:
         self._bounces = content.on_missing == BOUNCE
 
     @property
-    def asks(self) -> frozenset[str]:
+    def needs(self) -> frozenset[str]:
         """The fields of a device on which its message depends: `language`, `timezone`,
         `external_id`, `attributes`, and `vars` of the targets. Empty for most notifications."""
         spoken = frozenset({"language"} if self._translations else ())

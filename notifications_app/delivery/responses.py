@@ -1,6 +1,7 @@
-"""Answer classes, and the outcome of each.
+"""Classes of responses, and the outcome of each.
 
-Each transport has its own table in its `answers` module, which maps a status and a reason to a row.
+Each transport has its own table in its `responses` module, which maps a status and a reason to a
+row.
 """
 
 import json
@@ -20,7 +21,7 @@ from notifications_app.delivery.types import (
 
 
 class ResponseClass(Enum):
-    """Decides the outcome of an answer. OUTAGE and THROTTLED are both Deferred; only OUTAGE counts
+    """Decides the outcome of a response. OUTAGE and THROTTLED are both Deferred; only OUTAGE counts
     against the push service. SUSPECT is a Gone that a wrong configuration could also cause."""
 
     ACCEPTED = auto()
@@ -33,7 +34,7 @@ class ResponseClass(Enum):
 
 
 class Row(NamedTuple):
-    """The class of an answer, and the code of its outcome; the code is empty if accepted."""
+    """The class of a response, and the code of its outcome; the code is empty if accepted."""
 
     response_class: ResponseClass
     code: str
@@ -47,19 +48,19 @@ Fallback: TypeAlias = Mapping[int, Row]
 ANY: Final = "*"
 ACCEPTED: Final = Row(ResponseClass.ACCEPTED, "")
 # A refusal without the push service's own error object: a proxy, a gateway or a captive portal
-# between us and the push service answered. It says nothing about message, device or credentials.
+# between us and the push service responded. It means nothing for message, device or credentials.
 FOREIGN: Final = Row(ResponseClass.OUTAGE, "foreign_answer")
-# Of the refusals, those whose meaning does not depend on who answers.
+# Of the refusals, those whose meaning does not depend on who responds.
 _SAME_FROM_ANYONE: Final = frozenset({408, 413, 429})
 
 
 def look_up(
     table: Table, fallback: Fallback, status: int, reason: str, *, is_vendors: bool = True
 ) -> Row:
-    """Returns the row of an answer. Never fails: a status outside of 100 to 599 counts as 5xx.
+    """Returns the row of a response. Never fails: a status outside of 100 to 599 counts as 5xx.
 
-    `is_vendors`: whether the answer has the push service's own error object, which tells a refusal
-    (4xx) by the push service from one by another server.
+    `is_vendors`: whether the response has the push service's own error object, which separates a
+    refusal (4xx) by the push service from one by another server.
     """
     if not is_vendors and status // 100 == 4 and status not in _SAME_FROM_ANYONE:
         return FOREIGN

@@ -53,8 +53,8 @@ class Rejected:
 class Gone:
     """The address is dead since `as_of` (aware), or since now.
 
-    `suspect`: a wrong configuration could cause the same answer, so many suspects at once expire no
-    subscription. `attempts`: until this many attempts were made, the recipient is tried again,
+    `suspect`: a wrong configuration could cause the same response, so many suspects at once expire
+    no subscription. `attempts`: until this many attempts were made, the recipient is tried again,
     because the cause may be brief.
     """
 

@@ -66,7 +66,7 @@ return redis.call('ZADD', probes, 'NX', now + seconds * 1000, own)
 )
 
 # `calls` counts a channel's calls. `votes` has a share for each channel that calls the service: the
-# outages that it met, at most `most_of_one`, and 0 if most of its calls were answered. `failing`
+# outages that it met, at most `most_of_one`, and 0 if most of its calls got a response. `failing`
 # counts the shares above 0, `evidence` is their sum. Both keys expire some seconds after the first
 # call in them. Returns the milliseconds for which the channel must wait, and an event of the
 # channel's breaker and of the service's: the seconds for which it opened, -1 if it closed, else 0.
@@ -103,22 +103,22 @@ end
 local own_event, service_event, share = 0, 0, 0
 if is_probe == 1 then
   redis.call('ZREM', probes, own)
-  if outages > 0 and outages >= answered then
+  if outages > 0 and outages >= responded then
     own_event, share = open(own, own_level), most_of_one
-  elseif answered > 0 then
+  elseif responded > 0 then
     own_event = close(own, own_level, calls)
     service_event = close(service, service_level, votes)
   end
 else
-  local all_answered = count(calls, 'answered', answered, window)
+  local all_responded = count(calls, 'responded', responded, window)
   local all_outages = count(calls, 'outages', outages, window)
-  if all_outages >= math.max(all_answered, 1) then
+  if all_outages >= math.max(all_responded, 1) then
     share = math.min(all_outages, most_of_one)
-    if all_answered + all_outages >= least then own_event = open(own, own_level) end
+    if all_responded + all_outages >= least then own_event = open(own, own_level) end
   end
 end
 
-if answered + outages > 0 and left(service) == 0 then
+if responded + outages > 0 and left(service) == 0 then
   local before = tonumber(redis.call('HGET', votes, channel) or 0)
   redis.call('HSET', votes, channel, share)
   local turned = math.min(share, 1) - math.min(before, 1)
@@ -135,7 +135,7 @@ return {math.max(left(own), left(service)), own_event, service_event}
     keys=("opened", "probes", "own_level", "service_level", "calls", "votes"),
     texts=("own", "service", "channel"),
     numbers=(
-        "answered", "outages", "is_probe", "least", "most_of_one", "window", "service_window",
+        "responded", "outages", "is_probe", "least", "most_of_one", "window", "service_window",
         "shortest", "longest", "memory",
     ),
 )  # fmt: skip

@@ -6,8 +6,9 @@ twice as long.
 
 A service's breaker holds all channels, so it needs evidence from several. It opens when most of the
 channels that called within a minute met outages, and these are at least 20, counting at most ten
-for one channel. After its wait each channel may probe, and the first probe that is answered closes
-it. So no channel can hold up another. If only one channel uses a service, its own breaker holds it.
+for one channel. After its wait each channel may probe, and the first probe that gets a response
+closes it. So no channel can hold up another. If only one channel uses a service, its own breaker
+holds it.
 
 While Redis is away, every breaker counts as closed.
 """
@@ -137,29 +138,29 @@ def take_probe(service: str, channel_id: UUID) -> bool:
         return True
 
 
-def record(service: str, channel_id: UUID, *, answered: int, outages: int) -> float:
+def record(service: str, channel_id: UUID, *, responded: int, outages: int) -> float:
     """Counts calls and opens breakers. Returns for how many seconds the channel must not call; 0
     without outages. A record may be lost without harm."""
-    if not answered + outages:
+    if not responded + outages:
         return 0.0
-    wait = _record(service, channel_id, answered, outages, is_probe=False)
+    wait = _record(service, channel_id, responded, outages, is_probe=False)
     return wait if outages else 0.0
 
 
-def end_probe(service: str, channel_id: UUID, *, answered: int, outages: int) -> float:
+def end_probe(service: str, channel_id: UUID, *, responded: int, outages: int) -> float:
     """Records a probe: closes the breakers or opens them again. Returns the seconds to wait, as
     `record` does. A probe without evidence leaves the breakers as they are, and its batch waits, so
     that others may probe."""
-    wait = _record(service, channel_id, answered, outages, is_probe=True)
-    return wait if answered + outages else float(WAIT_SECONDS)
+    wait = _record(service, channel_id, responded, outages, is_probe=True)
+    return wait if responded + outages else float(WAIT_SECONDS)
 
 
 def _record(
-    service: str, channel_id: UUID, answered: int, outages: int, *, is_probe: bool
+    service: str, channel_id: UUID, responded: int, outages: int, *, is_probe: bool
 ) -> float:
     if service == UNKNOWN_HOSTS:
         return 0.0
-    call = record_call(service, channel_id, answered, outages, is_probe=is_probe)
+    call = record_call(service, channel_id, responded, outages, is_probe=is_probe)
     try:
         return recorded(service, channel_id, redis_client().run(call)[0])
     except redis.RedisError:
@@ -168,7 +169,7 @@ def _record(
 
 
 def record_call(
-    service: str, channel_id: UUID, answered: int, outages: int, *, is_probe: bool = False
+    service: str, channel_id: UUID, responded: int, outages: int, *, is_probe: bool = False
 ) -> ScriptCall:
     """The call of `record` and `end_probe`."""
     own = of_channel(service, channel_id)
@@ -182,7 +183,7 @@ def record_call(
         channel=channel_id.hex,
         calls=_key("calls", own),
         votes=_key("votes", service),
-        answered=answered,
+        responded=responded,
         outages=outages,
         is_probe=int(is_probe),
         least=LEAST_CALLS,

@@ -51,14 +51,14 @@ def read_destinations(
     channel_id: UUID,
     subscription_ids: Collection[UUID],
     *,
-    asked: Collection[str],
+    needed: Collection[str],
     even_paused: bool = False,
 ) -> Reachable:
-    """Reads the current subscriptions and credentials. `asked`: the fields of subscriptions that
+    """Reads the current subscriptions and credentials. `needed`: the fields of subscriptions that
     texts need. `even_paused`: whether to use credentials that were refused. Raises
     CredentialsMissing, CredentialsUnreadable, or SecretUnreadable if CREDENTIAL_KEYS lacks a key.
     """
-    found = delivery_devices(subscription_ids, asked=asked)
+    found = delivery_devices(subscription_ids, asked=needed)
     devices = {each.id: each for each in found if each.active}
     if platform == Platform.WEB:
         key_ids = {each.vapid_key_id for each in devices.values() if each.vapid_key_id}

@@ -183,7 +183,7 @@ class _Pass:
         self._held = held
         self._lease = held.open[0]  # any: they share channel, platform, push service and clock
         self._credentials = work.credentials
-        self._standing = self._ask(len(work.recipients))
+        self._standing = self._read_standing(len(work.recipients))
         self._recorder = Recorder(held, work, self._standing)
         client = connections.client(self._lease.platform)
         self._caller = Caller(client, work, self._lease, self._standing)
@@ -231,7 +231,7 @@ class _Pass:
     def _breaker(self) -> tuple[str, UUID]:
         return self._lease.push_service, self._lease.channel_id
 
-    def _ask(self, wanted: int) -> web_rate.Standing:
+    def _read_standing(self, wanted: int) -> web_rate.Standing:
         """What the pass may do, in one round trip to Redis."""
         if not wanted:
             return web_rate.Standing()
@@ -292,13 +292,13 @@ class _Pass:
         flush_seconds = 0.0
         try:
             while not calls.is_over:
-                answers = calls.collect(most=most, seconds=_collect_seconds(flush_seconds))
+                results = calls.collect(most=most, seconds=_collect_seconds(flush_seconds))
                 began = time.monotonic()
-                self._recorder.take(answers)
+                self._recorder.take(results)
                 flush_seconds = time.monotonic() - began
                 if self._recorder.must_stop:
                     calls.stop()
-                calls.written(len(answers))
+                calls.written(len(results))
         finally:
             calls.stop()
             calls.when_over(self._caller.counting())

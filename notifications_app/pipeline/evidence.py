@@ -47,16 +47,16 @@ T = TypeVar("T", bound=Triable)
 
 
 class Evidence(NamedTuple):
-    """How many calls the push service answered without an outage, and how many met an outage."""
+    """How many calls got a response without an outage, and how many met an outage."""
 
-    answered: int
+    responded: int
     outages: int
 
 
 class Throttling(NamedTuple):
     """How many calls the push service accepted, how many count, and how many of these were
     throttled; the same two of the last MOST_RECENT calls. `retry_after`: the seconds that all of
-    these throttled calls are asked to wait, or 0."""
+    these throttled calls have to wait, or 0."""
 
     accepted: int
     calls: int
@@ -72,7 +72,7 @@ def is_outage(outcome: Outcome) -> bool:
 
 def sample(recipients: Sequence[R], most: int) -> list[R]:
     """The recipients of a probe, at most `most`: first attempts, or retries if there are no first
-    attempts. An answered retry is evidence, too."""
+    attempts. A retry that gets a response is evidence, too."""
     first = [each for each in recipients if each.is_first_attempt]
     return list(first or recipients)[:most]
 
@@ -86,7 +86,7 @@ def trial_sample(recipients: Sequence[T], most: int) -> list[T]:
 
 
 def evidence_of(
-    answers: Iterable[tuple[Called, Outcome]], *, service: str, trusted_origins: frozenset[str]
+    results: Iterable[tuple[Called, Outcome]], *, service: str, trusted_origins: frozenset[str]
 ) -> Evidence:
     """The evidence in the calls for batches of the service.
 
@@ -94,19 +94,19 @@ def evidence_of(
     the service and not a sample of all; calls to hosts of other services, which old rows may name;
     and calls that were never made.
     """
-    answered = outages = 0
-    for called, outcome in answers:
+    responded = outages = 0
+    for called, outcome in results:
         if not _was_called(outcome) or not is_at(called.destination, service, trusted_origins):
             continue
         if not is_outage(outcome):
-            answered += 1
+            responded += 1
         elif called.is_first_attempt:
             outages += 1
-    return Evidence(answered, outages)
+    return Evidence(responded, outages)
 
 
 def throttling_of(
-    answers: Sequence[tuple[Called, Outcome]],
+    results: Sequence[tuple[Called, Outcome]],
     *,
     service: str,
     trusted_origins: frozenset[str],
@@ -114,24 +114,24 @@ def throttling_of(
 ) -> Throttling:
     """What the calls, in their order, show about a limit of the service for the channel. Without a
     known limit, throttled retries do not count, because retries are the worst recipients."""
-    if not any(is_throttled(outcome) for _, outcome in answers):  # of most sends; costs least
-        accepted = sum(isinstance(outcome, Accepted) for _, outcome in answers)
-        return Throttling(accepted, len(answers), 0, min(len(answers), MOST_RECENT), 0, 0.0)
-    asked = [
+    if not any(is_throttled(outcome) for _, outcome in results):  # of most sends; costs least
+        accepted = sum(isinstance(outcome, Accepted) for _, outcome in results)
+        return Throttling(accepted, len(results), 0, min(len(results), MOST_RECENT), 0, 0.0)
+    called_ones = [
         (called, outcome)
-        for called, outcome in answers
+        for called, outcome in results
         if _was_called(outcome) and is_at(called.destination, service, trusted_origins)
     ]
     counted = [
         outcome
-        for called, outcome in asked
+        for called, outcome in called_ones
         if are_retries_counted or called.is_first_attempt or not is_throttled(outcome)
     ]
     recent = counted[-MOST_RECENT:]
     # Bounded, because an error here would lose calls that are still in flight.
     waits = [min(each.retry_after or 0.0, MAX_RETRY_AFTER) for each in recent if is_throttled(each)]
     return Throttling(
-        accepted=sum(isinstance(outcome, Accepted) for _, outcome in asked),
+        accepted=sum(isinstance(outcome, Accepted) for _, outcome in called_ones),
         calls=len(counted),
         throttled=sum(map(is_throttled, counted)),
         recent=len(recent),

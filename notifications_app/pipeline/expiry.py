@@ -1,13 +1,13 @@
 """Ends plans whose batches are done, and decides held expiries when a platform's batches are done.
 
-Some answers say that a device is dead, but may also mean that the channel's configuration is wrong:
-a foreign project, the other environment, another VAPID key. Such recipients, the suspects, bounced
+Some responses report a dead device, but may also mean that the channel's configuration is wrong: a
+foreign project, the other environment, another VAPID key. Such recipients, the suspects, bounced
 at once. Whether their subscriptions expire is decided here, when the number of suspects is known.
 
 In a send to fewer than five recipients, one suspect is always too many. There, other subscriptions
 decide: if a push service took a message with the same VAPID key, the key is right.
 
-Other answers name a fault of ours without doubt (`refusal_events`), such as a wrong clock. They
+Other responses name a fault of ours without doubt (`refusal_events`), such as a wrong clock. They
 count like suspects, because each push service has its own words for the same fault.
 
 A host's name that does not exist (`repeated_codes`) may be the fault of a resolver that the

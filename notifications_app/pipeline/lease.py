@@ -19,9 +19,9 @@ from notifications_app.models import Batch, Delivery
 from notifications_app.querysets import BatchQuerySet
 from notifications_app.states import CAREFUL_AFTER_LEASE_LOSSES
 from pushsvc.common import metrics
+from pushsvc.common.correlation import Correlation, correlation_of
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
-from pushsvc.common.correlation import Correlation, correlation_of
 from subscriptions_app.categories.consent import CONSENT_COLUMNS, consent_to
 from subscriptions_app.segments.compiler import EVERYBODY, Condition, compiled
 from subscriptions_app.segments.rules import Rule

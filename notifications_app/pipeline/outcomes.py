@@ -247,7 +247,7 @@ FOR NO KEY UPDATE OF batch
 
 # In SQL, because the ORM can neither join an update with values nor return rows from it. A row is
 # changed only if its attempts are those that were read. So a deferral is counted once, even if it
-# is repeated because the answer to its commit was lost. Batches come from a subquery, and CASE
+# is repeated because the response to its commit was lost. Batches come from a subquery, and CASE
 # keeps the status out of their scan: PostgreSQL would otherwise expect one waiting row instead of a
 # thousand, and compare each with each transition, which takes ten to thirty times as long. CASE
 # also keeps the batch out of the join: beside a million rows, PostgreSQL merges by it alone.

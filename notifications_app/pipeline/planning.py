@@ -100,7 +100,7 @@ def plan_windows(leases: Sequence[PlanLease]) -> list[PlanLease]:
                 break
         if planned:
             _count_windows(planned)
-    _tell(planned, began)
+    _report(planned, began)
     done = {each.plan.pk for each in planned}
     left = [lease for lease in held if lease.plan_id not in done]
     return left + [each.lease for each in planned if not each.window.is_last]
@@ -158,7 +158,7 @@ def _may_go_on(written: Sequence[_Planned]) -> bool:
     )
 
 
-def _tell(planned: Sequence[_Planned], began: int) -> None:
+def _report(planned: Sequence[_Planned], began: int) -> None:
     """Logs the windows and wakes up the platforms' workers. If all windows are of one notification,
     both follow its correlation. `began`: nanoseconds of Unix time."""
     for each in planned:

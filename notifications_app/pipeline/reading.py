@@ -89,7 +89,7 @@ class _Terms:
     @property
     def has_own_values(self) -> bool:
         """Whether texts have values that come from a target."""
-        return self.has_targets and not self.messages.asks.isdisjoint(("vars", "external_id"))
+        return self.has_targets and not self.messages.needs.isdisjoint(("vars", "external_id"))
 
 
 def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
@@ -99,8 +99,8 @@ def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
     terms = _terms(leases)
     due = [DueDelivery(*(*row, terms[row[0]].wanted_at)) for row in due_deliveries(terms)]
     ids = {each.subscription_id for each in due}
-    asked = frozenset().union(*(own.messages.asks for own in terms.values()))
-    reachable = read_destinations(platform, channel_id, ids, asked=asked, even_paused=even_paused)
+    needed = frozenset().union(*(own.messages.needs for own in terms.values()))
+    reachable = read_destinations(platform, channel_id, ids, needed=needed, even_paused=even_paused)
     opted_out = _opted_out(channel_id, terms, due)
     unnamed, named = _unnamed(terms, due), _named(terms, due)
     recipients, withdrawn = [], []
@@ -163,11 +163,11 @@ def _opted_out(
 ) -> Mapping[str, Set[UUID]]:
     """The subscriptions that refuse each category now. Choices may have changed since the
     recipients were planned."""
-    asked = defaultdict(list)
+    by_category = defaultdict(list)
     for delivery in due:
         if category := terms[delivery.batch_id].category:
-            asked[category].append(delivery.subscription_id)
-    return {category: refusing(channel_id, category, ids) for category, ids in asked.items()}
+            by_category[category].append(delivery.subscription_id)
+    return {category: refusing(channel_id, category, ids) for category, ids in by_category.items()}
 
 
 def _unnamed(terms: Mapping[int, _Terms], due: Sequence[DueDelivery]) -> Set[tuple[UUID, UUID]]:

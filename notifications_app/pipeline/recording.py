@@ -31,7 +31,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 MOST_SOLO_ATTEMPTS = 3
 
-Answers = Sequence[tuple[Recipient, Outcome]]
+Results = Sequence[tuple[Recipient, Outcome]]
 
 
 def pause(lease: Lease, version: int, refusal: Misconfigured) -> bool:
@@ -109,21 +109,21 @@ class Recorder:
             lease.push_service, lease.channel_id, **seen._asdict()
         )
 
-    def take(self, answers: Answers) -> None:
+    def take(self, results: Results) -> None:
         """Writes outcomes. Without outcomes, renews the leases if a renewal is due."""
-        if not answers:
+        if not results:
             if self._held.is_renewal_due:
                 self._write([])
             return
-        self.last_outcome = answers[-1][1]
-        for _, outcome in answers:
+        self.last_outcome = results[-1][1]
+        for _, outcome in results:
             if isinstance(outcome, Misconfigured) and not self.are_credentials_refused:
                 self._pause(outcome)
         now = self._lease.now()
-        self._write([self._transition(*answer, now) for answer in answers])
-        self._tell_services(answers)
-        self._tell_rate(answers)
-        self._warn_of_refused_keys(answers)
+        self._write([self._transition(*result, now) for result in results])
+        self._report_to_services(results)
+        self._report_to_fcm_rate(results)
+        self._warn_of_refused_keys(results)
 
     def _reason_of(self, recipient: Recipient, now: datetime) -> tuple[str, str]:
         """Code and detail of why the recipient is not called; empty if it is called."""
@@ -165,22 +165,23 @@ class Recorder:
         version = self._work.credential_version
         self._held.persistently(lambda: pause(self._lease, version, refusal))
 
-    def _tell_services(self, answers: Answers) -> None:
+    def _report_to_services(self, results: Results) -> None:
         if self._probed is not None:
-            self._probed += answers
+            self._probed += results
             return
-        lease, seen = self._lease, self._evidence(answers)
+        lease, seen = self._lease, self._evidence(results)
         if web_rate.is_rated(lease.platform, lease.push_service):
-            waits = self._tell_web_rate(answers, seen)
+            waits = self._report_to_web_rate(results, seen)
         else:
             waits = breakers.record(lease.push_service, lease.channel_id, **seen._asdict())
         self.service_waits = max(self.service_waits, waits)
 
-    def _tell_web_rate(self, answers: Answers, seen: Evidence) -> float:
-        """Tells the breaker too. The answers after a limit was learned are no attempts."""
+    def _report_to_web_rate(self, results: Results, seen: Evidence) -> float:
+        """Includes the report to the breaker. The results after a limit was learned are no
+        attempts."""
         lease = self._lease
         throttling = throttling_of(
-            answers,
+            results,
             service=lease.push_service,
             trusted_origins=settings.WEBPUSH_TRUSTED_ORIGINS,
             are_retries_counted=self._is_limited,
@@ -196,22 +197,22 @@ class Recorder:
         self.is_trial_accepted |= verdict.is_cleared
         return verdict.wait_seconds
 
-    def _evidence(self, answers: Answers) -> Evidence:
+    def _evidence(self, results: Results) -> Evidence:
         return evidence_of(
-            answers,
+            results,
             service=self._lease.push_service,
             trusted_origins=settings.WEBPUSH_TRUSTED_ORIGINS,
         )
 
-    def _tell_rate(self, answers: Answers) -> None:
+    def _report_to_fcm_rate(self, results: Results) -> None:
         credentials = self._work.credentials
         if isinstance(credentials, ServiceAccount):
-            fcm_rate.learn(self._lease.channel_id, credentials, (outcome for _, outcome in answers))
+            fcm_rate.learn(self._lease.channel_id, credentials, (outcome for _, outcome in results))
 
-    def _warn_of_refused_keys(self, answers: Answers) -> None:
-        for event, refused in refused_by_many(outcome for _, outcome in answers):
+    def _warn_of_refused_keys(self, results: Results) -> None:
+        for event, refused in refused_by_many(outcome for _, outcome in results):
             channel_id = self._lease.channel_id
-            logger.warning(event, channel=channel_id, refused=refused, of=len(answers))
+            logger.warning(event, channel=channel_id, refused=refused, of=len(results))
 
 
 def _counts(changes: Sequence[Transition]) -> dict[str, object]:

@@ -26,7 +26,7 @@ INTERNAL_ERROR = "internal_error"
 STOPPED = "stopped"
 OPTED_OUT = "opted_out"
 PERSON_CHANGED = "person_changed"
-# Codes of bounces without an answer of the push service about the device: most of these recipients
+# Codes of bounces without a response of the push service about the device: most of these recipients
 # were never called.
 UNCALLED = (
     EXPIRED,

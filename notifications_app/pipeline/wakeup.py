@@ -1,5 +1,5 @@
-"""Sends wakeups, which tell the workers of a queue that there may be work. If a wakeup is lost, the
-work waits for the next tick, at most about a second.
+"""Sends wakeups, which notify the workers of a queue that there may be work. If a wakeup is lost,
+the work waits for the next tick, at most about a second.
 
 Sending never raises and takes at most about a second, because the sender has already committed. The
 headers of a wakeup contain the sender's correlation.
@@ -25,7 +25,7 @@ from pushsvc.common.platforms import Platform
 logger = structlog.stdlib.get_logger(__name__)
 
 MOST_WAITING = 16  # wakeups in a queue; a worker that gets one works until nothing is left
-_SILENCE_SECONDS = 1.0  # after a broker that did not answer
+_SILENCE_SECONDS = 1.0  # after a broker that did not respond
 
 _silent_until = 0.0
 

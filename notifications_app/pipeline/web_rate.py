@@ -1,12 +1,12 @@
 """Learns how many messages a minute a web push service accepts of a channel, and keeps to it.
 
-Chrome's push service answers 429 to more than about 1,000 messages a minute of a site with little
+Chrome's push service returns 429 to more than about 1,000 messages a minute of a site with little
 engagement, for days (https://developer.chrome.com/blog/web-push-rate-limits). Nothing announces the
-limit, so it is learned from answers, for each channel at each known web push service:
+limit, so it is learned from responses, for each channel at each known web push service:
 
 - Half of the last 20 to 40 first calls were throttled: the channel is *suspected*. Its calls stop,
   and the next pass makes a trial of 20 calls, first to devices that a push service accepted
-  messages for before. So a group of devices that answer 429 does not limit the others.
+  messages for before. So a group of devices that return 429 does not limit the others.
 - Half of the trial was throttled: the limit is what was accepted in the last minute, at least
   FLOOR. Calls are granted from a bucket. Before that, single probes find out when calls are
   accepted again, not before the service's Retry-After.
@@ -141,7 +141,7 @@ def record(
     service: str, channel_id: UUID, seen: Evidence, throttling: Throttling, *, is_trial: bool
 ) -> Verdict:
     """Records calls, for the breakers too, in one round trip."""
-    if not seen.answered + seen.outages:
+    if not seen.responded + seen.outages:
         return Verdict(0.0)
     name = breakers.of_channel(service, channel_id)
     own = scripts.RECORD(

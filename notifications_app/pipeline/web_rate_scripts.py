@@ -184,7 +184,7 @@ if is_probing then
   return {wait, limit, 0}
 end
 
--- What the service accepted is what it allows, but an answer is no reason to fall below a half.
+-- What the service accepted is what it allows, but a response is no reason to fall below a half.
 local function lower()
   if fast == '1' then
     limit = limit / 2

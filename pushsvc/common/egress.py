@@ -68,8 +68,9 @@ class NameNotFound(socket.gaierror):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A server's answer. `headers` ignores the case of names. `body` has at most MAX_RESPONSE_BODY
-    bytes. It is shorter than announced if the server stalled or closed the connection."""
+    """A server's response. `headers` ignores the case of names. `body` has at most
+    MAX_RESPONSE_BODY bytes. It is shorter than announced if the server stalled or closed the
+    connection."""
 
     status: int
     headers: Mapping[str, str]
@@ -103,9 +104,9 @@ def address_is_public(address: str) -> bool:
 class SocketReadToItsEnd(socket.socket):
     """A socket that ignores failed sends after the server has closed or reset the connection.
 
-    The server may have sent answers before it closed. At a failed send, asyncio would end the
+    The server may have sent responses before it closed. At a failed send, asyncio would end the
     connection without reading them, and their notifications would be sent again. With this socket,
-    only reading finds the end, after all answers.
+    only reading finds the end, after all responses.
     """
 
     @override
@@ -171,7 +172,7 @@ class SeparateResolver:
     """The system's resolver on its own threads.
 
     A look-up that takes longer than `timeout` seconds fails, and later look-ups get new threads. So
-    names whose servers never answer delay only concurrent look-ups. While the system's resolver
+    names whose servers never respond delay only concurrent look-ups. While the system's resolver
     keeps trying, there may be `threads` more threads for each `timeout`. `close` does not wait for
     them."""
 
@@ -182,11 +183,11 @@ class SeparateResolver:
 
     async def look_up(self, host: str, port: int) -> Sequence[AddrInfoType]:
         """Raises NameNotFound, another socket.gaierror, or TimeoutError."""
-        ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        look_up_name = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
         threads = self._threads
         try:
             async with asyncio.timeout(self._timeout):
-                return await asyncio.get_running_loop().run_in_executor(threads, ask)
+                return await asyncio.get_running_loop().run_in_executor(threads, look_up_name)
         except TimeoutError:
             self._put_aside(threads)
             raise

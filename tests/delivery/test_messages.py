@@ -187,7 +187,7 @@ def test_buttons_have_the_urls_of_the_platform(platform, urls):
 def test_transports_can_cache_each_languages_message():
     plain = messages()
     assert plain.of("de") is plain.of("") is plain.of("fr")
-    assert not plain.asks
+    assert not plain.needs
     translated = messages(translations={"de": GERMAN})
     assert translated.of("de") is translated.of("de-AT") is translated.of("DE")
     assert translated.of("fr") is translated.of("")

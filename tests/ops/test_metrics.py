@@ -210,7 +210,7 @@ def test_requests_are_counted_by_their_route():
 def test_breakers_show_their_state():
     first = uuid7()
     for channel in (first, uuid7()):
-        breakers.record("mozilla", channel, answered=0, outages=20)
+        breakers.record("mozilla", channel, responded=0, outages=20)
 
     found = scrape()
 
@@ -227,8 +227,8 @@ def test_breakers_show_their_state():
     assert found["pushsvc_channel_breakers_open"]["mozilla",] == 0
     assert found["pushsvc_channel_breakers_half_open"]["mozilla",] == 2
 
-    breakers.record("fcm_v1", uuid7(), answered=0, outages=20)  # forgets no other
-    breakers.end_probe("mozilla", first, answered=20, outages=0)
+    breakers.record("fcm_v1", uuid7(), responded=0, outages=20)  # forgets no other
+    breakers.end_probe("mozilla", first, responded=20, outages=0)
     found = scrape()
     assert found["pushsvc_breaker_state"]["mozilla", "closed"] == 1
     assert found["pushsvc_channel_breakers_half_open"]["mozilla",] == 1

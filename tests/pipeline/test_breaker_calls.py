@@ -53,7 +53,7 @@ def test_an_outage_stops_the_calls_to_its_push_service_and_to_no_other(
 
 
 def half_open(service, channel):
-    breakers.record(service, channel.id, answered=0, outages=20)
+    breakers.record(service, channel.id, responded=0, outages=20)
     support.end_breaker_waits()
     assert breakers.is_half_open(service, channel.id)
 

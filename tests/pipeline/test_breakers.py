@@ -20,7 +20,7 @@ def at_fcm(*channels):
 
 
 def outages(channel, count):
-    return breakers.record("fcm", channel, answered=0, outages=count)
+    return breakers.record("fcm", channel, responded=0, outages=count)
 
 
 def open_for_all():
@@ -32,7 +32,7 @@ def open_for_all():
 def probe(channel, *, answered, outages):
     assert breakers.is_half_open("fcm", channel)
     assert breakers.take_probe("fcm", channel)
-    return breakers.end_probe("fcm", channel, answered=answered, outages=outages)
+    return breakers.end_probe("fcm", channel, responded=answered, outages=outages)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def probe(channel, *, answered, outages):
 def test_a_breaker_opens_when_half_of_at_least_twenty_calls_met_an_outage(
     answered, outages, is_open
 ):
-    wait = breakers.record("fcm", ALICE, answered=answered, outages=outages)
+    wait = breakers.record("fcm", ALICE, responded=answered, outages=outages)
 
     assert breakers.held() == (at_fcm(ALICE) if is_open else [])
     assert (wait > 0) == is_open
@@ -50,7 +50,7 @@ def test_a_breaker_opens_when_half_of_at_least_twenty_calls_met_an_outage(
 
 def test_calls_of_several_workers_add_up():
     for _ in range(4):
-        breakers.record("fcm", ALICE, answered=2, outages=3)
+        breakers.record("fcm", ALICE, responded=2, outages=3)
 
     assert breakers.held() == at_fcm(ALICE)
 
@@ -60,7 +60,7 @@ def test_outages_of_one_channel_open_only_its_own_breaker():
         outages(ALICE, 1000)
         support.end_breaker_waits()
         breakers.take_probe("fcm", ALICE)
-        breakers.end_probe("fcm", ALICE, answered=0, outages=20)
+        breakers.end_probe("fcm", ALICE, responded=0, outages=20)
 
     assert breakers.held() == at_fcm(ALICE)
     assert not breakers.is_half_open("fcm", BOB)
@@ -88,7 +88,7 @@ def test_single_outages_of_many_channels_add_up():
 
 def test_the_breaker_for_all_stays_closed_while_half_of_the_channels_are_answered():
     for each in (CHARLIE, DORA):
-        breakers.record("fcm", each, answered=1, outages=0)
+        breakers.record("fcm", each, responded=1, outages=0)
 
     for each in (ALICE, BOB):
         outages(each, 20)
@@ -100,7 +100,7 @@ def test_the_breaker_for_all_stays_closed_while_half_of_the_channels_are_answere
 
 def test_a_channel_that_is_answered_again_no_longer_counts():
     outages(ALICE, 10)
-    breakers.record("fcm", ALICE, answered=11, outages=0)
+    breakers.record("fcm", ALICE, responded=11, outages=0)
 
     outages(BOB, 20)
 
@@ -127,7 +127,7 @@ def test_answers_while_a_breaker_is_open_end_no_pass():
     """They belong to calls that were in flight. A failed call ends its pass."""
     outages(ALICE, 20)
 
-    assert breakers.record("fcm", ALICE, answered=5, outages=0) == 0
+    assert breakers.record("fcm", ALICE, responded=5, outages=0) == 0
     assert outages(ALICE, 1) > 0
     assert breakers.held() == at_fcm(ALICE)
 
@@ -136,7 +136,7 @@ def test_an_answered_probe_closes_the_breaker():
     outages(ALICE, 20)
     support.end_breaker_waits()
 
-    assert probe(ALICE, answered=20, outages=0) == 0
+    assert probe(ALICE, responded=20, outages=0) == 0
 
     assert not breakers.is_half_open("fcm", ALICE)
     assert breakers.held() == []
@@ -146,7 +146,7 @@ def test_an_answered_probe_of_one_channel_closes_the_breaker_for_all():
     open_for_all()
     support.end_breaker_waits()
 
-    assert probe(CHARLIE, answered=20, outages=0) == 0
+    assert probe(CHARLIE, responded=20, outages=0) == 0
 
     assert not breakers.is_half_open("fcm", DORA)
     assert breakers.is_half_open("fcm", ALICE)  # its own breaker
@@ -157,10 +157,10 @@ def test_only_failed_probes_of_several_channels_open_the_breaker_for_all_again()
     open_for_all()
     support.end_breaker_waits()
 
-    probe(ALICE, answered=0, outages=1)
+    probe(ALICE, responded=0, outages=1)
     assert breakers.held() == at_fcm(ALICE)
 
-    assert probe(CHARLIE, answered=0, outages=1) > breakers.WAIT_SECONDS
+    assert probe(CHARLIE, responded=0, outages=1) > breakers.WAIT_SECONDS
     assert sorted(breakers.held()) == sorted(["fcm", *at_fcm(ALICE, CHARLIE)])
 
 
@@ -168,10 +168,10 @@ def test_a_probe_without_evidence_leaves_the_decision_to_the_next():
     outages(ALICE, 20)
     support.end_breaker_waits()
 
-    assert probe(ALICE, answered=0, outages=0) == breakers.WAIT_SECONDS
+    assert probe(ALICE, responded=0, outages=0) == breakers.WAIT_SECONDS
 
     assert breakers.held() == []
-    assert probe(ALICE, answered=1, outages=0) == 0
+    assert probe(ALICE, responded=1, outages=0) == 0
     assert not breakers.is_half_open("fcm", ALICE)
 
 
@@ -179,9 +179,9 @@ def test_outages_from_before_a_breaker_closed_do_not_open_it_again():
     outages(ALICE, 20)
     outages(ALICE, 40)  # calls that were in flight
     support.end_breaker_waits()
-    probe(ALICE, answered=5, outages=0)
+    probe(ALICE, responded=5, outages=0)
 
-    breakers.record("fcm", ALICE, answered=15, outages=0)
+    breakers.record("fcm", ALICE, responded=15, outages=0)
 
     assert breakers.held() == []
 
@@ -190,7 +190,7 @@ def test_each_failed_probe_doubles_the_wait_up_to_a_bound():
     waits = [outages(ALICE, 20)]
     for _ in range(5):
         support.end_breaker_waits()
-        waits.append(probe(ALICE, answered=0, outages=1))
+        waits.append(probe(ALICE, responded=0, outages=1))
 
     assert [round(wait / breakers.WAIT_SECONDS) for wait in waits] == [1, 2, 4, 8, 8, 8]
 
@@ -206,7 +206,7 @@ def test_an_unused_breaker_is_forgotten():
 
 def test_unknown_hosts_have_no_breaker():
     for each in (ALICE, BOB):
-        breakers.record(OTHER, each, answered=0, outages=1000)
+        breakers.record(OTHER, each, responded=0, outages=1000)
 
     assert breakers.held() == []
 

@@ -204,7 +204,7 @@ def test_after_an_outage_twenty_calls_probe_and_then_everybody_is_called(
 ):
     devices = subscribe(50)
     service = SERVICES[platform]
-    breakers.record(service, channel.id, answered=0, outages=20)
+    breakers.record(service, channel.id, responded=0, outages=20)
     support.end_breaker_waits()
     notification = phones.plan(channel, platform)
 

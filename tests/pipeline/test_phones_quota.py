@@ -171,7 +171,7 @@ def test_a_careful_batch_obeys_the_quota_too(google, channel, settings):
 
 def test_a_worker_without_granted_calls_takes_no_probe(google, channel, settings):
     factories.subscribe_androids(google, channel, 3)
-    breakers.record("fcm_v1", channel.id, answered=0, outages=20)
+    breakers.record("fcm_v1", channel.id, responded=0, outages=20)
     support.end_breaker_waits()
     notification = phones.plan(channel, "android")
     use_up(settings)

@@ -1,8 +1,8 @@
 """One HTTP/2 connection to APNs.
 
 It replaces the connections of aioapns 4.0, which have these faults: they acknowledge no DATA, match
-answers by a header that may be missing, parse each DATA frame as JSON, ignore RST_STREAM and
-answers without a body, close while requests wait for more than ten seconds, and miscount streams
+responses by a header that may be missing, parse each DATA frame as JSON, ignore RST_STREAM and
+responses without a body, close while requests wait for more than ten seconds, and miscount streams
 when SETTINGS change the limit.
 """
 
@@ -35,14 +35,14 @@ logger = structlog.stdlib.get_logger(__name__)
 
 # The most requests at once, even if the server allows more. Apple's SETTINGS allow 1,000.
 MAX_STREAMS: Final = 1_000
-# How long a pool waits for a connection's first answer before it opens another connection.
+# How long a pool waits for a connection's first response before it opens another connection.
 PROOF_SECONDS: Final = 2.0
 # After this much silence, the next request is sent together with a PING.
 DOUBTFUL_SECONDS: Final = 30.0
 # An idle connection sends a PING after one or two of these periods, so that load balancers and NATs
 # do not forget it.
 IDLE_SECONDS: Final = 150.0
-# A connection whose PING is not answered within this time is closed.
+# A connection whose PING is not acknowledged within this time is closed.
 PING_SECONDS: Final = 5.0
 # A connection that had no request for this time is closed.
 UNUSED_SECONDS: Final = 3_600.0
@@ -55,11 +55,11 @@ Headers: TypeAlias = Sequence[HeaderTuple]
 
 
 class NotProcessedError(Exception):
-    """The server says that it did not process the request. It may be sent again at once."""
+    """The server reports that it did not process the request. It may be sent again at once."""
 
 
 class ConnectionLostError(ConnectionError):
-    """The connection ended before the answer. Whether the request was processed is not known."""
+    """The connection ended before the response. Whether the request was processed is not known."""
 
 
 class StreamResetError(Exception):
@@ -68,7 +68,7 @@ class StreamResetError(Exception):
 
 @dataclass(slots=True)
 class _Stream:
-    answer: asyncio.Future[Response]
+    future: asyncio.Future[Response]
     unsent: bytes
     status: int = 0
     headers: CIMultiDict[str] = field(default_factory=CIMultiDict)
@@ -78,8 +78,8 @@ class _Stream:
         return Response(self.status, self.headers, bytes(self.body))
 
     def time_out(self) -> None:
-        if not self.answer.done():
-            self.answer.set_exception(TimeoutError())
+        if not self.future.done():
+            self.future.set_exception(TimeoutError())
 
 
 class Connection(asyncio.Protocol):
@@ -120,7 +120,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def waits_for_proof(self) -> bool:
-        """Whether the first request is in flight. Its answer may soon make room for others."""
+        """Whether the first request is in flight. Its response may soon make room for others."""
         return not self.is_proven and self._loop.time() - self._used_at < PROOF_SECONDS
 
     @property
@@ -136,15 +136,15 @@ class Connection(asyncio.Protocol):
         return max(0, min(allowed, MAX_STREAMS) - len(self._streams))
 
     async def post(self, headers: Headers, body: bytes, until: float) -> Response:
-        """Sends a request and returns the answer, with at most MAX_RESPONSE_BODY bytes of its body.
-        `until` is on the loop's clock. Requires `room`.
+        """Sends a request and returns the response, with at most MAX_RESPONSE_BODY bytes of its
+        body. `until` is on the loop's clock. Requires `room`.
 
         Raises NotProcessedError, ConnectionLostError, StreamResetError or TimeoutError.
         """
         stream_id, stream = self._open(headers, body)
         timer = self._loop.call_at(until, stream.time_out)
         try:
-            return await stream.answer
+            return await stream.future
         except (asyncio.CancelledError, TimeoutError):
             self._give_up(stream_id)
             raise
@@ -152,7 +152,7 @@ class Connection(asyncio.Protocol):
             timer.cancel()
 
     def close(self) -> None:
-        """Accepts no more requests, and closes when those in flight are answered."""
+        """Accepts no more requests, and closes when those in flight have ended."""
         self.is_draining = True
         self._end_if_drained()
 
@@ -229,7 +229,7 @@ class Connection(asyncio.Protocol):
             del self._unsent[stream_id]
 
     def _give_up(self, stream_id: int) -> None:
-        """Resets a request whose answer is not awaited any more. Sends a PING, because the server
+        """Resets a request whose response is not awaited any more. Sends a PING, because the server
         may be dead."""
         if self._remove(stream_id) is None or self._is_closing():
             return
@@ -243,7 +243,7 @@ class Connection(asyncio.Protocol):
         self._unsent.pop(stream_id, None)
         return self._streams.pop(stream_id, None)
 
-    # Answers
+    # Responses
 
     def _take(self, event: Http2Event) -> None:
         match event:
@@ -268,14 +268,14 @@ class Connection(asyncio.Protocol):
             return
         headers = CIMultiDict(event.fields)
         status = headers.pop(":status", "")
-        if status.startswith("1"):  # an interim answer (RFC 9110 section 15.2)
+        if status.startswith("1"):  # an interim response (RFC 9110 section 15.2)
             return
         stream.headers = headers
         stream.status = int(status) if status.isdecimal() and len(status) == 3 else 0
         self.is_proven = self.is_proven or stream.status != 403
-        if stream.status == 200 and not stream.answer.done():
+        if stream.status == 200 and not stream.future.done():
             # APNs accepted the notification, even if the stream ends with an error.
-            stream.answer.set_result(stream.response())
+            stream.future.set_result(stream.response())
 
     def _take_body(self, event: Body) -> None:
         stream = self._streams.get(event.stream_id)
@@ -286,10 +286,10 @@ class Connection(asyncio.Protocol):
         stream = self._remove(stream_id)
         if stream is None:
             return
-        if stream.unsent:  # the server answered before it had read the whole body
+        if stream.unsent:  # the server responded before it had read the whole body
             self._http2.reset(stream_id, ErrorCode.CANCEL)
-        if not stream.answer.done():
-            stream.answer.set_result(stream.response())
+        if not stream.future.done():
+            stream.future.set_result(stream.response())
 
     def _take_reset(self, event: Reset) -> None:
         if event.code == ErrorCode.REFUSED_STREAM:
@@ -304,18 +304,18 @@ class Connection(asyncio.Protocol):
 
     def _fail(self, stream_id: int, error: Exception) -> None:
         stream = self._remove(stream_id)
-        if stream is not None and not stream.answer.done():
-            stream.answer.set_exception(error)
+        if stream is not None and not stream.future.done():
+            stream.future.set_exception(error)
 
     # The end
 
     def _drain(self, goaway: Goaway) -> None:
-        """RFC 9113 section 6.8: streams up to the last one named may still be answered; later ones
-        were not processed."""
+        """RFC 9113 section 6.8: streams up to the last one named may still get a response; later
+        ones were not processed."""
         logger.info(
             "apns.goaway",
             error=_code_name(goaway.code),
-            said=clean_text(goaway.said.decode("utf-8", "replace")),
+            text=clean_text(goaway.text.decode("utf-8", "replace")),
         )
         self.is_draining = True
         for stream_id in [each for each in self._streams if each > goaway.last_stream_id]:
@@ -336,7 +336,7 @@ class Connection(asyncio.Protocol):
     def _is_closing(self) -> bool:
         return self._transport is None or self._transport.is_closing()
 
-    # Whether the server still answers
+    # Whether the server still responds
 
     def _ping(self) -> None:
         if self._ping_deadline is None:
@@ -348,8 +348,8 @@ class Connection(asyncio.Protocol):
             return
         now = self._loop.time()
         self._idle_check = self._loop.call_later(IDLE_SECONDS, self._check_idle)
-        for stream_id in [key for key, each in self._streams.items() if each.answer.done()]:
-            self._give_up(stream_id)  # it was answered with 200, and has not ended
+        for stream_id in [key for key, each in self._streams.items() if each.future.done()]:
+            self._give_up(stream_id)  # its status is 200, and it has not ended
         if not self._streams and now - self._used_at >= UNUSED_SECONDS:
             self.close()
         elif now - self._heard_at >= IDLE_SECONDS:

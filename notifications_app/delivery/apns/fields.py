@@ -1,4 +1,5 @@
-"""Header compression (HPACK, RFC 7541) for requests and answers that have most fields in common."""
+"""Header compression (HPACK, RFC 7541) for requests and responses that have most fields in
+common."""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -39,7 +40,7 @@ class FieldEncoder(Encoder):
         self._encoded = b""
 
     def resize(self, size: int) -> None:
-        """Changes the table's size. The next block tells the server the smallest size since the
+        """Changes the table's size. The next block gives the server the smallest size since the
         last block, and this one (RFC 7541 section 4.2). The library forgets a size that is set
         twice."""
         if size != self.header_table_size:
@@ -67,11 +68,11 @@ class FieldEncoder(Encoder):
 
 
 class FieldDecoder(Decoder):
-    """Reads the fields of answers.
+    """Reads the fields of responses.
 
-    Most fields are the same in every answer. If the server keeps no table, as our SETTINGS request,
-    equal bytes mean equal fields, and each is decoded only once. Then the request's id is skipped:
-    it differs in every answer and is not used.
+    Most fields are the same in every response. If the server keeps no table, as our SETTINGS
+    request, equal bytes mean equal fields, and each is decoded only once. Then the request's id is
+    skipped: it differs in every response and is not used.
     """
 
     def fields(self, block: bytes) -> Fields:

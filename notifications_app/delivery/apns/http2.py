@@ -1,7 +1,7 @@
 """The client's side of an HTTP/2 connection (RFC 9113), as far as APNs needs it.
 
 Without input and output: it takes bytes, and returns events and the bytes to send. It sends no
-CONTINUATION, uses no priorities and accepts no pushed answers.
+CONTINUATION, uses no priorities and accepts no pushed responses.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ from notifications_app.delivery.apns.frames import (
 
 # RFC 9113 section 5.1.1.
 LAST_STREAM_ID: Final = 2**31 - 1
-# Bytes of the header fields of an answer, as they are sent.
+# Bytes of the header fields of a response, as they are sent.
 MAX_HEADER_BLOCK: Final = 64 * 1024
 MAX_CONTINUATIONS: Final = 64
 
@@ -62,7 +62,7 @@ class Reset(NamedTuple):
 class Goaway(NamedTuple):
     last_stream_id: int
     code: int
-    said: bytes
+    text: bytes
 
 
 class Pong(NamedTuple):
@@ -103,7 +103,7 @@ class Http2:
     def __init__(self) -> None:
         self.max_streams = LAST_STREAM_ID
         self.next_stream_id = 1
-        # Without a table for header fields in the server, equal answers have equal bytes.
+        # Without a table for header fields in the server, equal responses have equal bytes.
         settings = encoded_settings({Setting.HEADER_TABLE_SIZE: 0, Setting.ENABLE_PUSH: 0})
         self._output = [_PREFACE, encoded(FrameType.SETTINGS, 0, 0, settings)]
         self._frames = FrameReader()

@@ -15,7 +15,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 # How many times one call sends a request that the server did not process.
 MAX_TRIES: Final = 3
-# Seconds to wait after a connection that failed or gave no answer. Doubled each time.
+# Seconds to wait after a connection that failed or gave no response. Doubled each time.
 FIRST_WAIT: Final = 0.1
 MAX_DOUBLINGS: Final = 3
 CLOSE_SECONDS: Final = 1.0
@@ -56,7 +56,7 @@ class Pool:
         return not busy and all(connection.is_idle for connection in self._connections)
 
     async def post(self, headers: Headers, body: bytes, until: float) -> Response:
-        """Sends a request and returns the answer. Sends it again only if the server says that it
+        """Sends a request and returns the response. Sends it again only if the server says that it
         did not process it.
 
         `until`, on the loop's clock, limits all waits, including the wait for room. Raises

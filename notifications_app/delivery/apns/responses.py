@@ -1,4 +1,4 @@
-"""What an answer of APNs means. Tests check the table row by row; docs/outcomes.md shows it."""
+"""What a response of APNs means. Tests check the table row by row; docs/outcomes.md shows it."""
 
 import re
 from collections.abc import Mapping
@@ -38,11 +38,11 @@ _APPLES: Final = re.compile(r"[A-Z][A-Za-z]{2,63}")
 TABLE: Final[Table] = {
     (200, ANY): ACCEPTED,
     (400, ANY): _BAD_REQUEST,
-    # A token of the other environment gets the same answer; then the credentials are wrong.
+    # A token of the other environment gets the same response; then the credentials are wrong.
     (400, "BadDeviceToken"): Row(ResponseClass.SUSPECT, "bad_device_token"),
-    # If the credentials name the wrong app, every token gets this answer.
+    # If the credentials name the wrong app, every token gets this response.
     (400, "DeviceTokenNotForTopic"): Row(ResponseClass.SUSPECT, "device_token_not_for_topic"),
-    # The topic belongs to the credentials: no device can cause these answers.
+    # The topic belongs to the credentials: no device can cause these responses.
     (400, "BadTopic"): _TOPIC_REFUSED,
     (400, "TopicDisallowed"): _TOPIC_REFUSED,
     (400, "IdleTimeout"): Row(ResponseClass.THROTTLED, "idle_timeout"),
@@ -82,10 +82,10 @@ WAITS: Final[Mapping[str, float]] = {
 CODES: Final[Mapping[str, str]] = {
     "bad_device_token": "APNs knows no such device token in this environment.",
     "bad_request": "The request is malformed (by our check, or 400, 404, 405).",
-    "connection_failed": "There was no connection, or it ended before an answer.",
+    "connection_failed": "There was no connection, or it ended before a response.",
     "device_token_not_for_topic": "The device token belongs to another app than the topic's.",
     "expired_token": "The device token has expired (410).",
-    "foreign_answer": "Something between us and APNs answered (3xx, or 4xx without a reason).",
+    "foreign_answer": "Something between us and APNs responded (3xx, or 4xx without a reason).",
     "idle_timeout": "APNs closed the request because it was idle.",
     "key_for_other_environment": "The key is for another environment (production, sandbox).",
     "key_for_other_topic": "The key is for other topics than the credential's.",
@@ -99,12 +99,12 @@ CODES: Final[Mapping[str, str]] = {
     "provider_token_updates": "APNs saw too many different provider tokens.",
     "refused": "APNs refused with a 4xx status that has no code of its own.",
     "service_error": "APNs failed or is shutting down (5xx).",
-    "stream_reset": "APNs reset the request without an answer.",
+    "stream_reset": "APNs reset the request without a response.",
     "throttled": "Too many notifications for this device (429).",
-    "timeout": "APNs did not answer in time.",
+    "timeout": "APNs did not respond in time.",
     "tls_failed": "The certificate or TLS of APNs was not acceptable.",
     "topic_refused": "The credential's topic is malformed, or the key may not send to it.",
-    "unexpected_answer": "The answer has a status that APNs does not give (1xx, odd 2xx).",
+    "unexpected_answer": "The response has a status that APNs does not give (1xx, odd 2xx).",
     "unexpected_error": "An error of pushsvc while sending. The log names it.",
     "unregistered": "The app was deleted from the device, or no longer takes notifications (410).",
 }
@@ -115,8 +115,8 @@ SUSPECT_CODES: Final = suspect_codes(TABLE)
 
 def classify(response: Response, now: datetime) -> Outcome:
     """Total: any status, headers and body give an outcome. `now` is aware."""
-    said = json_object(response.body)
-    reason = _reason(said)
+    fields = json_object(response.body)
+    reason = _reason(fields)
     is_apples = _APPLES.fullmatch(reason) is not None
     row = look_up(TABLE, FALLBACK, response.status, _known(reason), is_vendors=is_apples)
     if row == ACCEPTED:
@@ -126,12 +126,12 @@ def classify(response: Response, now: datetime) -> Outcome:
         row,
         clean_text(f"{response.status} {words}"),
         wait=_wait(response, row.code, now),
-        as_of=_moment(said.get("timestamp"), now),
+        as_of=_moment(fields.get("timestamp"), now),
     )
 
 
-def _reason(said: Mapping[str, Any]) -> str:
-    reason = said.get("reason")
+def _reason(fields: Mapping[str, Any]) -> str:
+    reason = fields.get("reason")
     return reason if isinstance(reason, str) else ""
 
 
@@ -140,8 +140,8 @@ def _known(reason: str) -> str:
 
 
 def _wait(response: Response, code: str, now: datetime) -> float | None:
-    asked = parse_retry_after(response.headers.get("retry-after"), now)
-    return WAITS.get(code) if asked is None else asked
+    wait = parse_retry_after(response.headers.get("retry-after"), now)
+    return WAITS.get(code) if wait is None else wait
 
 
 def _moment(timestamp: object, now: datetime) -> datetime | None:

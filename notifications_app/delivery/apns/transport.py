@@ -263,7 +263,7 @@ class Client(BaseClient[Destination, AppKey]):
             case ApnsKeyUnreadableError():
                 return Misconfigured("key_unreadable", was_called=False)
             case NoConnectionError():
-                return self._without_answer(error.cause)
+                return self._outcome_of_error(error.cause)
             case NotProcessedError():
                 return self._outage("not_processed", str(error))
             case StreamResetError():

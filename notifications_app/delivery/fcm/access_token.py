@@ -85,7 +85,7 @@ class AccessTokens:
 
     async def get(self, account: ServiceAccount, until: float) -> str | Failure:
         """A valid token, or the reason why there is none: Misconfigured if Google refuses the
-        account, Deferred if Google cannot be asked. Raises TimeoutError if neither is known at
+        account, Deferred if Google cannot be reached. Raises TimeoutError if neither is known at
         `until`, on the loop's clock."""
         entry = self._entry(account)
         if entry.refresh is None and time.monotonic() >= entry.refresh_at:
@@ -183,16 +183,16 @@ def assertion(account: ServiceAccount, now: int) -> str:
 
 
 def classify_grant(response: Response, now: datetime) -> Granted | Failure:
-    """Evaluates the token endpoint's answer. Accepts any answer. `now` is aware.
+    """Evaluates the token endpoint's response. Accepts any response. `now` is aware.
 
     A 400, 401 or 403 is a refusal only with an OAuth error (RFC 6749 section 5.2), because a
-    proxy's answer must not stop a channel.
+    proxy's response must not stop a channel.
     """
-    said = json_object(response.body)
-    token, error = said.get("access_token"), said.get("error")
+    fields = json_object(response.body)
+    token, error = fields.get("access_token"), fields.get("error")
     if response.status == 200 and isinstance(token, str) and _TOKEN.fullmatch(token):
-        return Granted(token, _lifetime(said.get("expires_in")))
-    detail = _detail(response, said)
+        return Granted(token, _lifetime(fields.get("expires_in")))
+    detail = _detail(response, fields)
     is_oauths = isinstance(error, str) and _OAUTH_ERROR.fullmatch(error) is not None
     if response.status in {400, 401, 403} and is_oauths and error not in _TRANSIENT:
         return Misconfigured("token_refused", detail)
@@ -215,7 +215,7 @@ def _lifetime(seconds: object) -> float:
     return float(LIFETIME)
 
 
-def _detail(response: Response, said: Mapping[str, Any]) -> str:
-    words = [said.get("error"), said.get("error_description")]
+def _detail(response: Response, fields: Mapping[str, Any]) -> str:
+    words = [fields.get("error"), fields.get("error_description")]
     found = [word for word in words if isinstance(word, str) and word]
     return clean_text(f"{response.status} {': '.join(found)}")

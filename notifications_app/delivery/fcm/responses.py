@@ -1,4 +1,4 @@
-"""What an answer of FCM means. Tests check the table row by row; docs/outcomes.md shows it.
+"""What a response of FCM means. Tests check the table row by row; docs/outcomes.md shows it.
 
 https://firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode and
 https://firebase.google.com/docs/cloud-messaging/scale-fcm.
@@ -25,7 +25,7 @@ from notifications_app.delivery.responses import (
 from notifications_app.delivery.types import Accepted, Outcome, clean_text, parse_retry_after
 from pushsvc.common.egress import Response
 
-# The reason of an answer of Google that has no FcmError.
+# The reason of a response of Google that has no FcmError.
 NONE: Final = ""
 # An INVALID_ARGUMENT that is only about the address, in the field in which it was sent.
 INVALID_ADDRESS: Final = "INVALID_ARGUMENT address"
@@ -73,26 +73,26 @@ FALLBACK: Final[Fallback] = {
 
 # The codes of outcomes on Android, with their meaning. docs/outcomes.md lists them.
 CODES: Final[Mapping[str, str]] = {
-    "connection_failed": "There was no connection, or it ended before an answer.",
+    "connection_failed": "There was no connection, or it ended before a response.",
     "foreign_answer": "Something between us and FCM refused (4xx without Google's error object).",
     "invalid_argument": "FCM found a field of the message invalid (400).",
     "key_unreadable": "The private key of the stored service account cannot be read.",
     "name_not_resolved": "FCM's host name could not be resolved.",
     "payload_too_large": "The message is too large for FCM (by our count, or 413).",
     "permission_denied": "The service account may not send, or the API is switched off (403).",
-    "redirected": "Something between us and FCM answered with a redirect, which is not followed.",
+    "redirected": "Something between us and FCM returned a redirect, which is not followed.",
     "refused": "FCM refused with a 4xx status that has no code of its own.",
     "sender_id_mismatch": "The registration token belongs to another Firebase project (403).",
     "service_error": "FCM failed (5xx).",
     "third_party_auth": "The token belongs to an iOS or web app, and FCM has no key for it (401).",
     "throttled": "FCM asked to slow down (429).",
-    "timeout": "FCM did not answer in time.",
+    "timeout": "FCM did not respond in time.",
     "tls_failed": "FCM's certificate or TLS was not acceptable.",
     "token_invalid": "FCM did not issue the registration token or installation id (400).",
     "token_refused": "Google refused the service account an access token.",
     "token_unavailable": "Google's token endpoint could not be reached or failed.",
     "unauthenticated": "FCM refused the access token, and a new one too (401).",
-    "unexpected_answer": "The answer has a status that FCM does not give (1xx, odd 2xx).",
+    "unexpected_answer": "The response has a status that FCM does not give (1xx, odd 2xx).",
     "unexpected_error": "An error of pushsvc while sending. The log names it.",
     "unregistered": "The app was removed, or its token or installation id replaced (404).",
 }
@@ -100,7 +100,7 @@ CODES: Final[Mapping[str, str]] = {
 # Codes of a Gone that is `suspect`.
 SUSPECT_CODES: Final = suspect_codes(TABLE)
 # Codes that blame the channel's credentials if many recipients get them, with the event to log. A
-# single one proves nothing, because anyone may subscribe a token that gets such an answer.
+# single one proves nothing, because anyone may subscribe a token that gets such a response.
 REFUSAL_EVENTS: Final = {"third_party_auth": "fcm.third_party_auth_by_many"}
 
 
@@ -117,7 +117,7 @@ _STATUSES: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _GoogleError:
     """Google's error object, as far as the body has one. `is_googles`: whether it has one."""
 
     is_googles: bool
@@ -125,7 +125,7 @@ class _Said:
     details: tuple[Mapping[str, Any], ...]
 
     @classmethod
-    def of(cls, body: Mapping[str, Any]) -> "_Said":
+    def of(cls, body: Mapping[str, Any]) -> "_GoogleError":
         error = _object(body.get("error"))
         message, details = error.get("message"), error.get("details")
         return cls(
@@ -142,8 +142,8 @@ class _Said:
         return INVALID_ADDRESS if may_name and self._names(field) else code
 
     def _names(self, field: AddressField) -> bool:
-        """Whether the answer is about this address field and nothing else. What it has against the
-        other field is no fault of the device."""
+        """Whether the response is about this address field and nothing else. What it has against
+        the other field is no fault of the device."""
         if self.message.lower().startswith("the registration token is not a valid"):
             return field == "token"
         lists = (each.get("fieldViolations") for each in self._of_type("google.rpc.BadRequest"))
@@ -164,12 +164,12 @@ def classify(response: Response, now: datetime, field: AddressField) -> Outcome:
     """Total: any status, headers and body give an outcome. `now` is aware. `field`: in which the
     address was sent."""
     body = json_object(response.body)
-    said = _Said.of(body)
-    code = said.code(field)
-    row = look_up(TABLE, FALLBACK, response.status, code, is_vendors=said.is_googles)
+    error = _GoogleError.of(body)
+    code = error.code(field)
+    row = look_up(TABLE, FALLBACK, response.status, code, is_vendors=error.is_googles)
     if row == ACCEPTED:
         return Accepted()
-    words = said.message or response.body.decode("utf-8", "replace")
+    words = error.message or response.body.decode("utf-8", "replace")
     wait = parse_retry_after(response.headers.get("Retry-After"), now)
     return outcome_of(
         row,

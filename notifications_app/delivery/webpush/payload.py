@@ -39,14 +39,14 @@ _MARK: Final = {"web_push": 8030, "mutable": True}
 # `app_badge` and `mutable` belong beside `notification`. Safari read them inside of it before
 # WebKit's changes 45798 and 48896, so they are in both places.
 _PROPOSED: Final = ("lang", "dir", "silent", "app_badge")
-_SHOWN: Final = frozenset({"title", "body", "url"})  # which the notification itself tells
+_SHOWN: Final = frozenset({"title", "body", "url"})  # which the notification itself contains
 
 
 def payload(message: Message, token: str) -> bytes:
     """The JSON that is encrypted for the browser, without absent fields.
 
     If the message has a site it is declarative: the browser shows it also without our worker, which
-    it asks first (`mutable`). A message that has no address to open, or that would be too large
+    it runs first (`mutable`). A message that has no address to open, or that would be too large
     then, stays as it is for others.
     """
     if message.site:

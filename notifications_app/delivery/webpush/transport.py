@@ -65,7 +65,7 @@ __all__ = [
     "payload",
 ]
 
-# WNS answers 400 to a TTL of 0.
+# WNS returns 400 to a TTL of 0.
 MIN_TTL_WNS: Final = 60
 # There may be many unknown hosts, so their idle connections are kept only for the current batch.
 KEEPALIVE_UNKNOWN_HOST: Final = 1.0
@@ -103,7 +103,7 @@ def _ttl(message: Message, vendor: str, now: float) -> int:
 
 
 def _topic(topic: str, vendor: str) -> str:
-    """The topic, hashed if Apple would refuse it: Apple decodes topics, and answers 400 to a length
+    """The topic, hashed if Apple would refuse it: Apple decodes topics, and returns 400 to a length
     that base64url cannot have."""
     if vendor == "apple" and len(topic) % 4 == 1:
         return base64url.encode(sha256(topic.encode()).digest()[:24])

@@ -346,7 +346,7 @@ def test_calls_are_not_found_in_their_first_minute(alice, failing):
 def test_a_failing_push_service_is_found(alice):
     everything_lives()
     for _ in range(2):
-        breakers.record("mozilla", uuid7(), answered=0, outages=10)
+        breakers.record("mozilla", uuid7(), responded=0, outages=10)
 
     (finding,) = found(alice, Kind.SERVICE_FAILING)
 
@@ -356,7 +356,7 @@ def test_a_failing_push_service_is_found(alice):
 
 def test_a_push_service_that_fails_one_channel_is_shown_to_that_channels_staff_only(alice, bob):
     everything_lives()
-    breakers.record("mozilla", alice.channel.id, answered=0, outages=50)
+    breakers.record("mozilla", alice.channel.id, responded=0, outages=50)
 
     (finding,) = found(alice, Kind.SERVICE_FAILING)
 
