@@ -46,21 +46,11 @@ MOST_LEASE_LOSSES = 100  # long before the column is full
 _LONGEST_BREAK = 5  # as a power of two seconds
 
 
-class BatchLease(Protocol):
-    """A lease of a batch. It ends when the batch has another lease number."""
+class Leased(Protocol):
+    """A lease of the row with this id. It ends when the row has another lease number."""
 
     @property
-    def batch_id(self) -> int: ...
-
-    @property
-    def number(self) -> int: ...
-
-
-class PlanClaim(Protocol):
-    """A lease of a plan. It ends when the plan has another lease number."""
-
-    @property
-    def plan_id(self) -> int: ...
+    def row_id(self) -> int: ...
 
     @property
     def number(self) -> int: ...
@@ -113,10 +103,9 @@ class NotificationQuerySet(StateQuerySet[Row]):
 
 
 class PlanQuerySet(StateQuerySet[Row]):
-    def leased_by(self, *leases: PlanClaim) -> Self:
+    def leased_by(self, *leases: Leased) -> Self:
         """Plans in `planning` whose newest lease is one of these."""
-        held = _with_lease_number((lease.plan_id, lease.number) for lease in leases)
-        return self.filter(held, status=PlanStatus.PLANNING)
+        return self.filter(_newest_of(leases), status=PlanStatus.PLANNING)
 
     def plannable(self) -> Self:
         """Plans with windows left and without a lease."""
@@ -155,10 +144,9 @@ class BatchQuerySet(StateQuerySet[Row]):
     def leased(self) -> Self:
         return self.filter(status=BatchStatus.LEASED)
 
-    def leased_by(self, *leases: BatchLease) -> Self:
+    def leased_by(self, *leases: Leased) -> Self:
         """Leased batches whose newest lease is one of these."""
-        held = _with_lease_number((lease.batch_id, lease.number) for lease in leases)
-        return self.leased().filter(held)
+        return self.leased().filter(_newest_of(leases))
 
     def unhalted(self) -> Self:
         """Those whose notification is neither paused nor stopped."""
@@ -256,11 +244,12 @@ class IdempotencyRecordQuerySet(QuerySet[Row]):
         return deleted
 
 
-def _with_lease_number(leases: Iterable[tuple[int, int]]) -> Q:
-    """Matches rows with these ids and lease numbers. Grouped, because most have the same number."""
+def _newest_of(leases: Iterable[Leased]) -> Q:
+    """Matches rows whose newest lease is one of these. Grouped, because most have the same
+    number."""
     ids_by_number = defaultdict(list)
-    for pk, number in leases:
-        ids_by_number[number].append(pk)
+    for lease in leases:
+        ids_by_number[lease.number].append(lease.row_id)
     held = (Q(lease_number=number, pk__in=ids) for number, ids in ids_by_number.items())
     return reduce(or_, held, Q(pk__in=[]))
 

@@ -4,18 +4,18 @@ functions."""
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple
 
 from notifications_app.delivery.registry import TRANSPORTS, is_at
 from notifications_app.delivery.types import (
     MAX_RETRY_AFTER,
     Accepted,
     Deferred,
-    Destination,
     Gone,
     Outcome,
     is_throttled,
 )
+from notifications_app.pipeline.reading import Recipient
 
 _MANY_REFUSED: Final = 10
 # How many of the last calls show whether a push service throttles a channel.
@@ -25,25 +25,6 @@ MOST_RECENT: Final = 40
 _REFUSAL_EVENTS: Final = {
     code: event for each in TRANSPORTS.values() for code, event in each.refusal_events.items()
 }
-
-
-class Called(Protocol):
-    """The part of a recipient that this module reads."""
-
-    @property
-    def destination(self) -> Destination: ...
-
-    @property
-    def is_first_attempt(self) -> bool: ...
-
-
-class Triable(Called, Protocol):
-    @property
-    def is_proven(self) -> bool: ...
-
-
-R = TypeVar("R", bound=Called)
-T = TypeVar("T", bound=Triable)
 
 
 class Evidence(NamedTuple):
@@ -70,14 +51,14 @@ def is_outage(outcome: Outcome) -> bool:
     return isinstance(outcome, Deferred) and outcome.outage
 
 
-def sample(recipients: Sequence[R], most: int) -> list[R]:
+def sample(recipients: Sequence[Recipient], most: int) -> list[Recipient]:
     """The recipients of a probe, at most `most`: first attempts, or retries if there are no first
     attempts. A retry that gets a response is evidence, too."""
     first = [each for each in recipients if each.is_first_attempt]
     return list(first or recipients)[:most]
 
 
-def trial_sample(recipients: Sequence[T], most: int) -> list[T]:
+def trial_sample(recipients: Sequence[Recipient], most: int) -> list[Recipient]:
     """The recipients of a trial, at most `most`: any first attempts, but first those whose devices
     a push service accepted messages for, because nobody can subscribe such a device at will."""
     mixed = random.sample(recipients, len(recipients))
@@ -86,7 +67,7 @@ def trial_sample(recipients: Sequence[T], most: int) -> list[T]:
 
 
 def evidence_of(
-    results: Iterable[tuple[Called, Outcome]], *, service: str, trusted_origins: frozenset[str]
+    results: Iterable[tuple[Recipient, Outcome]], *, service: str, trusted_origins: frozenset[str]
 ) -> Evidence:
     """The evidence in the calls for batches of the service.
 
@@ -106,7 +87,7 @@ def evidence_of(
 
 
 def throttling_of(
-    results: Sequence[tuple[Called, Outcome]],
+    results: Sequence[tuple[Recipient, Outcome]],
     *,
     service: str,
     trusted_origins: frozenset[str],

@@ -60,6 +60,10 @@ class Lease:
         lease = cls(*row)
         return replace(lease, platform=Platform(lease.platform), begun=begun)
 
+    @property
+    def row_id(self) -> int:
+        return self.batch_id
+
     def now(self) -> datetime:
         """The time of the database's clock, computed from the monotonic clock."""
         return self.claimed_at + timedelta(seconds=time.monotonic() - self.begun)
@@ -97,6 +101,10 @@ class PlanLease:
         """From a row with the columns in this order."""
         lease = cls(*row)
         return replace(lease, platform=Platform(lease.platform))
+
+    @property
+    def row_id(self) -> int:
+        return self.plan_id
 
     def order(self) -> tuple[UUID, int]:
         """The order in which all statements write recipients of several notifications."""

@@ -36,10 +36,10 @@ from notifications_app.pipeline.evidence import (
     LEAST_RECENT,
     MOST_RECENT,
     Evidence,
-    T,
     Throttling,
     trial_sample,
 )
+from notifications_app.pipeline.reading import Recipient
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.redis_client import redis_client
 
@@ -76,7 +76,7 @@ class Standing(NamedTuple):
     is_limited: bool = False
     is_trial: bool = False
 
-    def chosen(self, recipients: Sequence[T]) -> Sequence[T]:
+    def chosen(self, recipients: Sequence[Recipient]) -> Sequence[Recipient]:
         """The recipients that may be called now."""
         if self.most is None or len(recipients) <= self.most:
             return recipients
@@ -184,7 +184,7 @@ def record(
 
 
 def limits() -> list[Limit]:
-    """All limits that are known now, at most MOST_LIMITED. None while Redis is away."""
+    """All limits that are known now, at most MOST_LIMITED; none while Redis is away."""
     try:
         (found,) = redis_client().run(scripts.LIMITS(limited=_LIMITED, state_prefix=_STATE))
     except redis.RedisError:
@@ -193,18 +193,9 @@ def limits() -> list[Limit]:
 
 
 def limits_of(channel_id: UUID) -> list[Limit]:
-    """The limits of the channel that are known now, the lowest first. None while Redis is away."""
-    services = services_with_breaker(Platform.WEB, settings.WEBPUSH_TRUSTED_ORIGINS)
-    names = [breakers.of_channel(service, channel_id) for service in services]
-    try:
-        pipeline = redis_client().pipeline(transaction=False)
-        for name in names:
-            pipeline.hmget(_STATE + name, "limit", "since")
-        found = pipeline.execute()
-    except redis.RedisError:
-        return []
-    known = [_limit(name, *each) for name, each in zip(names, found, strict=True) if each[0]]
-    return sorted(known, key=lambda limit: limit.per_minute)
+    """The limits of the channel that are known now, the lowest first."""
+    own = (each for each in limits() if each.channel_id == channel_id)
+    return sorted(own, key=lambda limit: limit.per_minute)
 
 
 def _limit(name: str, per_minute: str, since: str) -> Limit:
