@@ -8,7 +8,7 @@ import contextlib
 
 import pytest
 
-from notifications_app.delivery.http_connection import MAX_ANSWER
+from notifications_app.delivery.http_connection import MAX_RESPONSE
 from tests.delivery.support import http_client
 
 # What sockets and buffers of both ends hold beside what was read.
@@ -95,7 +95,7 @@ def test_an_endless_answer_is_cut_off_before_its_time_ends(name):
     outcome = asyncio.run(called(server, seconds=600))
 
     assert not isinstance(outcome, TimeoutError)
-    assert server.sent <= MAX_ANSWER + BUFFERED
+    assert server.sent <= MAX_RESPONSE + BUFFERED
     assert server.calls == 1
 
 
@@ -125,7 +125,7 @@ def test_each_answer_on_a_kept_connection_is_measured_alone():
         async with listening, http_client(connections_per_origin=1) as client:
             answers = [
                 await client.post(url, headers={}, body=b"x", until=until)
-                for _ in range(2 * MAX_ANSWER // 1_000)
+                for _ in range(2 * MAX_RESPONSE // 1_000)
             ]
         return answers, connections
 

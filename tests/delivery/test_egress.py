@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from notifications_app.delivery.http_connection import NoAnswerError
+from notifications_app.delivery.http_connection import NoResponseError
 from pushsvc.common.egress import (
     MAX_RESPONSE_BODY,
     AddressRefused,
@@ -251,7 +251,7 @@ def test_a_compressed_body_is_neither_requested_nor_unpacked():
 
 def test_endless_headers_fail_without_filling_memory():
     endless_headers = raw(b"HTTP/1.1 201 Created\r\n", b"X-More: and more\r\n" * 100)
-    with pytest.raises(NoAnswerError):
+    with pytest.raises(NoResponseError):
         asyncio.run(posted(endless_headers, total=30))
 
 

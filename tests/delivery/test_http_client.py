@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import pytest
 
 from notifications_app.delivery.http_client import ClientClosedError
-from notifications_app.delivery.http_connection import NoAnswerError
+from notifications_app.delivery.http_connection import NoResponseError
 from tests.delivery.support import PushService, answer, hang, hang_up, http_client, raw, reset
 
 SECONDS = 20.0
@@ -157,7 +157,7 @@ def test_a_request_that_fails_passes_its_place_to_the_next():
             results = await asyncio.gather(*posts, return_exceptions=True)
         return [getattr(each, "status", type(each)) for each in results]
 
-    assert asyncio.run(sent()) == [NoAnswerError, NoAnswerError, 201, 201]
+    assert asyncio.run(sent()) == [NoResponseError, NoResponseError, 201, 201]
 
 
 def test_an_idle_connection_ends_and_its_origin_is_forgotten():
@@ -334,7 +334,7 @@ def test_an_interim_status_is_no_answer():
 
     async def sent():
         async with PushService(hang_up_after) as service, http_client() as client:
-            with pytest.raises(NoAnswerError):
+            with pytest.raises(NoResponseError):
                 await post(client, service.origin)
             return len(service.received)
 

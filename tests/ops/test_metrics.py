@@ -279,9 +279,9 @@ def test_findings_about_single_channels_are_left_to_their_staff():
 
     assert "pushsvc_findings" not in scrape()
 
-    breakers.record("mozilla", channel.pk, answered=0, outages=50)
+    breakers.record("mozilla", channel.pk, responded=0, outages=50)
     assert "pushsvc_findings" not in scrape()
-    breakers.record("mozilla", uuid7(), answered=0, outages=50)
+    breakers.record("mozilla", uuid7(), responded=0, outages=50)
     assert scrape()["pushsvc_findings"]["service_failing", "a-push-service-fails", "warning"] == 1
 
 

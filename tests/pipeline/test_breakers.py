@@ -29,20 +29,20 @@ def open_for_all():
     assert sorted(breakers.held()) == sorted(["fcm", *at_fcm(ALICE, BOB)])
 
 
-def probe(channel, *, answered, outages):
+def probe(channel, *, responded, outages):
     assert breakers.is_half_open("fcm", channel)
     assert breakers.take_probe("fcm", channel)
-    return breakers.end_probe("fcm", channel, responded=answered, outages=outages)
+    return breakers.end_probe("fcm", channel, responded=responded, outages=outages)
 
 
 @pytest.mark.parametrize(
-    ("answered", "outages", "is_open"),
+    ("responded", "outages", "is_open"),
     [(10, 9, False), (0, 19, False), (0, 20, True), (10, 10, True), (11, 10, False)],
 )
 def test_a_breaker_opens_when_half_of_at_least_twenty_calls_met_an_outage(
-    answered, outages, is_open
+    responded, outages, is_open
 ):
-    wait = breakers.record("fcm", ALICE, responded=answered, outages=outages)
+    wait = breakers.record("fcm", ALICE, responded=responded, outages=outages)
 
     assert breakers.held() == (at_fcm(ALICE) if is_open else [])
     assert (wait > 0) == is_open

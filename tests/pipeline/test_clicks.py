@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from django.db import connection, transaction
 from django.db.models import Sum
 
@@ -85,23 +86,15 @@ def test_a_click_before_the_outcome_is_written_is_counted(sandbox, channel):
     assert reported(notification) == (1, 1, 0)
 
 
-def test_a_click_waits_for_the_flush_of_its_delivery_and_is_counted(channel):
+@pytest.mark.parametrize("is_click_first", [False, True])
+def test_a_click_and_the_flush_of_its_delivery_wait_for_each_other(is_click_first, channel):
     notification, clicks = planned(channel, 1)
     lease, transitions = claimed(notification)
+    both = [lambda: outcomes.record([lease], transitions), lambda: events_record(clicks)]
+    first, second = reversed(both) if is_click_first else both
 
-    with meanwhile(lambda: events_record(clicks)):
-        outcomes.record([lease], transitions)
-
-    assert support.counts(notification) == ("sent", 1, 1, 0)
-    assert reported(notification) == (1, 1, 0)
-
-
-def test_a_flush_waits_for_the_click_on_its_delivery_and_is_counted(channel):
-    notification, clicks = planned(channel, 1)
-    lease, transitions = claimed(notification)
-
-    with meanwhile(lambda: outcomes.record([lease], transitions)):
-        events_record(clicks)
+    with meanwhile(second):
+        first()
 
     assert support.counts(notification) == ("sent", 1, 1, 0)
     assert reported(notification) == (1, 1, 0)

@@ -205,6 +205,12 @@ def test_platforms_have_subscribers_credentials_and_pauses(service, sandbox, cha
     assert found["android"]["paused"] is None
 
 
+def blocks_of(page):
+    """(language, text) of every code block of the document that is a program."""
+    text = (django_settings.BASE_DIR / "docs" / page).read_text(encoding="utf-8")
+    return re.findall(r"^```(sh|python)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
 def test_the_examples_of_the_docs_run(service, sandbox, channel):
     """Every code block of docs/results.md, as it is written."""
     subscribe_browsers(sandbox, channel, 1)
@@ -213,8 +219,7 @@ def test_the_examples_of_the_docs_run(service, sandbox, channel):
     support.deliver()
     names = {"SERVICE": service.address, "KEY": service.key, "CHANNEL": str(channel.id)}
     environment = os.environ | names | {"NOTIFICATION": sent}
-    page = (django_settings.BASE_DIR / "docs" / "results.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```(sh|python)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    blocks = blocks_of("results.md")
     assert [language for language, _ in blocks] == ["sh", "python"] * 2
 
     said = [_output(language, text, environment) for language, text in blocks]
@@ -232,8 +237,7 @@ def test_the_examples_of_changing_a_send_run(service, channel):
     support.plan()
     later = service.send(scheduled_at="2999-01-01T00:00:00Z")["notification_id"]
     names = os.environ | {"SERVICE": service.address, "KEY": service.key}
-    page = (django_settings.BASE_DIR / "docs" / "sends.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```(sh|python)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    blocks = blocks_of("sends.md")
 
     said = [
         _output(language, text, names | {"NOTIFICATION": later if "-X PATCH" in text else sent})
@@ -260,8 +264,7 @@ def test_the_examples_of_changing_a_send_run(service, channel):
 def test_the_examples_of_content_run(service):
     """docs/content.md, every block that is a program."""
     names = os.environ | {"SERVICE": service.address, "KEY": service.key}
-    page = (django_settings.BASE_DIR / "docs" / "content.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```(sh|python)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    blocks = blocks_of("content.md")
 
     by_curl, by_python = (_output(language, text, names) for language, text in blocks)
 
@@ -274,8 +277,7 @@ def test_the_examples_of_content_run(service):
 def test_the_examples_of_templates_run(service, channel):
     """docs/templates.md, every block that is a program."""
     names = {"SERVICE": service.address, "KEY": service.key, "CHANNEL": str(channel.id)}
-    page = (django_settings.BASE_DIR / "docs" / "templates.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```(sh|python)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    blocks = blocks_of("templates.md")
 
     by_curl, by_python = (_output(language, text, os.environ | names) for language, text in blocks)
 
@@ -287,8 +289,7 @@ def test_the_examples_of_a_direct_send_run(service, channel):
     """docs/direct.md, every block as it is written."""
     add_subscriptions(channel, 2, person=make_person(channel, "user-42"))
     names = os.environ | {"SERVICE": service.address, "KEY": service.key}
-    page = (django_settings.BASE_DIR / "docs" / "direct.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```(sh|python)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    blocks = blocks_of("direct.md")
     with planning_meanwhile():
         call, program = (_output(language, text, names) for language, text in blocks)
     assert json.loads(call)["status"] == "pending"

@@ -37,53 +37,41 @@ def test_refused_credentials_pause_the_platform_until_others_are_stored(provider
     assert phones.received(devices) == [1] * 30
 
 
-@pytest.mark.parametrize(
-    ("mode", "code", "words"),
-    [
-        ("permission_denied", "permission_denied", "403 Permission 'cloudmessaging.messages.crea"),
-        ("service_disabled", "permission_denied", "403 Firebase Cloud Messaging API has not been"),
-        ("unauthenticated", "unauthenticated", "401 Request had invalid authentication credenti"),
-    ],
-)
-def test_a_pause_has_fcms_words_about_the_refusal(mode, code, words, google, channel):
+def refuse_by_fcm(mode, google, channel):
     google.store(channel)
-    google.devices(channel, 1)
     google.service.project(GOOGLE_PROJECT).messaging.behave(mode)
 
-    phones.send(channel, "android")
+
+def refuse_a_token(_mode, google, channel):
+    google.revoke(google.store(channel))
+
+
+def refuse_by_apple(mode, apple, channel):
+    apple.store(channel).behave(mode)
+
+
+@pytest.mark.parametrize(
+    ("name", "refuse", "mode", "code", "words"),
+    [
+        ("google", refuse_by_fcm, "permission_denied", "permission_denied", "403 Permission 'clo"),
+        ("google", refuse_by_fcm, "service_disabled", "permission_denied", "403 Firebase Cloud"),
+        ("google", refuse_by_fcm, "unauthenticated", "unauthenticated", "401 Request had invalid"),
+        ("google", refuse_a_token, "", "token_refused", "400 invalid_grant: Invalid grant: acc"),
+        ("apple", refuse_by_apple, "revoked", "key_refused", "403 InvalidProviderToken"),
+        ("apple", refuse_by_apple, "wrong_environment", "key_for_other_environment", "403 BadEnv"),
+        ("apple", refuse_by_apple, "unrelated", "key_for_other_topic", "403 UnrelatedKeyIdInToken"),
+    ],
+)
+def test_a_pause_has_the_push_services_words(name, refuse, mode, code, words, channel, request):
+    provider = request.getfixturevalue(name)
+    refuse(mode, provider, channel)
+    provider.devices(channel, 1)
+
+    phones.send(channel, provider.platform)
 
     credential = phones.credential(channel)
     assert credential.paused_code == code
     assert credential.paused_detail.startswith(words)
-
-
-def test_a_pause_has_the_token_endpoints_words_about_the_refusal(google, channel):
-    google.revoke(google.store(channel))
-    google.devices(channel, 1)
-
-    phones.send(channel, "android")
-
-    credential = phones.credential(channel)
-    assert credential.paused_code == "token_refused"
-    assert credential.paused_detail == "400 invalid_grant: Invalid grant: account not found"
-
-
-@pytest.mark.parametrize(
-    ("mode", "code", "words"),
-    [
-        ("revoked", "key_refused", "403 InvalidProviderToken"),
-        ("wrong_environment", "key_for_other_environment", "403 BadEnvironmentKeyIdInToken"),
-        ("unrelated", "key_for_other_topic", "403 UnrelatedKeyIdInToken"),
-    ],
-)
-def test_a_pause_has_apples_reason(mode, code, words, apple, channel):
-    apple.store(channel).behave(mode)
-    apple.devices(channel, 1)
-
-    phones.send(channel, "ios")
-
-    credential = phones.credential(channel)
-    assert (credential.paused_code, credential.paused_detail) == (code, words)
 
 
 def test_the_first_refusal_ends_the_calls_of_a_batch(provider, channel, settings):

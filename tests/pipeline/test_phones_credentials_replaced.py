@@ -118,36 +118,33 @@ def test_storing_the_same_credentials_again_changes_only_their_version(provider,
     assert phones.credential(channel).version == 2
 
 
-def test_another_project_reaches_its_own_phones_and_expires_no_others(google, channel):
-    google.store(channel)
-    old = google.devices(channel, 3)
-    assert support.counts(phones.send(channel, "android")) == ("sent", 3, 3, 0)
+NEWS = {"topic": "com.example.news"}
 
-    google.store(channel, project="bobs-news")
-    new = factories.subscribe_androids(google.service, channel, 4, project="bobs-news")
-    notification = phones.send(channel, "android")
+
+@pytest.mark.parametrize(
+    ("name", "subscribe", "other", "code"),
+    [
+        ("google", factories.subscribe_androids, {"project": "bobs-news"}, "sender_id_mismatch"),
+        ("apple", factories.subscribe_iphones, NEWS, "device_token_not_for_topic"),
+    ],
+)
+def test_another_project_or_topic_reaches_its_own_phones_and_expires_no_others(
+    name, subscribe, other, code, channel, request
+):
+    provider = request.getfixturevalue(name)
+    provider.store(channel)
+    old = provider.devices(channel, 3)
+    assert support.counts(phones.send(channel, provider.platform)) == ("sent", 3, 3, 0)
+
+    provider.store(channel, **other)
+    new = subscribe(provider.service, channel, 4, **other)
+    notification = phones.send(channel, provider.platform)
     support.tick()
 
     assert support.counts(notification) == ("sent", 7, 4, 3)
     assert phones.received(old) == [1] * 3
     assert phones.received(new) == [1] * 4
-    assert support.codes(notification)[4:] == ["sender_id_mismatch"] * 3
-    assert Subscription.objects.filter(expired_at=None).count() == 7
-
-
-def test_another_topic_reaches_its_own_iphones_and_expires_no_others(apple, channel):
-    apple.store(channel)
-    old = apple.devices(channel, 3)
-    assert support.counts(phones.send(channel, "ios")) == ("sent", 3, 3, 0)
-
-    apple.store(channel, topic="com.example.news")
-    new = factories.subscribe_iphones(apple.service, channel, 4, topic="com.example.news")
-    notification = phones.send(channel, "ios")
-    support.tick()
-
-    assert support.counts(notification) == ("sent", 7, 4, 3)
-    assert phones.received(old) == [1] * 3
-    assert phones.received(new) == [1] * 4
+    assert support.codes(notification)[4:] == [code] * 3
     assert Subscription.objects.filter(expired_at=None).count() == 7
 
 

@@ -162,22 +162,6 @@ def test_the_wait_is_what_the_push_service_asks_for(
 
 
 @pytest.mark.parametrize("platform", ["android", "ios"])
-def test_a_busy_phone_is_given_up_after_twelve_attempts(platform, subscribe, channel):
-    (busy, subscription), _ = devices = subscribe(2)
-    busy.behave("throttled")
-
-    notification = phones.send(channel, platform)
-    for _ in range(12):
-        phones.send_again(notification, platform)
-
-    assert support.counts(notification) == ("sent", 2, 1, 1)
-    assert support.codes(notification) == ["", "expired"]
-    assert len(busy.receipts) == 12
-    assert phones.received(devices) == [0, 1]
-    assert support.is_active(subscription)
-
-
-@pytest.mark.parametrize("platform", ["android", "ios"])
 def test_an_outage_stops_the_calls_to_its_push_service_and_to_no_other(
     platform, subscribe, sandbox, channel, settings
 ):

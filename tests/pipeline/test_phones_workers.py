@@ -2,12 +2,9 @@
 
 import json
 
-import pytest
-
 from notifications_app.models import Batch
 from subscriptions_app.models import Subscription
 from tests import factories
-from tests.calls import when_called
 from tests.pipeline import phones, support
 
 PLATFORMS = ["android", "ios"]
@@ -60,32 +57,6 @@ def _assert_personal_texts_arrive(channel, *devices):
     shown = [device.receipts[-1].message["notification"]["body"] for device, _ in android[:2]]
     alerts = [json.loads(device.receipts[-1].payload)["aps"]["alert"] for device, _ in ios[:2]]
     assert shown == [each["body"] for each in alerts] == TEXTS
-
-
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_a_worker_that_is_told_to_stop_repeats_nothing_and_hands_the_rest_back(
-    platform, fcm, apns, channel, processes
-):
-    if platform == "android":
-        phones.store_google(fcm, channel)
-        devices = factories.subscribe_androids(fcm, channel, 250)
-    else:
-        phones.store_apple(apns, channel)
-        devices = factories.subscribe_iphones(apns, channel, 250)
-    notification = phones.plan(channel, platform)
-
-    called = [device for device, _ in devices]
-    told = when_called(called, 60, lambda: processes.stop_gently(worker))
-    worker = processes.start(f"worker-{platform}")
-
-    told.result(60)
-    assert worker.wait(timeout=60) == 0
-    batch = Batch.objects.get()
-    assert (batch.status, batch.lease_losses) == ("ready", 0)
-    assert batch.delivered_count == sum(phones.received(devices)) < 250
-    phones.deliver(notification, platform)
-    assert phones.received(devices) == [1] * 250
-    assert support.counts(notification) == ("sent", 250, 250, 0)
 
 
 def test_the_workers_of_a_platform_resume_when_its_credentials_are_replaced(

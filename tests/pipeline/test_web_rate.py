@@ -366,19 +366,6 @@ def test_what_a_limit_allows_in_five_minutes_is_delivered_in_six(service, clock)
     assert sending.calls <= 1.15 * sending.accepted
 
 
-def test_what_redis_loses_in_the_middle_is_learned_again(clock):
-    sending = Sending(clock, Window(600), left=3000)
-    sending.run(100)
-    assert sending.limit == 600
-
-    redis_client().flushdb()
-    clock.wait(0)
-    assert sending.run(400) <= 300
-
-    assert sending.accepted == 3000
-    assert sending.limit == 600
-
-
 def test_a_send_without_a_limit_is_called_at_once(clock):
     sending = Sending(clock, Window(10_000), left=3000)
 

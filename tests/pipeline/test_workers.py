@@ -12,7 +12,7 @@ from notifications_app.models import Batch
 from pushsvc.common.store import sql
 from tests import factories
 from tests.calls import standing_still, when_called
-from tests.pipeline import support
+from tests.pipeline import phones, support
 from tests.pipeline.processes import kill
 
 
@@ -65,23 +65,31 @@ def test_a_killed_worker_repeats_only_unwritten_outcomes(processes, sandbox, cha
         assert len(device.receipts) == 1 or subscription.id not in written
 
 
-@pytest.mark.parametrize("tell", [os.kill, os.killpg], ids=["main process", "whole group"])
+@pytest.mark.parametrize(
+    ("platform", "tell"),
+    [("web", os.kill), ("web", os.killpg), ("android", os.kill), ("ios", os.kill)],
+    ids=["web", "whole group", "android", "ios"],
+)
 def test_a_worker_that_is_told_to_stop_repeats_nothing_and_hands_the_rest_back(
-    tell, processes, sandbox, channel
+    platform, tell, processes, sandbox, fcm, apns, channel
 ):
-    devices = factories.subscribe_browsers(sandbox, channel, 250)
-    notification = factories.make_notification(channel)
-    support.plan()
+    if platform == "web":
+        devices = factories.subscribe_browsers(sandbox, channel, 250)
+    else:
+        provider = phones.Provider(platform, {"android": fcm, "ios": apns}[platform])
+        provider.store(channel)
+        devices = provider.devices(channel, 250)
+    notification = phones.plan(channel, platform)
 
-    told = when_called(only_devices(devices), 90, lambda: processes.stop_gently(worker, tell))
-    worker = processes.start("worker-web")
+    told = when_called(only_devices(devices), 60, lambda: processes.stop_gently(worker, tell))
+    worker = processes.start(f"worker-{platform}")
 
     told.result(60)
     assert worker.wait(timeout=60) == 0
     batch = Batch.objects.get()
     assert (batch.status, batch.lease_losses) == ("ready", 0)
     assert batch.delivered_count == sum(received(devices)) < 250
-    support.deliver(notification)
+    phones.deliver(notification, platform)
     assert received(devices) == [1] * 250
     assert support.counts(notification) == ("sent", 250, 250, 0)
 
