@@ -252,8 +252,10 @@ WITH plan AS MATERIALIZED (
     recipient_count
   FROM filled JOIN plan ON plan.id = plan_id
 ){counted}
-SELECT plan.id, {is_last}, {last_id}, coalesce(written.recipients, 0),
-  coalesce(written.batches, 0), {opted_out}
+SELECT plan.id, {is_last} AS is_last,
+  {last_id} AS last_id,
+  coalesce(written.recipients, 0) AS recipients, coalesce(written.batches, 0) AS batches,
+  {opted_out} AS opted_out
 FROM {plans} AS plan LEFT JOIN (
   SELECT plan_id, sum(recipient_count)::bigint AS recipients, count(*) AS batches
   FROM filled GROUP BY plan_id
