@@ -276,9 +276,11 @@ def test_a_pass_without_a_limit_makes_no_more_round_trips_to_redis(
         lambda self, *sent, **how: (trips.append(1), send(self, *sent, **how)),
     )
     flushes = []
-    record = Recorder._tell_services
+    record = Recorder._report_to_services
     monkeypatch.setattr(
-        Recorder, "_tell_services", lambda self, *said: (flushes.append(1), record(self, *said))
+        Recorder,
+        "_report_to_services",
+        lambda self, *seen: (flushes.append(1), record(self, *seen)),
     )
 
     support.deliver()
