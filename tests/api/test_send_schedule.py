@@ -46,19 +46,13 @@ def test_the_scheduled_time_is_stored_and_answered(alice, given, shown):
         "9999-12-31T23:59:59-01:00",
         "2031-01-02T03:04:05Z\n",
         "1925000000",
+        1_925_000_000,
+        [],
     ],
 )
 def test_an_invalid_time_is_refused(alice, given):
-    assert faults(alice.send({"body": "x", "scheduled_at": given})) == [
-        ("scheduled_at", "not_a_timestamp")
-    ]
-
-
-@pytest.mark.parametrize(
-    ("given", "fault"), [(1_925_000_000, "not_a_string"), ([], "not_a_string")]
-)
-def test_a_time_that_is_not_a_string_is_refused(alice, given, fault):
-    assert faults(alice.send({"body": "x", "scheduled_at": given})) == [("scheduled_at", fault)]
+    error = "not_a_timestamp" if isinstance(given, str) else "not_a_string"
+    assert faults(alice.send({"body": "x", "scheduled_at": given})) == [("scheduled_at", error)]
 
 
 def test_the_time_of_acceptance_is_the_same_in_every_answer(alice):

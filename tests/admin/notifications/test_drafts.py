@@ -330,7 +330,7 @@ def test_a_draft_has_a_bounded_length(alice, sender):
     assert Draft.objects.get().version == 1
 
 
-@pytest.mark.parametrize("field", ["title", "data_name", "local_time"])
+@pytest.mark.parametrize("field", ["title", "data_name", "local_time", "web.tag"])
 def test_text_that_the_database_cannot_hold_is_refused(alice, sender, field):
     answer = save(sender, alice, **{field: ["a\x00b"], "data_value": ["x"]})
     assert (answer.status_code, Draft.objects.count()) == (400, 0)
