@@ -101,7 +101,7 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
-PASSWORD_HASHERS = ["pushsvc.common.passwords.BoundedHasher"]
+PASSWORD_HASHERS = ["channels_app.sign_in.hashing.BoundedHasher"]
 AUTHENTICATION_BACKENDS = [  # the most expensive one last
     "channels_app.sign_in.backend.AddressLimit",
     "axes.backends.AxesStandaloneBackend",
@@ -147,7 +147,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _IS_HTTPS
 SESSION_COOKIE_NAME = "__Host-sessionid" if _IS_HTTPS else "sessionid"
 CSRF_COOKIE_NAME = "__Host-csrftoken" if _IS_HTTPS else "csrftoken"
 CSRF_COOKIE_HTTPONLY = True  # the forms of pages contain the token
-SESSION_ENGINE = "pushsvc.common.store.sessions"
+SESSION_ENGINE = "channels_app.sign_in.session_store"
 SESSION_COOKIE_AGE = 12 * 3600
 SECURE_HSTS_SECONDS = 31_536_000 if _IS_HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = _IS_HTTPS

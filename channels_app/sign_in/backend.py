@@ -3,7 +3,7 @@
 Every check of a password or of a code goes through `django.contrib.auth.authenticate`, so that it
 counts towards the limit of the address (SIGN_INS_PER_MINUTE) and towards the lock-out. django-axes
 counts failures by user name and address, whether or not the user exists. Before a password is
-hashed, the process limits how many it hashes at once (pushsvc/common/passwords.py).
+hashed, the process limits how many it hashes at once (channels_app/sign_in/hashing.py).
 """
 
 from typing import Any
@@ -17,9 +17,9 @@ from django.http import HttpRequest
 from typing_extensions import override
 
 from channels_app.sign_in import two_step
+from channels_app.sign_in.hashing import hashing_for
 from pushsvc.common.http.client_address import counted_address
 from pushsvc.common.http.ratelimit import Limit, enforce
-from pushsvc.common.passwords import hashing_for
 
 
 class AddressLimit:

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.db.models.functions import Now
 
-from pushsvc.common.store.sessions import SessionStore
+from channels_app.sign_in.session_store import SessionStore
 
 _READ_AT_ONCE: Final = 500
 

@@ -15,8 +15,8 @@ from django.test import Client
 from django.urls import reverse
 
 from channels_app.sign_in import two_step
+from channels_app.sign_in.hashing import HASHES_AT_ONCE, BoundedHasher, Places
 from pushsvc.common import passwords
-from pushsvc.common.passwords import HASHES_AT_ONCE, BoundedHasher, Places
 from tests.admin.sign_in.steps import (
     app_of,
     code_of,

@@ -5,8 +5,8 @@ from threading import Event
 
 import pytest
 
+from channels_app.sign_in.hashing import HASHES_AT_ONCE, WAITING_AT_ONCE, Places
 from pushsvc.common.errors import Unavailable
-from pushsvc.common.passwords import HASHES_AT_ONCE, WAITING_AT_ONCE, Places
 
 LIMIT = 60
 

@@ -15,8 +15,8 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from channels_app.sign_in.passwords import set_password_path
+from channels_app.sign_in.session_store import SessionStore
 from channels_app.sign_in.sessions import sessions_purge
-from pushsvc.common.store.sessions import SessionStore
 from tests.admin.browsing import Browser
 from tests.admin.support import PASSWORD
 from tests.pipeline.processes import running_web

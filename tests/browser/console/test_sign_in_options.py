@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from pushsvc.common.store.sessions import SessionStore
+from channels_app.sign_in.session_store import SessionStore
 from tests.admin.sign_in.steps import inside, shown
 from tests.admin.support import PASSWORD
 from tests.browser.console.support import (
