@@ -14,9 +14,8 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from channels_app.sign_in import two_step
+from channels_app.sign_in import hashing, two_step
 from channels_app.sign_in.hashing import HASHES_AT_ONCE, BoundedHasher, Places
-from pushsvc.common import passwords
 from tests.admin.sign_in.steps import (
     app_of,
     code_of,
@@ -327,11 +326,11 @@ def test_a_recovery_code_survives_a_change_that_is_refused_for_want_of_a_place(
     viewer.set_password(PASSWORD)
     viewer.save()
     client, codes = inside(viewer)
-    monkeypatch.setattr(passwords, "_places", Places(0))
+    monkeypatch.setattr(hashing, "_places", Places(0))
 
     with ExitStack() as taken:
         for who in range(HASHES_AT_ONCE):
-            taken.enter_context(passwords._places.one_for(f"somebody {who}"))
+            taken.enter_context(hashing._places.one_for(f"somebody {who}"))
         assert change_password(client, codes[0]).status_code == 503
         assert codes_left(viewer) == len(codes)
 
