@@ -86,7 +86,11 @@ class ChannelTotals:
 
     @property
     def subscribers(self) -> int:
-        return self.web_subscribers + self.android_subscribers + self.ios_subscribers
+        return sum(map(self.subscribers_on, Platform))
+
+    def subscribers_on(self, platform: Platform) -> int:
+        number: int = getattr(self, f"{platform}_subscribers")
+        return number
 
 
 class StoredSubscriptions(NamedTuple):

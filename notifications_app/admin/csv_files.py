@@ -3,17 +3,20 @@
 import csv
 import re
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from io import StringIO
 from typing import Final, cast
 
 from django.http import HttpResponse, StreamingHttpResponse
+
+from pushsvc.common.timestamps import format_timestamp
 
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 # Spreadsheets of many countries separate cells by semicolons, and do not see our quotes as such.
 _LATER_CELL: Final = re.compile(r"(?s)(?<=.)([;|\t\r\n][ \"']*)(?=[=+\-@])")
 
 
-def csv_answer(name: str, pages: Iterable[Sequence[Sequence[str]]]) -> HttpResponse:
+def csv_answer(name: str, pages: Iterable[Sequence[Sequence[object]]]) -> HttpResponse:
     """A download with this file name and the rows of all pages."""
     answer = StreamingHttpResponse(
         map(_text, pages),
@@ -23,13 +26,21 @@ def csv_answer(name: str, pages: Iterable[Sequence[Sequence[str]]]) -> HttpRespo
     return cast(HttpResponse, answer)  # Django serves it as one, but the types differ
 
 
-def harmless(text: str) -> str:
+def _text(rows: Sequence[Sequence[object]]) -> str:
+    text = StringIO()
+    csv.writer(text).writerows([_cell(value) for value in row] for row in rows)
+    return text.getvalue()
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, datetime):
+        return format_timestamp(value)
+    if isinstance(value, list):
+        return " ".join(value)
+    return "" if value is None else _harmless(str(value))
+
+
+def _harmless(text: str) -> str:
     """Escapes text that a spreadsheet would read as a formula (OWASP: CSV injection)."""
     text = _LATER_CELL.sub(r"\1'", text)
     return f"'{text}" if text.startswith(_FORMULA_STARTS) else text
-
-
-def _text(rows: Sequence[Sequence[str]]) -> str:
-    text = StringIO()
-    csv.writer(text).writerows(rows)
-    return text.getvalue()

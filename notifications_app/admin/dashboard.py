@@ -16,10 +16,11 @@ from channels_app.console.access import channels_of, may, may_anywhere
 from channels_app.console.lists import list_url
 from channels_app.console.pages import channel_or_404, id_or_404
 from channels_app.models import Channel, Role
+from channels_app.selectors import ChannelTotals
 from notifications_app.admin.charts import charts_of
 from notifications_app.reporting.activity import MOST_SHOWN, Sending, due_next, sending
 from notifications_app.reporting.attention import attention
-from notifications_app.reporting.statistics import Outcomes, Statistics, Totals, statistics_of
+from notifications_app.reporting.statistics import Outcomes, Statistics, statistics_of
 from pushsvc.common.console.admin import site
 from pushsvc.common.findings import Finding, Kind
 from pushsvc.common.periods import PERIOD_NAMES, parse_days, period
@@ -153,7 +154,7 @@ def _figures(selection: Selection, found: Statistics) -> list[dict[str, Any]]:
     return [
         {
             "name": "Subscribers",
-            "value": found.totals.all_subscribers,
+            "value": found.totals.subscribers,
             "url": selection.subscribers(state="active"),
             "growth": found.changes.total,
             "gained_url": selection.changed_within(),
@@ -166,14 +167,8 @@ def _figures(selection: Selection, found: Statistics) -> list[dict[str, Any]]:
             "url": selection.sent_within(status__exact="sent"),
         },
         *(
-            {
-                "name": name.capitalize(),
-                "value": getattr(now, name),
-                "share": getattr(now, f"{name}_share"),
-                "before": getattr(before, name),
-                "url": selection.sent_within(outcome=name),
-            }
-            for name in ("delivered", "bounced", "clicked")
+            each | {"before": getattr(before, each["name"].lower())}
+            for each in _ended(selection, now)
         ),
     ]
 
@@ -184,26 +179,27 @@ def _platforms(selection: Selection, found: Statistics) -> list[dict[str, Any]]:
         {
             "name": platform,
             "title": PLATFORM_NAMES[platform],
-            "subscribers": found.totals.subscribers[platform],
+            "subscribers": found.totals.subscribers_on(platform),
             "url": selection.subscribers(platform__exact=platform, state="active"),
             "gained_url": selection.changed_within(platform__exact=platform),
             "lost_url": selection.changed_within(platform__exact=platform, state="expired"),
             "recipients_url": selection.sent_within(platform=platform),
             "changes": found.platform_changes[platform].total,
             "outcomes": found.platform_outcomes[platform].total,
-            "ended": _ended(selection, platform, found.platform_outcomes[platform].total),
+            "ended": _ended(selection, found.platform_outcomes[platform].total, platform=platform),
         }
         for platform in Platform
         if _is_used(found, platform)
     ]
 
 
-def _ended(selection: Selection, platform: Platform, of: Outcomes) -> list[dict[str, Any]]:
+def _ended(selection: Selection, of: Outcomes, **filters: object) -> list[dict[str, Any]]:
     return [
         {
+            "name": name.capitalize(),
             "value": getattr(of, name),
             "share": getattr(of, f"{name}_share"),
-            "url": selection.sent_within(platform=platform, outcome=name),
+            "url": selection.sent_within(**filters, outcome=name),
         }
         for name in ("delivered", "bounced", "clicked")
     ]
@@ -212,7 +208,9 @@ def _ended(selection: Selection, platform: Platform, of: Outcomes) -> list[dict[
 def _is_used(found: Statistics, platform: Platform) -> bool:
     outcomes, changes = found.platform_outcomes[platform], found.platform_changes[platform]
     return bool(
-        found.totals.subscribers[platform] or changes.total.gained or outcomes.total != Outcomes()
+        found.totals.subscribers_on(platform)
+        or changes.total.gained
+        or outcomes.total != Outcomes()
     )
 
 
@@ -297,46 +295,44 @@ def _remedy(selection: Selection, finding: Finding) -> tuple[str, str]:
     return "", ""
 
 
-def _steps(request: HttpRequest, selection: Selection, totals: Totals) -> list[dict[str, Any]]:
+def _steps(
+    request: HttpRequest, selection: Selection, totals: ChannelTotals
+) -> list[dict[str, Any]]:
     """First steps of a new installation or channel; empty when all are done."""
-    is_used = [totals.all_subscribers > 0, totals.notifications_sent > 0]
-    if all(is_used):
+    has_subscribers, has_sent = totals.subscribers > 0, totals.notifications_sent > 0
+    if has_subscribers and has_sent:
         return []
     channel = selection.chosen or selection.channels.order_by("id").first()
-    done = [channel is not None, *is_used]
-    current = done.index(False)
-    return [
-        {**step, "is_done": is_done, "is_next": position == current}
-        for position, (step, is_done) in enumerate(
-            zip(_first_steps(request, channel), done, strict=True)
-        )
-    ]
-
-
-def _first_steps(request: HttpRequest, channel: Channel | None) -> list[dict[str, str]]:
-    add = reverse("admin:channels_app_channel_add")
-    snippet = reverse("admin:channel_snippet", args=[channel.pk]) if channel else ""
     compose = f"{reverse('admin:notification_compose')}?channel={channel.pk}" if channel else ""
-    return [
+    steps: list[dict[str, Any]] = [
         {
+            "is_done": channel is not None,
             "title": "Create a channel",
             "text": "It holds the subscribers of one site or app, and has its own keys.",
             "link": "New channel",
-            "url": add if may_anywhere(request.user, Role.MANAGER) else "",
-            "role": Role.MANAGER.value,
+            "url": reverse("admin:channels_app_channel_add"),
+            "role": Role.MANAGER,
         },
         {
+            "is_done": has_subscribers,
             "title": "Add it to your site",
             "text": "Paste the snippet, open the site in a browser and allow notifications. That "
             "makes the first subscriber. Apps subscribe through the API.",
             "link": "The snippet",
-            "url": snippet,
+            "url": reverse("admin:channel_snippet", args=[channel.pk]) if channel else "",
+            "role": Role.VIEWER,
         },
         {
+            "is_done": has_sent,
             "title": "Send a test",
             "text": "Send it to yourself first. The preview shows how it will look.",
             "link": "Compose",
-            "url": compose if may_anywhere(request.user, Role.SENDER) else "",
-            "role": Role.SENDER.value,
+            "url": compose,
+            "role": Role.SENDER,
         },
     ]
+    current = next(step for step in steps if not step["is_done"])
+    for step in steps:
+        step["is_next"] = step is current
+        step["url"] = step["url"] if may_anywhere(request.user, step["role"]) else ""
+    return steps

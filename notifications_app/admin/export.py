@@ -1,6 +1,6 @@
 """The list of notifications as CSV, with the list's filters and search."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from django.contrib.admin.options import IncorrectLookupParameters
@@ -10,24 +10,24 @@ from django.http import HttpRequest, HttpResponse
 from typing_extensions import override
 
 from channels_app.console.pages import ConsolePage
-from notifications_app.admin.csv_files import csv_answer, harmless
+from notifications_app.admin.csv_files import csv_answer
 from notifications_app.models import Notification
 from notifications_app.selectors import COUNTS
 from pushsvc.common.console.admin import refuse_nul
-from pushsvc.common.timestamps import format_timestamp
 
-_TIMES: Final = ("scheduled_at", "started_at", "finished_at")
-COLUMNS: Final = (
-    "notification_id",
+_FIELDS: Final = (
     "channel",
     "title",
     "body",
     "status",
     "target_platforms",
     "segment_id",
-    *_TIMES,
+    "scheduled_at",
+    "started_at",
+    "finished_at",
     *COUNTS,
 )
+COLUMNS: Final = ("notification_id", *_FIELDS)
 _PAGE: Final = 1_000
 
 
@@ -47,24 +47,9 @@ class ListDownload(ConsolePage):
         return csv_answer("notifications.csv", _pages(found.order_by("-id")))
 
 
-def _pages(notifications: QuerySet[Notification]) -> Iterator[list[tuple[str, ...]]]:
+def _pages(notifications: QuerySet[Notification]) -> Iterator[Sequence[Sequence[object]]]:
     yield [COLUMNS]
     rows = list(notifications[:_PAGE])
     while rows:
-        yield [_cells(row) for row in rows]
+        yield [[row.id, *(getattr(row, name) for name in _FIELDS)] for row in rows]
         rows = list(notifications.filter(id__lt=rows[-1].id)[:_PAGE])
-
-
-def _cells(row: Notification) -> tuple[str, ...]:
-    times = [getattr(row, name) for name in _TIMES]
-    return (
-        str(row.id),
-        harmless(row.channel.name),
-        harmless(row.title),
-        harmless(row.body),
-        row.status,
-        " ".join(row.target_platforms),
-        str(row.segment_id or ""),
-        *(format_timestamp(time) if time else "" for time in times),
-        *(str(getattr(row, name)) for name in COUNTS),
-    )

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from typing_extensions import override
 
@@ -105,6 +105,8 @@ class _DateFilter(DropdownFilter):
     """Filters by the UTC day on which notifications are or were due."""
 
     template = "console/parts/filter_day.html"
+    lookup: str
+    offset = timedelta()
 
     @override
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -116,30 +118,22 @@ class _DateFilter(DropdownFilter):
             return queryset
         try:
             day = datetime.combine(date.fromisoformat(self.value() or ""), time(), UTC)
-            return queryset.filter(self.condition(day))
+            return queryset.filter(**{self.lookup: day + self.offset})
         except (ValueError, OverflowError):
             return queryset.none()
-
-    def condition(self, day: datetime) -> Q:
-        raise NotImplementedError
 
 
 class FromFilter(_DateFilter):
     title = "day, from (UTC)"
     parameter_name = "from"
-
-    @override
-    def condition(self, day: datetime) -> Q:
-        return Q(scheduled_at__gte=day)
+    lookup = "scheduled_at__gte"
 
 
 class UntilFilter(_DateFilter):
     title = "day, until (UTC)"
     parameter_name = "until"
-
-    @override
-    def condition(self, day: datetime) -> Q:
-        return Q(scheduled_at__lt=day + timedelta(days=1))
+    lookup = "scheduled_at__lt"
+    offset = timedelta(days=1)
 
 
 def chosen_channels(request: HttpRequest) -> list[UUID] | None:

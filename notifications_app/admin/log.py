@@ -1,6 +1,6 @@
 """The log of a notification's recipients as CSV."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -8,21 +8,10 @@ from django.http import HttpRequest, HttpResponse
 from typing_extensions import override
 
 from channels_app import audit
-from notifications_app.admin.csv_files import csv_answer, harmless
+from notifications_app.admin.csv_files import csv_answer
 from notifications_app.admin.page import OneNotification
 from notifications_app.selectors import LogEntry, log_after
-from pushsvc.common.timestamps import format_timestamp
 
-COLUMNS: Final = (
-    "subscription_id",
-    "platform",
-    "outcome",
-    "code",
-    "detail",
-    "attempts",
-    "finished_at",
-    "clicked_at",
-)
 _PAGE: Final = 1_000
 
 
@@ -39,22 +28,9 @@ class LogDownload(OneNotification):
         return csv_answer(name, _pages(self.notification.pk))
 
 
-def _pages(notification_id: UUID) -> Iterator[list[tuple[str, ...]]]:
-    yield [COLUMNS]
+def _pages(notification_id: UUID) -> Iterator[Sequence[Sequence[object]]]:
+    yield [LogEntry._fields]
     after = UUID(int=0)
     while rows := log_after(notification_id, after=after, limit=_PAGE):
-        yield [_cells(row) for row in rows]
+        yield rows
         after = rows[-1].subscription_id
-
-
-def _cells(row: LogEntry) -> tuple[str, ...]:
-    return (
-        str(row.subscription_id),
-        row.platform,
-        row.outcome,
-        row.code,
-        harmless(row.detail),
-        str(row.attempts),
-        format_timestamp(row.finished_at) if row.finished_at else "",
-        format_timestamp(row.clicked_at) if row.clicked_at else "",
-    )

@@ -8,14 +8,7 @@ from typing import Any, Final
 
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import (
-    Http404,
-    HttpRequest,
-    HttpResponse,
-    HttpResponseRedirect,
-    JsonResponse,
-    QueryDict,
-)
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, reverse
 from django.utils.text import Truncator
@@ -24,7 +17,7 @@ from typing_extensions import override
 from channels_app.console.lists import ChannelFilter, OneChannelAdmin, list_url
 from channels_app.console.pages import ActsPage, ChannelPage, own_or_404
 from channels_app.models import Channel, Role
-from notifications_app.admin.subscribers import shown_deliveries
+from notifications_app.admin.subscribers import json_download, shown_deliveries
 from notifications_app.erasure import person_forget
 from notifications_app.reporting.stored_data import person_data
 from notifications_app.selectors import person_deliveries
@@ -135,12 +128,8 @@ class ExportPage(PersonPage):
     @override
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         person_exported(self.person)
-        answer = JsonResponse(person_data(self.person), json_dumps_params={"indent": 2})
         # The row's id, because an external id may contain any character.
-        name = f"person-{self.person.pk}.json"
-        answer.headers["Content-Disposition"] = f'attachment; filename="{name}"'
-        answer.headers["Cache-Control"] = "no-store"
-        return answer
+        return json_download(f"person-{self.person.pk}.json", person_data(self.person))
 
 
 @admin.register(Person)

@@ -49,8 +49,13 @@ class ExportPage(SubscriberPage):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         audit.record(self.subscription, audit.Action.ACCESS, note="Everything known was exported.")
         (known,) = devices_data([self.subscription])
-        answer = JsonResponse(known, json_dumps_params={"indent": 2})
-        name = f"subscriber-{self.subscription.pk}.json"
-        answer.headers["Content-Disposition"] = f'attachment; filename="{name}"'
-        answer.headers["Cache-Control"] = "no-store"
-        return answer
+        return json_download(f"subscriber-{self.subscription.pk}.json", known)
+
+
+def json_download(name: str, data: dict[str, Any]) -> HttpResponse:
+    """A download with this file name. No cache keeps it."""
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Cache-Control": "no-store",
+    }
+    return JsonResponse(data, json_dumps_params={"indent": 2}, headers=headers)

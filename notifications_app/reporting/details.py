@@ -18,6 +18,8 @@ from django.db.models.functions import JSONObject
 from notifications_app.models import ActionCount, Notification, OutcomeMinute, Plan
 from notifications_app.reporting.limited import limited_by
 from notifications_app.reporting.progress import (
+    EndedRow,
+    PlanRow,
     PlatformCounts,
     Reason,
     bounce_reasons,
@@ -53,24 +55,6 @@ class Details:
     limited_by: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    platform: str
-    status: str
-    recipient_count: int
-    opted_out_count: int
-    release_at: str  # ISO 8601, as in JSON
-
-
-@dataclass(frozen=True, slots=True)
-class _EndedCount:
-    """How many recipients ended with the code on the platform."""
-
-    platform: str
-    code: str
-    count: int
-
-
 def details_of(*, channel_id: UUID, notification_id: UUID) -> Details:
     """Reads the notification. Raises NotFound, also for a notification of another channel."""
     own: QuerySet[Any] = Notification.objects.filter(id=notification_id, channel_id=channel_id)
@@ -81,8 +65,8 @@ def details_of(*, channel_id: UUID, notification_id: UUID) -> Details:
     ).first()
     if found is None:
         raise NotFound("There is no such notification.")
-    ended = [_EndedCount(**row) for row in found.ended_rows]
-    plans = [_Plan(**row) for row in found.plan_rows]
+    ended = [EndedRow(**row) for row in found.ended_rows]
+    plans = [PlanRow(**row) for row in found.plan_rows]
     return Details(
         notification=found,
         platforms=platform_counts(plans, ended),
@@ -110,14 +94,14 @@ def _actions_clicked(notification: Any) -> dict[str, int]:
     return {each["id"]: counts.get(each["id"], 0) for each in notification.content.actions}
 
 
-def _releases(plans: Iterable[_Plan]) -> tuple[Release, ...]:
-    parts: dict[datetime, list[_Plan]] = defaultdict(list)
+def _releases(plans: Iterable[PlanRow]) -> tuple[Release, ...]:
+    parts: dict[datetime, list[PlanRow]] = defaultdict(list)
     for plan in plans:
         parts[datetime.fromisoformat(plan.release_at)].append(plan)
     return tuple(_release(moment, parts[moment]) for moment in sorted(parts))
 
 
-def _release(release_at: datetime, parts: list[_Plan]) -> Release:
+def _release(release_at: datetime, parts: list[PlanRow]) -> Release:
     return Release(
         release_at=release_at,
         platforms=tuple(dict.fromkeys(Platform(part.platform) for part in parts)),
@@ -129,7 +113,7 @@ def _release(release_at: datetime, parts: list[_Plan]) -> Release:
 _PLANS = (
     Plan.objects.filter(notification_id=OuterRef("pk"))
     .order_by("id")
-    .values(row=JSONObject(**{each.name: each.name for each in fields(_Plan)}))
+    .values(row=JSONObject(**{each.name: each.name for each in fields(PlanRow)}))
 )
 _ACTIONS = ActionCount.objects.filter(notification_id=OuterRef("pk")).values(
     row=JSONObject(action="action", count="count")

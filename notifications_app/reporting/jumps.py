@@ -41,59 +41,36 @@ def jumps(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
         delivered_before=Sum("delivered", filter=before, default=0),
     )
     many = sums.filter(bounced_lately__gte=LEAST_BOUNCED).order_by("-bounced_lately")
-    rows = [dict(row) for row in many[:_MOST_COMPARED]]
-    _subtract_stopped(rows, week_before, day_ago)
+    rows = list(many[:_MOST_COMPARED])
+    channel_ids = list({row["channel_id"] for row in rows})
+    stopped = stopped_around(day_ago, channel_ids, since=week_before) if rows else {}
     for row in rows:
-        if _is_jump(row):
-            yield _finding(row)
+        left_before, left_lately = stopped.get((row["channel_id"], row["platform"]), (0, 0))
+        bounced, bounced_before = row["bounced_lately"], row["bounced_before"]
+        yield from _compared(row, bounced - left_lately, bounced_before - left_before)
 
 
 def _next_hour(moment: datetime) -> datetime:
     return moment.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
 
 
-def _subtract_stopped(rows: list[dict[str, Any]], week_before: datetime, day_ago: datetime) -> None:
-    """Subtracts recipients that bounced because their notification was stopped."""
-    if not rows:
+def _compared(row: Mapping[str, Any], bounced: int, bounced_before: int) -> Iterator[Finding]:
+    """A finding if the share of bounces jumped. A week with few outcomes is not compared with."""
+    if bounced < LEAST_BOUNCED:
         return
-    channel_ids = list({row["channel_id"] for row in rows})
-    stopped = stopped_around(day_ago, channel_ids, since=week_before)
-    for row in rows:
-        before, lately = stopped.get((row["channel_id"], row["platform"]), (0, 0))
-        row["bounced_before"] -= before
-        row["bounced_lately"] -= lately
-
-
-def _is_jump(row: Mapping[str, Any]) -> bool:
-    if row["bounced_lately"] < LEAST_BOUNCED:
-        return False
-    lately, before = _bounced_shares(row)
-    if before is None:
-        return lately >= MUCH_WITHOUT_COMPARISON
-    return lately >= max(JUMP_FACTOR * before, before + JUMP_POINTS)
-
-
-def _bounced_shares(row: Mapping[str, Any]) -> tuple[float, float | None]:
-    """The shares of bounces in the last day and in the week before; None for a week with too few
-    outcomes."""
-    ended = row["bounced_lately"] + row["delivered_lately"]
-    ended_before = row["bounced_before"] + row["delivered_before"]
-    before = row["bounced_before"] / ended_before if ended_before >= LEAST_TO_COMPARE else None
-    return row["bounced_lately"] / ended, before
-
-
-def _finding(row: Mapping[str, Any]) -> Finding:
-    lately, before = _bounced_shares(row)
-    compared = (
-        f"in the seven days before it was {before:.1%}"
-        if before is not None
-        else "there are too few earlier outcomes to compare with"
-    )
-    return Kind.BOUNCES_MANY.found(
-        name=PLATFORM_NAMES[row["platform"]],
-        lately=lately,
-        bounced=row["bounced_lately"],
-        compared=compared,
-        channel=(row["channel_id"], row["name"]),
-        platform=row["platform"],
-    )
+    lately = bounced / (bounced + row["delivered_lately"])
+    least, compared = MUCH_WITHOUT_COMPARISON, "there are too few earlier outcomes to compare with"
+    ended_before = bounced_before + row["delivered_before"]
+    if ended_before >= LEAST_TO_COMPARE:
+        before = bounced_before / ended_before
+        least = max(JUMP_FACTOR * before, before + JUMP_POINTS)
+        compared = f"in the seven days before it was {before:.1%}"
+    if lately >= least:
+        yield Kind.BOUNCES_MANY.found(
+            name=PLATFORM_NAMES[row["platform"]],
+            lately=lately,
+            bounced=bounced,
+            compared=compared,
+            channel=(row["channel_id"], row["name"]),
+            platform=row["platform"],
+        )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.db.models import Case, Min, Q, Sum, When
@@ -24,26 +24,24 @@ _STEPS: Final = tuple(timedelta(minutes=n) for n in (1, 5, 15, 60, 6 * 60, 24 * 
 _RATE_OVER: Final = timedelta(minutes=2)
 
 
-class PlanCounts(Protocol):
-    """The counts of a part, such as Plan."""
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """The counts of a plan, read without the rest of it."""
 
-    @property
-    def platform(self) -> str: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def recipient_count(self) -> int: ...
+    platform: str
+    status: str
+    recipient_count: int
+    opted_out_count: int
+    release_at: str  # ISO 8601, as in JSON
 
 
-class OutcomeCount(Protocol):
-    """How many recipients ended with a code on a platform, such as OutcomeMinute."""
+@dataclass(frozen=True, slots=True)
+class EndedRow:
+    """How many recipients ended with the code on the platform."""
 
-    @property
-    def platform(self) -> str: ...
-    @property
-    def code(self) -> str: ...
-    @property
-    def count(self) -> int: ...
+    platform: str
+    code: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +136,7 @@ def progress_of(notification: Notification, *, now: datetime) -> Progress:
 
 
 def platform_counts(
-    plans: Sequence[PlanCounts], ended: Sequence[OutcomeCount]
+    plans: Sequence[Plan | PlanRow], ended: Sequence[OutcomeMinute | EndedRow]
 ) -> tuple[PlatformCounts, ...]:
     """The counts by platform, in the order of the plans. Adds up all parts of a platform."""
     counts: Counter[tuple[str, bool]] = Counter()
@@ -160,7 +158,9 @@ def platform_counts(
     )
 
 
-def bounce_reasons(notification: Notification, ended: Sequence[OutcomeCount]) -> tuple[Reason, ...]:
+def bounce_reasons(
+    notification: Notification, ended: Sequence[OutcomeMinute | EndedRow]
+) -> tuple[Reason, ...]:
     """The most frequent reasons first, then bounced recipients without a recorded reason."""
     counts: Counter[tuple[Platform, str]] = Counter()
     for row in ended:

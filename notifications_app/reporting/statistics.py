@@ -10,7 +10,7 @@ from django.db.models import QuerySet, Sum
 from django.db.models.functions import Trunc
 
 from channels_app.models import Channel, ChannelHour
-from channels_app.selectors import totals_of
+from channels_app.selectors import ChannelTotals, totals_of
 from notifications_app.models import HourlyStat
 from pushsvc.common.console.figures import share
 from pushsvc.common.periods import Period
@@ -71,18 +71,6 @@ class Changes:
 
 
 @dataclass(frozen=True)
-class Totals:
-    """Totals since the beginning, always exact."""
-
-    subscribers: Mapping[Platform, int]
-    notifications_sent: int
-
-    @property
-    def all_subscribers(self) -> int:
-        return sum(self.subscribers.values())
-
-
-@dataclass(frozen=True)
 class Series(Generic[T]):
     """An entry for each hour or day of a period, their sum, and the sum of the previous period if
     the two are compared."""
@@ -94,10 +82,10 @@ class Series(Generic[T]):
 
 @dataclass(frozen=True)
 class Statistics:
-    """Sums over channels and a period."""
+    """Sums over channels and a period. `totals`: since the beginning, always exact."""
 
     period: Period
-    totals: Totals
+    totals: ChannelTotals
     outcomes: Series[Outcomes]
     platform_outcomes: Mapping[Platform, Series[Outcomes]]
     changes: Series[Changes]
@@ -109,7 +97,7 @@ class Statistics:
         """Subscribers by platform at the end of each hour or day: the current count minus later
         changes."""
         return {
-            platform: _backwards(self.totals.subscribers[platform], changes.entries)
+            platform: _backwards(self.totals.subscribers_on(platform), changes.entries)
             for platform, changes in self.platform_changes.items()
         }
 
@@ -120,19 +108,13 @@ def statistics_of(channels: QuerySet[Channel], of: Period) -> Statistics:
     changes, sent = _changes(channels, of)
     return Statistics(
         period=of,
-        totals=totals(channels),
+        totals=totals_of(channels),
         outcomes=_together(outcomes.values(), Outcomes()),
         platform_outcomes=outcomes,
         changes=_together(changes.values(), Changes()),
         platform_changes=changes,
         notifications_sent=sent,
     )
-
-
-def totals(channels: QuerySet[Channel]) -> Totals:
-    sums = totals_of(channels)
-    subscribers = {each: getattr(sums, f"{each}_subscribers") for each in Platform}
-    return Totals(subscribers, sums.notifications_sent)
 
 
 def _outcomes(channels: QuerySet[Channel], of: Period) -> dict[Platform, Series[Outcomes]]:

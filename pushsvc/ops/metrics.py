@@ -138,7 +138,7 @@ def _work(totals: ChannelTotals) -> _Samples:
         yield "batch_lateness_seconds", [platform], max(0.0, ready.lateness.total_seconds())
         waiting = sum(batches[platform, status].recipients for status in _OPEN_STATUSES)
         yield "waiting_recipients", [platform], waiting
-        yield "subscribers", [platform], getattr(totals, f"{platform}_subscribers")
+        yield "subscribers", [platform], totals.subscribers_on(platform)
 
 
 def _database() -> _Samples:

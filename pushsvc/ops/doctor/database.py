@@ -122,22 +122,24 @@ def _settings() -> Iterator[Finding]:
         "SELECT name, reset_val FROM pg_settings WHERE name = ANY(%s) ORDER BY 1", [names]
     )
     for name, value in found:
-        harm, severity = "", Severity.ERROR
-        advice = (
-            f"Run ALTER ROLE … RESET {name} for the role in DATABASE_URL, or ALTER DATABASE or "
-            "ALTER SYSTEM, wherever it is set."
-        )
-        if name in _MUST_BE_ON:
-            harm = _MUST_BE_ON[name] if value == "off" else ""
-            advice = f"Run ALTER SYSTEM SET {name} = on, and reload."
-        elif name == _ISOLATION:
-            harm = "" if value in _ISOLATION_LEVELS else _NOT_SERIALIZABLE
-        elif 0 < int(value) < _SHORTEST_MILLISECONDS:
-            harm, severity, value = _SHORT, Severity.WARNING, f"{value}ms"
-        if harm:
-            yield Kind.DATABASE_SETTING.found(
-                severity=severity, name=name, value=value, harm=harm, advice=advice
-            )
+        if name in _MUST_BE_ON and value == "off":
+            yield _setting(name, value, _MUST_BE_ON[name])
+        elif name == _ISOLATION and value not in _ISOLATION_LEVELS:
+            yield _setting(name, value, _NOT_SERIALIZABLE)
+        elif name in _LIMITS and 0 < int(value) < _SHORTEST_MILLISECONDS:
+            yield _setting(name, f"{value}ms", _SHORT, Severity.WARNING)
+
+
+def _setting(name: str, value: str, harm: str, severity: Severity = Severity.ERROR) -> Finding:
+    advice = (
+        f"Run ALTER SYSTEM SET {name} = on, and reload."
+        if name in _MUST_BE_ON
+        else f"Run ALTER ROLE … RESET {name} for the role in DATABASE_URL, or ALTER DATABASE or "
+        "ALTER SYSTEM, wherever it is set."
+    )
+    return Kind.DATABASE_SETTING.found(
+        severity=severity, name=name, value=value, harm=harm, advice=advice
+    )
 
 
 def read_only() -> Iterator[Finding]:

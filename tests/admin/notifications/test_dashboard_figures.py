@@ -79,7 +79,7 @@ def test_the_chart_of_subscribers_is_computed_back_from_the_current_total(alice)
     assert of.subscribers["android"] == [0] * 18 + [2] * 4 + [8] * 2
     assert of.subscribers["web"] == [0] * 24
     assert of.changes.total == Changes(gained=13, lost=5)
-    assert of.totals.subscribers["android"] == 8
+    assert of.totals.subscribers_on("android") == 8
 
 
 @pytest.mark.parametrize("days", ["1", "7", "30", "90", "8", "-1", "x", "9" * 400])
