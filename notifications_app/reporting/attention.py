@@ -69,7 +69,7 @@ def _planner(_channels: QuerySet[Channel], _now: datetime) -> Iterator[Finding]:
     """Findings about Redis, the planner and beat. Does not read the database."""
     alive = worker.liveness(["plan", "tick"])
     if alive is None:
-        yield Kind.REDIS_AWAY.found(reason="The doctor reports the reason.")
+        yield Kind.REDIS_UNAVAILABLE.found(reason="The doctor reports the reason.")
     elif not (alive.processes["plan"] and alive.processes["tick"]):
         yield Kind.PLANNER_MISSING.found()
     elif not alive.has_ticked:

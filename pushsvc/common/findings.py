@@ -71,7 +71,7 @@ class Kind(Enum):
 
     SETTING = (_ERROR, "{message} ({id})", "{hint}", "a-process-does-not-start")
 
-    DATABASE_AWAY = (_ERROR, "PostgreSQL cannot be reached", "{error} {advice}", _UNAVAILABLE)
+    DATABASE_UNAVAILABLE = (_ERROR, "PostgreSQL cannot be reached", "{error} {advice}", _UNAVAILABLE)
     DATABASE_SILENT = (
         _ERROR,
         "PostgreSQL accepts connections and does not respond",
@@ -173,14 +173,14 @@ class Kind(Enum):
         _PARKED,
     )
 
-    REDIS_AWAY = (
+    REDIS_UNAVAILABLE = (
         _ERROR,
         "Redis is unavailable, or accepts no writes",
         "Sends are stored, rate limits allow everything, and it is unknown which workers are "
         "running. If the broker is the same Redis, nothing is sent until it is back. {reason}",
         _REDIS,
     )
-    BROKER_AWAY = (
+    BROKER_UNAVAILABLE = (
         _ERROR,
         "The broker {name} is unavailable, or accepts no writes",
         "Sends are stored, and go out when it is back. {reason}",

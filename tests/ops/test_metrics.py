@@ -247,7 +247,7 @@ def test_what_redis_knows_is_missing_while_it_is_away():
     found = scrape()
 
     assert found["pushsvc_redis_up"][()] == 0
-    assert found["pushsvc_findings"]["redis_away", "redis-is-unavailable", "error"] == 1
+    assert found["pushsvc_findings"]["redis_unavailable", "redis-is-unavailable", "error"] == 1
     known = ("worker_processes", "tick_seen", "breaker_state", "requests_total")
     assert [name for name in known if f"pushsvc_{name}" in found] == []
     assert found["pushsvc_batches"]["web", "ready"] == 0

@@ -63,7 +63,7 @@ def _of_connection() -> Generator[Finding, None, bool]:
         yield Kind.DATABASE_VERSION.found(version=f"of this server ({error})")
         return False
     except Error as error:
-        yield Kind.DATABASE_AWAY.found(error=first_line(error), advice=_advice(str(error)))
+        yield Kind.DATABASE_UNAVAILABLE.found(error=first_line(error), advice=_advice(str(error)))
         return False
     is_readable = _is_readable()
     tables = (schema.migrations, schema.indexes) if is_readable else ()

@@ -48,7 +48,7 @@ def _redis() -> Iterator[Finding]:
         try_to_write(redis_client())
         yield from _server()
     except redis.RedisError as error:
-        yield Kind.REDIS_AWAY.found(reason=_reason(error, "REDIS_URL"))
+        yield Kind.REDIS_UNAVAILABLE.found(reason=_reason(error, "REDIS_URL"))
     else:
         with suppress(redis.RedisError):  # a user may not read a setting
             yield from _lost_workers()
@@ -105,7 +105,7 @@ def _broker() -> Iterator[Finding]:
     broker = Broker(settings.CELERY_BROKER_URL)
     if error := broker.error():
         reason = _reason(error, "CELERY_BROKER_URL")
-        yield Kind.BROKER_AWAY.found(name=broker.name, reason=reason)
+        yield Kind.BROKER_UNAVAILABLE.found(name=broker.name, reason=reason)
         return
     yield good("broker", f"The broker {broker.name} responds")
     with suppress(*broker.errors):  # it may have gone away since

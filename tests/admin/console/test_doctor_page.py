@@ -18,7 +18,7 @@ def test_superusers_see_the_findings_of_the_command(root, settings):
     assert "The broker redis://" in text
     assert "Check CELERY_BROKER_URL" in text
     assert '<li class="ps-note" data-severity="ok">\n    <p><strong>PostgreSQL' in text
-    assert '<a href="/docs/runbook#redis-is-unavailable">broker_away</a>' in text
+    assert '<a href="/docs/runbook#redis-is-unavailable">broker_unavailable</a>' in text
 
 
 def test_only_superusers_see_the_findings(alice, root):

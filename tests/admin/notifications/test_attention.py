@@ -372,4 +372,4 @@ def test_no_worker_is_called_missing_while_redis_is_unreachable(alice, settings)
         redis_client().ping()
     codes = {each.code for each in attention(all_of(alice), now=timezone.now())}
 
-    assert codes == {Kind.REDIS_AWAY.code}
+    assert codes == {Kind.REDIS_UNAVAILABLE.code}

@@ -46,4 +46,4 @@ def test_the_doctor_examines_the_database_behind_pgbouncer(system):
     report, _ = json.JSONDecoder().raw_decode(said, said.index("{\n"))  # after lines of the log
     codes = {each["code"] for each in report["findings"]}
     assert "database" in codes
-    assert not codes & {"database_away", "database_silent", "unexamined"}
+    assert not codes & {"database_unavailable", "database_silent", "unexamined"}

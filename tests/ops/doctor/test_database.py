@@ -27,7 +27,7 @@ def test_an_unreachable_database_is_the_only_finding_about_it():
 
     assert ended.returncode == 1, ended.stderr
     found = {each["code"]: each for each in json.loads(ended.stdout)["findings"]}
-    assert "Check DATABASE_URL" in found["database_away"]["remedy"]
+    assert "Check DATABASE_URL" in found["database_unavailable"]["remedy"]
     assert not found.keys() & {"work", "unexamined", "migrations_missing", "planner_missing"}
 
 

@@ -83,4 +83,4 @@ def test_no_password_is_printed(healthy, settings):
 
     found, _ = report()
     assert "hunter2" not in json.dumps(found)
-    assert [each for each in found if each["code"] == "broker_away"]
+    assert [each for each in found if each["code"] == "broker_unavailable"]
