@@ -71,7 +71,12 @@ class Kind(Enum):
 
     SETTING = (_ERROR, "{message} ({id})", "{hint}", "a-process-does-not-start")
 
-    DATABASE_UNAVAILABLE = (_ERROR, "PostgreSQL cannot be reached", "{error} {advice}", _UNAVAILABLE)
+    DATABASE_UNAVAILABLE = (
+        _ERROR,
+        "PostgreSQL cannot be reached",
+        "{error} {advice}",
+        _UNAVAILABLE,
+    )
     DATABASE_SILENT = (
         _ERROR,
         "PostgreSQL accepts connections and does not respond",
@@ -104,14 +109,14 @@ class Kind(Enum):
     )
     STANDBY_MISSING = (
         _ERROR,
-        "{number:,} commits wait for a standby, the first for {age}",
+        "Commits that wait for a standby: {number:,}, the first for {age}",
         "No standby in synchronous_standby_names confirms them, so nothing can be stored. Start "
         "it, or continue without it: ALTER SYSTEM SET synchronous_standby_names = '', and reload.",
         _STANDS_STILL,
     )
     LOCK_HELD = (
         _ERROR,
-        "{holder} blocks {number:,} statements, the first for {age}",
+        "Statements that {holder} blocks: {number:,}, the first for {age}",
         "They wait for a lock that it holds, so requests, ticks or batches stand still. Find its "
         "program, or run {end}. A migration or VACUUM FULL may need this time.",
         _STANDS_STILL,
@@ -132,7 +137,7 @@ class Kind(Enum):
     )
     RIGHTS_MISSING = (
         _ERROR,
-        "The role {role} lacks rights on {number} tables",
+        "Tables on which the role {role} lacks rights: {number}",
         "Requests and batches that need them fail: {tables}. As {owner}, the owner, run GRANT "
         "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}. Migrations "
         "also need ALTER TABLE … OWNER TO {role} for each table. Alternatively restore the dump "
@@ -149,13 +154,13 @@ class Kind(Enum):
     )
     MIGRATIONS_MISSING = (
         _ERROR,
-        "{number} migrations are not applied",
+        "Migrations that are not applied: {number}",
         "The first is {first}. Run manage.py migrate --no-input.",
         _AWAY,
     )
     MIGRATIONS_NEWER = (
         _INFO,
-        "The database is newer than this code, by {number} migrations",
+        "Applied migrations that this code does not have: {number}",
         "The last is {last}. This is expected during an upgrade and after going back by one "
         "version; “While two versions run” in docs/upgrade.md lists what not to use. Otherwise "
         "install the newer version here.",
@@ -243,7 +248,7 @@ class Kind(Enum):
     )
     WORKERS_FROZEN = (
         _WARNING,
-        "Worker processes on {host} do not report ({number})",
+        "Worker processes on {host} that do not report: {number}",
         "They are stopped (SIGSTOP, a debugger), or wait for a disk or for memory; their parents "
         "are running. Look for the states T and D in ps -eo pid,ppid,stat,etime,args there. Resume "
         "them (SIGCONT), or kill them with SIGKILL: the parent starts others, and nothing is lost.",

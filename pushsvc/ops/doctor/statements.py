@@ -2,8 +2,8 @@
 
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from threading import Event, Timer
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from django.db import DEFAULT_DB_ALIAS, Error, connection, connections, transact
 
 _SECONDS: Final = 3
 _LOCK_SECONDS: Final = 0.5  # several parts may read the same locked table
-SILENCE_SECONDS: Final = 5.0  # for a part; PostgreSQL itself ends a statement earlier
+SILENCE_SECONDS: Final = 5.0  # longer than any statement that PostgreSQL itself limits
 
 
 class Silent(Exception):
@@ -23,20 +23,28 @@ class Silent(Exception):
 def limited() -> Iterator[None]:
     """A transaction that is rolled back, because a commit could wait for a standby. Its statements
     are limited, so that a wait for a lock does not delay the report. Raises Silent."""
-    with watched(), transaction.atomic():
+    with ExitStack() as stack, connection.execute_wrapper(_watched), transaction.atomic():
         query(
             "SELECT set_config('statement_timeout', %s, true),"
             " set_config('lock_timeout', %s, true)",
             [f"{_SECONDS}s", f"{_LOCK_SECONDS}s"],
         )
-        yield
+        try:
+            yield
+        finally:
+            stack.enter_context(watched())  # the end of the transaction is no statement
         transaction.set_rollback(True)
+
+
+def _watched(execute: Callable[..., Any], *arguments: Any) -> Any:
+    with watched():
+        return execute(*arguments)
 
 
 @contextmanager
 def watched() -> Iterator[None]:
-    """Raises Silent if PostgreSQL does not let the block end within SILENCE_SECONDS. A server
-    enforces its own limits only while it runs, and the kernel acknowledges in its place."""
+    """Raises Silent if PostgreSQL keeps the block waiting for SILENCE_SECONDS. A server enforces
+    its own limits only while it runs, and the kernel acknowledges in its place."""
     database = connections[DEFAULT_DB_ALIAS]  # `connection` is another one in each thread
     is_silent = Event()
 

@@ -43,7 +43,7 @@ def test_a_missing_migration_is_named_with_the_command(healthy):
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM django_migrations WHERE app = 'sessions'")
 
-    remedy = faults()["1 migrations are not applied"]
+    remedy = faults()["Migrations that are not applied: 1"]
     assert "sessions.0001_initial" in remedy
     assert "manage.py migrate" in remedy
 
@@ -59,7 +59,7 @@ def test_a_database_that_is_newer_than_the_code_is_explained(healthy):
 
     assert faults() == {}
     (finding,) = [each for each in report()[0] if each["code"] == "migrations_newer"]
-    assert finding["title"] == "The database is newer than this code, by 1 migrations"
+    assert finding["title"] == "Applied migrations that this code does not have: 1"
     assert finding["severity"] == "info"
     assert "notifications_app.9999_of_tomorrow" in finding["remedy"]
     assert "While two versions run" in finding["remedy"]

@@ -99,7 +99,10 @@ def test_who_holds_a_lock_that_others_wait_for_is_named_while_it_holds_the_docto
         holder.execute("SELECT pg_sleep(6)")
 
         pid = holder.info.backend_pid
-        title, way = f"backfill (pid {pid}) blocks 1 statements", f"pg_terminate_backend({pid})"
+        title, way = (
+            f"Statements that backfill (pid {pid}) blocks: 1",
+            f"pg_terminate_backend({pid})",
+        )
         found = installation.expect(title, "error", way)
 
         timeout = "canceling statement due to lock timeout."
@@ -113,7 +116,7 @@ def test_commits_that_wait_for_a_missing_standby_are_named(installation):
     try:
         with in_background(installation, "INSERT INTO lonely VALUES (1)", "SyncRep"):
             installation.sql("SELECT pg_sleep(6)")
-            title = "1 commits wait for a standby"
+            title = "Commits that wait for a standby: 1"
             installation.expect(title, "error", "synchronous_standby_names")
     finally:
         installation.sql("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")

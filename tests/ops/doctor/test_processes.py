@@ -88,7 +88,7 @@ return redis.call('ZCOUNT', KEYS[1], redis.call('TIME')[1] - 15, '+inf')
 
 
 def test_worker_processes_that_are_frozen_are_counted(installation, running_worker):
-    title = f"Worker processes on {socket.gethostname()} do not report (1)"
+    title = f"Worker processes on {socket.gethostname()} that do not report: 1"
     assert title not in installation.doctor()
 
     frozen, other = running_worker.children()

@@ -90,10 +90,10 @@ def test_a_role_with_all_rights_is_no_finding(installation, worker_role):
     [
         (
             "INSERT, UPDATE ON notifications_app_notification",
-            "rights on 1 table",
+            ": 1",
             "notifications_app_notification (INSERT, UPDATE)",
         ),
-        ("ALL ON ALL TABLES IN SCHEMA public", "rights on ", "and more"),
+        ("ALL ON ALL TABLES IN SCHEMA public", ": ", "and more"),
     ],
     ids=["each send gets 500, while reads succeed", "another role restored a dump"],
 )
@@ -103,6 +103,6 @@ def test_rights_that_are_missing_are_one_finding(
     installation.sql(f"REVOKE {revoked} FROM app")
 
     ways = (named, "OWNER TO app", "--no-owner --role=app")
-    title = f"The role app lacks {lacking}"
+    title = f"Tables on which the role app lacks rights{lacking}"
     found = installation.expect(title, "error", *ways, DATABASE_URL=worker_role)
     assert not [title for title in found if "examined" in title or "migrations" in title]
