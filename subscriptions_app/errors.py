@@ -47,7 +47,7 @@ class SubscriptionsFull(Unavailable):
 
     code = "subscriptions_full"
     title = "The channel is full"
-    detail = "The channel accepts no new subscriptions now. Its owner has been told."
+    detail = "The channel accepts no new subscriptions now. Its owner was notified."
     retry_after: ClassVar[int] = 3600
 
 

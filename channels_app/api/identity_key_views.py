@@ -21,7 +21,7 @@ from pushsvc.common.http.fields import Choice, StrictSerializer, Text, Timestamp
 
 
 class IdentityKeyInput(StrictSerializer):
-    """An identity key to make."""
+    """A new identity key."""
 
     algorithm = Choice(
         ["HS256", "ES256"],
@@ -103,14 +103,14 @@ class IdentityKeyListView(KeyedView):
     get = _KEY.list(
         identity_keys,
         "List the channel's identity keys, newest first",
-        "Those that are in use, four at most.",
+        "The keys in use, at most four.",
     )
     post = _KEY.create(
         identity_key_create,
         "Create an identity key",
-        "With it your backend signs an `identity_token`, which proves to `POST /subscribe` whose"
-        " device it is. See docs/identity.md. `Idempotency-Key` does not count here, because the"
-        " answer, which it would keep, contains the secret.",
+        "Your backend signs an `identity_token` with it, which proves to `POST /subscribe` whose"
+        " device it is. See docs/identity.md. `Idempotency-Key` is ignored, because a stored"
+        " response would contain the secret.",
         Invalid([Fault("public_key", "required", "This field is required.")]),
         TooManyIdentityKeys(),
         examples=[
@@ -129,6 +129,6 @@ class IdentityKeyView(KeyedView):
     delete = _KEY.delete(
         identity_key_retire,
         "Retire an identity key",
-        "Tokens that it signed prove nothing any more. Devices that are linked stay linked. A"
-        " second call answers 404.",
+        "Tokens that it signed are refused from now on. Linked devices stay linked. A second call"
+        " returns 404.",
     )

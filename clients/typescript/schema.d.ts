@@ -124,7 +124,7 @@ export interface paths {
         post?: never;
         /**
          * Archive a category
-         * @description No send can name it any more, and no preferences show it. Choices are kept. Sends that were accepted before still leave out who refuses it. A second call answers 404.
+         * @description No send can name it any more, and no preferences show it. Choices are kept. Sends that were accepted before still skip devices that refuse it. A second call returns 404.
          */
         delete: operations["category_archive"];
         options?: never;
@@ -141,13 +141,13 @@ export interface paths {
         };
         /**
          * List the channel's identity keys, newest first
-         * @description Those that are in use, four at most.
+         * @description The keys in use, at most four.
          */
         get: operations["identity_key_list"];
         put?: never;
         /**
          * Create an identity key
-         * @description With it your backend signs an `identity_token`, which proves to `POST /subscribe` whose device it is. See [identity](/docs/identity). `Idempotency-Key` does not count here, because the answer, which it would keep, contains the secret.
+         * @description Your backend signs an `identity_token` with it, which proves to `POST /subscribe` whose device it is. See [identity](/docs/identity). `Idempotency-Key` is ignored, because a stored response would contain the secret.
          */
         post: operations["identity_key_create"];
         delete?: never;
@@ -168,7 +168,7 @@ export interface paths {
         post?: never;
         /**
          * Retire an identity key
-         * @description Tokens that it signed prove nothing any more. Devices that are linked stay linked. A second call answers 404.
+         * @description Tokens that it signed are refused from now on. Linked devices stay linked. A second call returns 404.
          */
         delete: operations["identity_key_delete"];
         options?: never;
@@ -328,7 +328,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a segment that no unfinished notification targets
-         * @description Finished notifications keep its id. A second call answers 404.
+         * @description Finished notifications keep its id. A second call returns 404.
          */
         delete: operations["segment_delete"];
         options?: never;
@@ -387,8 +387,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Take a tag off every device
-         * @description It is taken off in steps, within minutes. A device that gets the tag before that is done loses it, too. Then a second call answers 404.
+         * Remove a tag from every device
+         * @description It is removed in steps, within minutes, even from devices that get it meanwhile. After that, a second call returns 404.
          */
         delete: operations["tag_delete"];
         options?: never;
@@ -406,7 +406,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Put a tag on devices, or take it off
+         * Add a tag to devices, or remove it
          * @description Names people and devices, at most 1,000 together. Devices that a person adds later do not have the tag. Safe to repeat.
          */
         post: operations["tag_members"];
@@ -454,13 +454,13 @@ export interface paths {
         get: operations["template_read"];
         /**
          * Replace a template's name and content
-         * @description For the sends that are accepted from now on. What was accepted before keeps its content. Safe to repeat.
+         * @description For sends that are accepted from now on; earlier ones keep their content. Safe to repeat.
          */
         put: operations["template_update"];
         post?: never;
         /**
          * Delete a template
-         * @description What was accepted with it keeps its content, also if it is scheduled. A second call answers 404.
+         * @description Sends that were accepted with it keep its content, even if they are scheduled. A second call returns 404.
          */
         delete: operations["template_delete"];
         options?: never;
@@ -683,7 +683,7 @@ export interface paths {
         put?: never;
         /**
          * Create or update a subscription
-         * @description Call it at every visit. `attributes`, if given, replace the stored ones. If a browser's endpoint changed, send the old one as `previous_endpoint`, and prove that it was its own with `previous_auth` or `previous_subscription_id`. Then id, attributes, tags and history stay. Without proof, the result is a new subscription. The same is true for a known endpoint with another `auth`. `external_id` says whose device it is. A channel asks for an `identity_token` when that changes, unless its setting `identity` is `trust`; see [identity](/docs/identity).
+         * @description Call it at every visit. `attributes`, if given, replace the stored ones. If a browser's endpoint changed, send the old one as `previous_endpoint`, and prove that it was its own with `previous_auth` or `previous_subscription_id`. Then id, attributes, tags and history stay. Without proof, the result is a new subscription. The same is true for a known endpoint with another `auth`. `external_id` says whose device it is. A channel requires an `identity_token` when that changes, unless its setting `identity` is `trust`; see [identity](/docs/identity).
          */
         post: operations["subscribe"];
         delete?: never;
@@ -813,7 +813,7 @@ export interface components {
         } | null;
         /** @description A text, a number, or null. */
         AttributeChange: (string | null) | number;
-        /** @description Attributes to set; null takes one away. */
+        /** @description Attributes to set; null removes one. */
         AttributeChanges: {
             [key: string]: components["schemas"]["AttributeChange"];
         } | null;
@@ -866,7 +866,7 @@ export interface components {
         };
         /** @description A text or a number. */
         AttributeValue: string | number;
-        /** @description What the channel's owner knows of the subscriber. Names have at most 50 characters. */
+        /** @description What the channel's owner stores about the subscriber. Names have at most 50 characters. */
         Attributes: {
             [key: string]: components["schemas"]["AttributeValue"];
         };
@@ -908,7 +908,7 @@ export interface components {
              */
             notificationId: string;
         };
-        /** @description What of a category can be changed. */
+        /** @description The fields of a category that can be changed. */
         CategoryFields: {
             /** @description For people. */
             name: string;
@@ -919,7 +919,7 @@ export interface components {
             /** @description Lists are in this order. A new category comes last. */
             position?: number | null;
         };
-        /** @description A category to make. */
+        /** @description A new category. */
         CategoryInput: {
             /** @description For people. */
             name: string;
@@ -990,7 +990,7 @@ export interface components {
             /** @description Sums of all notifications. */
             notification_stats: components["schemas"]["NotificationStatsOutput"];
         };
-        /** @description By the category's key: whether its notifications are wanted. null takes a choice back. What is left out stays as it is. */
+        /** @description By the category's key: whether its notifications are wanted. null removes a choice. Other categories stay as they are. */
         Choices: {
             [key: string]: boolean | null;
         } | null;
@@ -1282,7 +1282,7 @@ export interface components {
          * @enum {string}
          */
         IdentityAlgorithm: "HS256" | "ES256";
-        /** @description An identity key to make. */
+        /** @description A new identity key. */
         IdentityKeyInput: {
             /** @description `HS256`: the service makes a secret, and shows it once. `ES256`: your backend keeps a private key, and the service gets the public key only. */
             algorithm: components["schemas"]["IdentityAlgorithm"];
@@ -1388,11 +1388,11 @@ export interface components {
             /** @description They, or their person, refuse the category. */
             opted_out: number;
         };
-        /** @description Whom a device belongs to. */
+        /** @description A device and its person. */
         LinkInput: {
             /**
              * Format: uuid
-             * @description As `POST /subscribe` answered it.
+             * @description As `POST /subscribe` returned it.
              */
             subscription_id: string;
             /** @description Your id of the user. null: nobody. */
@@ -1400,9 +1400,9 @@ export interface components {
         };
         /** @description What was linked. */
         LinkedOutput: {
-            /** @description Devices that belong to whom the request said. */
+            /** @description Devices that are now linked as requested. */
             linked: number;
-            /** @description Ids that are no subscriptions of the channel. */
+            /** @description Ids of no subscription of the channel. */
             unknown: string[];
         };
         /** @description Devices to link. */
@@ -1410,13 +1410,13 @@ export interface components {
             /** @description Each device once. */
             links: components["schemas"]["LinkInput"][];
         };
-        /** @description Who gets the tag, or no longer has it. */
+        /** @description The devices that get the tag, or lose it. */
         MembersInput: {
-            /** @description Your ids of people. All their devices of now are meant. */
+            /** @description Your ids of people. The change concerns all their current devices. */
             external_ids?: string[] | null;
-            /** @description Ids that `POST /subscribe` answered. */
+            /** @description Ids that `POST /subscribe` returned. */
             subscription_ids?: string[] | null;
-            /** @description Takes the tag off. Default: `false`. */
+            /** @description Removes the tag. Default: `false`. */
             remove?: boolean | null;
         };
         /** @description What was changed. */
@@ -1731,9 +1731,9 @@ export interface components {
         PersonInput: {
             /** @description Whether no device of the person gets anything. */
             opted_out?: boolean | null;
-            /** @description By the category's key: whether its notifications are wanted. null takes a choice back. What is left out stays as it is. */
+            /** @description By the category's key: whether its notifications are wanted. null removes a choice. Other categories stay as they are. */
             choices?: components["schemas"]["Choices"];
-            /** @description Attributes to set; null takes one away. */
+            /** @description Attributes to set; null removes one. */
             attributes?: components["schemas"]["AttributeChanges"];
             /** @description Tags that all devices of the person get. */
             add_tags?: string[] | null;
@@ -1902,9 +1902,9 @@ export interface components {
             keys?: components["schemas"]["KeysInput"];
             /** @description Of a phone: proves that it chooses. */
             auth?: string | null;
-            /** @description By the category's key: whether its notifications are wanted. null takes a choice back. What is left out stays as it is. */
+            /** @description By the category's key: whether its notifications are wanted. null removes a choice. Other categories stay as they are. */
             choices?: components["schemas"]["Choices"];
-            /** @description In place of a device: the person whom it proves ([identity](/docs/identity)). */
+            /** @description In place of a device: proves the person ([identity](/docs/identity)). */
             identity_token?: string | null;
             /** @description Only with `identity_token`: whether all devices get nothing. */
             opted_out?: boolean | null;
@@ -2177,7 +2177,7 @@ export interface components {
             stopped: boolean;
         };
         /**
-         * @description A device, and what is known of it. Undeclared fields are ignored, because browsers add their
+         * @description A device, and what it reports. Undeclared fields are ignored, because browsers add their
          *     own, but a misspelling of a declared field is refused.
          */
         SubscribeInput: {
@@ -2189,13 +2189,13 @@ export interface components {
             provider_token?: string | null;
             /** @description A browser must give them. */
             keys?: components["schemas"]["KeysInput"];
-            /** @description What the channel's owner knows of the subscriber. Names have at most 50 characters. */
+            /** @description What the channel's owner stores about the subscriber. Names have at most 50 characters. */
             attributes?: components["schemas"]["Attributes"] | null;
             /** @description All tags of the device. They replace the stored ones. */
             tags?: string[] | null;
-            /** @description Tags that the device gets in addition. Not with `tags`. */
+            /** @description Tags to add to the device. Not with `tags`. */
             add_tags?: string[] | null;
-            /** @description Tags that the device has no more. Not with `tags`. */
+            /** @description Tags to remove from the device. Not with `tags`. */
             remove_tags?: string[] | null;
             /** @description Of a browser: the channel's public key that it subscribed with. */
             vapid_public_key?: string | null;
@@ -2235,7 +2235,7 @@ export interface components {
         TagOutput: {
             /** @description As devices have it. */
             tag: string;
-            /** @description Stored devices that have it, also expired ones; at most 1000. */
+            /** @description Stored devices that have it, including expired ones; at most 1000. */
             devices: number;
             /** @description Whether there are more devices than that. */
             more: boolean;
@@ -4853,7 +4853,7 @@ export interface operations {
                 after?: string;
                 /** @description How many entries a page has at most. */
                 limit?: number;
-                /** @description Only tags that begin so. */
+                /** @description Only tags with this prefix. */
                 prefix?: string;
             };
             header?: never;
@@ -6719,7 +6719,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The device is known. It is active now, even if it had expired, unless the answer has `resubscribe`. */
+            /** @description The device is known. It is active now, even if it had expired, unless the response has `resubscribe`. */
             200: {
                 headers: {
                     /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
@@ -6845,7 +6845,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The device is not subscribed (any more). */
+            /** @description The device is not subscribed. */
             200: {
                 headers: {
                     /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */

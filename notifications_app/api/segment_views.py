@@ -79,7 +79,7 @@ class SegmentView(KeyedView):
     delete = _SEGMENT.delete(
         segment_delete,
         "Delete a segment that no unfinished notification targets",
-        "Finished notifications keep its id. A second call answers 404.",
+        "Finished notifications keep its id. A second call returns 404.",
         SegmentInUse(UUID(_ID), "pending"),
     )
 

@@ -83,14 +83,13 @@ class TemplateView(KeyedView):
     put = _TEMPLATE.update(
         template_update,
         "Replace a template's name and content",
-        "For the sends that are accepted from now on. What was accepted before keeps its content."
-        " Safe to repeat.",
+        "For sends that are accepted from now on; earlier ones keep their content. Safe to repeat.",
         _BAD_CONTENT,
         TemplateNameTaken(),
     )
     delete = _TEMPLATE.delete(
         template_delete,
         "Delete a template",
-        "What was accepted with it keeps its content, also if it is scheduled. A second call"
-        " answers 404.",
+        "Sends that were accepted with it keep its content, even if they are scheduled. A second"
+        " call returns 404.",
     )

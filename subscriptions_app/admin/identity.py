@@ -84,7 +84,7 @@ class IdentityPage(TabPage, ActsPage):
             judgement = identity_token_judge(self.channel, token)
         except Unavailable as error:
             return self._failed(error)
-        return self._once(judgement=judgement, said=_said(token), tested=token)
+        return self._once(judgement=judgement, claims=_claims(token), tested=token)
 
     def _once(self, **context: Any) -> HttpResponseBase:
         answer = self.render_to_response(self.get_context_data(**context))
@@ -99,14 +99,14 @@ class IdentityPage(TabPage, ActsPage):
         require(self.may(Role.MANAGER), Role.MANAGER)
 
 
-def _said(token: str) -> dict[str, str]:
+def _claims(token: str) -> dict[str, str]:
     """The claims of the token, without a check of its signature."""
     try:
         claims = jwt.decode(token, options={"verify_signature": False})
-        said = jwt.get_unverified_header(token) | claims
+        found = jwt.get_unverified_header(token) | claims
     except (jwt.PyJWTError, ValueError):
         return {}
-    return {name: _shown(name, said[name]) for name in _SHOWN if name in said}
+    return {name: _shown(name, found[name]) for name in _SHOWN if name in found}
 
 
 def _shown(name: str, value: object) -> str:

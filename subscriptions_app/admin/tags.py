@@ -33,7 +33,7 @@ class TagsPage(TabPage):
             tag_delete(channel=self.channel, tag=self._checked(tag))
         except NotFound as error:
             raise Http404 from error
-        return self.back(f"The tag “{tag}” is being taken off its devices.")
+        return self.back(f"The tag “{tag}” is being removed from its devices.")
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

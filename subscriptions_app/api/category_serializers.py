@@ -37,7 +37,7 @@ class CategoryKey(Text):
 
 
 class CategoryFields(StrictSerializer):
-    """What of a category can be changed."""
+    """The fields of a category that can be changed."""
 
     name = Text(min_length=1, max_length=MAX_CATEGORY_NAME, help_text="For people.")
     description = Text(
@@ -53,7 +53,7 @@ class CategoryFields(StrictSerializer):
 
 
 class CategoryInput(CategoryFields):
-    """A category to make."""
+    """A new category."""
 
     key = CategoryKey(min_length=1, help_text="For `category` of a send. It never changes.")
 
@@ -83,7 +83,7 @@ class PreferencesInput(DeviceInput):
         min_length=1,
         max_length=MAX_TOKEN,
         required=False,
-        help_text="In place of a device: the person whom it proves (docs/identity.md).",
+        help_text="In place of a device: proves the person (docs/identity.md).",
     )
     opted_out = Flag(
         required=False, help_text="Only with `identity_token`: whether all devices get nothing."

@@ -86,7 +86,7 @@ class CategoryView(KeyedView):
         lambda category_key, channel_id: category_archive(channel_id=channel_id, key=category_key),
         "Archive a category",
         "No send can name it any more, and no preferences show it. Choices are kept. Sends that"
-        " were accepted before still leave out who refuses it. A second call answers 404.",
+        " were accepted before still skip devices that refuse it. A second call returns 404.",
         operation="archive",
     )
 

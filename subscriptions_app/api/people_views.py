@@ -24,9 +24,9 @@ _GIVEN: Final = {"links": [{"subscription_id": _ID, "external_id": "user-42"}]}
 
 
 class LinkInput(StrictSerializer):
-    """Whom a device belongs to."""
+    """A device and its person."""
 
-    subscription_id = Id(help_text="As `POST /subscribe` answered it.")
+    subscription_id = Id(help_text="As `POST /subscribe` returned it.")
     external_id = ExternalId(allow_null=True, help_text="Your id of the user. null: nobody.")
 
 
@@ -49,10 +49,10 @@ class LinkedOutput(serializers.Serializer[Any]):
     """What was linked."""
 
     linked = serializers.IntegerField(
-        source="count", help_text="Devices that belong to whom the request said."
+        source="count", help_text="Devices that are now linked as requested."
     )
     unknown = serializers.ListField(
-        child=serializers.UUIDField(), help_text="Ids that are no subscriptions of the channel."
+        child=serializers.UUIDField(), help_text="Ids of no subscription of the channel."
     )
 
 

@@ -1,8 +1,8 @@
-"""The inputs of devices, and the answers to them."""
+"""The requests of devices, and the responses to them."""
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final, NoReturn, Self
 
 from rest_framework import serializers
@@ -145,14 +145,14 @@ class DeviceInput(StrictSerializer):
 
 
 class SubscribeInput(DeviceInput):
-    """A device, and what is known of it. Undeclared fields are ignored, because browsers add their
+    """A device, and what it reports. Undeclared fields are ignored, because browsers add their
     own, but a misspelling of a declared field is refused."""
 
     keys = KeysInput(required=False, help_text="A browser must give them.")
     attributes = Attributes(required=False)
     tags = Tags(help_text="All tags of the device. They replace the stored ones.")
-    add_tags = Tags(help_text="Tags that the device gets in addition. Not with `tags`.")
-    remove_tags = Tags(help_text="Tags that the device has no more. Not with `tags`.")
+    add_tags = Tags(help_text="Tags to add to the device. Not with `tags`.")
+    remove_tags = Tags(help_text="Tags to remove from the device. Not with `tags`.")
     vapid_public_key = Text(
         min_length=1,
         max_length=MAX_KEY,
@@ -209,11 +209,11 @@ class SubscribeInput(DeviceInput):
         else:
             del self.fields["keys"]
             address = self.fields[name]
-            address.validators = [*address.validators, TokenRule(platform)]
+            address.validators = [*address.validators, partial(_check_token, platform)]
 
     @override
     def to_internal_value(self, data: dict[str, Any]) -> Any:
-        known = super().to_internal_value(_without_unsaid(data))
+        known = super().to_internal_value(_without_placeholders(data))
         address: Address = known["address"]
         previous = known.get("previous_endpoint")
         return {
@@ -243,13 +243,14 @@ def _facts(known: dict[str, Any]) -> Facts:
     )
 
 
-def _without_unsaid(data: dict[str, Any]) -> dict[str, Any]:
-    """Removes a time zone and a language with which a browser says that it does not know them."""
-    return {name: each for name, each in data.items() if not _is_unsaid(name, each)}
+def _without_placeholders(data: dict[str, Any]) -> dict[str, Any]:
+    """Removes a time zone and a language that stand for an unknown one."""
 
+    def is_placeholder(name: str, value: object) -> bool:
+        pattern = _PLACEHOLDERS.get(name)
+        return pattern is not None and isinstance(value, str) and bool(pattern.fullmatch(value))
 
-def _is_unsaid(name: str, value: object) -> bool:
-    return name in _UNSAID and isinstance(value, str) and bool(_UNSAID[name].fullmatch(value))
+    return {name: each for name, each in data.items() if not is_placeholder(name, each)}
 
 
 def _tag_change(known: dict[str, Any]) -> TagChange | None:
@@ -274,21 +275,16 @@ def _refuse_field(name: str, code: str, detail: str) -> NoReturn:
 
 # `Etc/Unknown` (CLDR) is what browsers report if they cannot read the zone; `und` is of BCP 47. A
 # locale of Java that has only a region is `und-US` (Locale.toLanguageTag).
-_UNSAID: Final[Mapping[str, re.Pattern[str]]] = {
+_PLACEHOLDERS: Final[Mapping[str, re.Pattern[str]]] = {
     "timezone": re.compile("(etc/unknown)?", re.IGNORECASE),
     "language": re.compile("(und([_-][a-z0-9]+)*)?", re.IGNORECASE | re.ASCII),
 }
 
 
-class TokenRule:
-    """The form of a push service's tokens."""
-
-    def __init__(self, platform: Platform) -> None:
-        self._fits, self._detail = _TOKENS[platform]
-
-    def __call__(self, text: str) -> None:
-        if not self._fits(text):
-            refuse("not_a_token", self._detail)
+def _check_token(platform: Platform, text: str) -> None:
+    fits, detail = _TOKENS[platform]
+    if not fits(text):
+        refuse("not_a_token", detail)
 
 
 class SubscriptionOutput(serializers.Serializer[Any]):

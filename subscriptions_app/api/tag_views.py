@@ -43,23 +43,23 @@ _LIMIT, _, _LINK = PAGE_PARAMETERS
 
 
 class MembersInput(StrictSerializer):
-    """Who gets the tag, or no longer has it."""
+    """The devices that get the tag, or lose it."""
 
     external_ids = ListOf(
         ExternalId(),
         min_length=0,
         max_length=MAX_MEMBERS,
         default=list,
-        help_text="Your ids of people. All their devices of now are meant.",
+        help_text="Your ids of people. The change concerns all their current devices.",
     )
     subscription_ids = ListOf(
         Id(),
         min_length=0,
         max_length=MAX_MEMBERS,
         default=list,
-        help_text="Ids that `POST /subscribe` answered.",
+        help_text="Ids that `POST /subscribe` returned.",
     )
-    remove = Flag(default=False, help_text="Takes the tag off.")
+    remove = Flag(default=False, help_text="Removes the tag.")
 
     @override
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class TagOutput(serializers.Serializer[Any]):
 
     tag = serializers.CharField(help_text="As devices have it.")
     devices = serializers.IntegerField(
-        help_text=f"Stored devices that have it, also expired ones; at most {MOST_COUNTED}."
+        help_text=f"Stored devices that have it, including expired ones; at most {MOST_COUNTED}."
     )
     more = serializers.BooleanField(help_text="Whether there are more devices than that.")
 
@@ -129,7 +129,7 @@ class TagListView(KeyedView):
         tags=["tags"],
         parameters=[
             _LIMIT,
-            OpenApiParameter("prefix", description="Only tags that begin so."),
+            OpenApiParameter("prefix", description="Only tags with this prefix."),
             OpenApiParameter("after", description="Only tags that follow this one."),
             _LINK,
         ],
@@ -159,9 +159,9 @@ class TagView(KeyedView):
     permission_classes = _TAG.permissions
     delete = _TAG.delete(
         lambda channel_id, tag: tag_delete(channel=recent_channel(channel_id), tag=tag),
-        "Take a tag off every device",
-        "It is taken off in steps, within minutes. A device that gets the tag before that is done"
-        " loses it, too. Then a second call answers 404.",
+        "Remove a tag from every device",
+        "It is removed in steps, within minutes, even from devices that get it meanwhile. After"
+        " that, a second call returns 404.",
         status=202,
     )
 
@@ -171,7 +171,7 @@ class TagMembersView(KeyedView):
 
     @extend_schema(
         operation_id="tag_members",
-        summary="Put a tag on devices, or take it off",
+        summary="Add a tag to devices, or remove it",
         description="Names people and devices, at most 1,000 together. Devices that a person adds"
         " later do not have the tag. Safe to repeat.",
         tags=["tags"],

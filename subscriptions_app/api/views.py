@@ -85,8 +85,8 @@ class SubscribeView(DeviceView):
         " browser's endpoint changed, send the old one as `previous_endpoint`, and prove that it"
         " was its own with `previous_auth` or `previous_subscription_id`. Then id, attributes, tags"
         " and history stay. Without proof, the result is a new subscription. The same is true for a"
-        " known endpoint with another `auth`. `external_id` says whose device it is. A channel asks"
-        " for an `identity_token` when that changes, unless its setting `identity` is `trust`;"
+        " known endpoint with another `auth`. `external_id` says whose device it is. A channel"
+        " requires an `identity_token` when that changes, unless its setting `identity` is `trust`;"
         " see docs/identity.md.",
         tags=["subscriptions"],
         auth=[],
@@ -114,8 +114,8 @@ class SubscribeView(DeviceView):
             ),
             200: OpenApiResponse(
                 SubscriptionOutput,
-                "The device is known. It is active now, even if it had expired, unless the answer"
-                " has `resubscribe`.",
+                "The device is known. It is active now, even if it had expired, unless the"
+                " response has `resubscribe`.",
                 [
                     OpenApiExample(
                         "Known", {"message": "Subscription updated.", "subscriptionId": _ID}
@@ -156,10 +156,10 @@ class SubscribeView(DeviceView):
             count_refused(request)
             raise
         message = "Subscription created." if stored.is_new else "Subscription updated."
-        answer = {"message": message, "subscriptionId": str(stored.id)}
+        body = {"message": message, "subscriptionId": str(stored.id)}
         if stored.resubscribe:
-            answer |= {"message": _RESUBSCRIBE, "resubscribe": stored.resubscribe}
-        return Response(answer, status=201 if stored.is_new else 200)
+            body |= {"message": _RESUBSCRIBE, "resubscribe": stored.resubscribe}
+        return Response(body, status=201 if stored.is_new else 200)
 
 
 def count_refused(request: Request) -> None:
@@ -185,7 +185,7 @@ class UnsubscribeView(DeviceView):
         responses={
             200: OpenApiResponse(
                 UnsubscribeOutput,
-                "The device is not subscribed (any more).",
+                "The device is not subscribed.",
                 [OpenApiExample("Done", {"message": "Unsubscribed."})],
             ),
             **problem_responses(400, ChannelIdMissing(), ChannelNotFound(), 413, 415, 429, 503),

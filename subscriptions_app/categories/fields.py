@@ -15,8 +15,8 @@ from subscriptions_app.categories.services import MAX_CATEGORIES
         "title": "Choices",
         "type": "object",
         "maxProperties": MAX_CATEGORIES,
-        "description": "By the category's key: whether its notifications are wanted. null takes a"
-        " choice back. What is left out stays as it is.",
+        "description": "By the category's key: whether its notifications are wanted. null"
+        " removes a choice. Other categories stay as they are.",
         "additionalProperties": {"type": "boolean", "nullable": True},
     }
 )

@@ -1,7 +1,7 @@
 """Fields of requests that describe a device: its attributes and tags."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -50,7 +50,7 @@ class AttributeValue(serializers.Field[Any, Any, Any, Any]):
         "title": "Attributes",
         "type": "object",
         "maxProperties": MAX_ATTRIBUTES,
-        "description": "What the channel's owner knows of the subscriber. Names have at most"
+        "description": "What the channel's owner stores about the subscriber. Names have at most"
         f" {MAX_ATTRIBUTE_NAME} characters.",
         "additionalProperties": ATTRIBUTE_VALUE,
     }
@@ -69,25 +69,21 @@ class Attributes(serializers.DictField):
 
     @override
     def run_child_validation(self, data: Mapping[str, Any]) -> Any:
-        faults: dict[str, Any] = {
+        errors: dict[str, Any] = {
             name: [_LONG_NAME] for name in data if len(name) > MAX_ATTRIBUTE_NAME
         }
         try:
             values = super().run_child_validation(data)
         except serializers.ValidationError as error:
-            faults = {**_by_name(error.detail), **faults}
-        if faults:
-            raise serializers.ValidationError(faults)
+            errors = {**cast("dict[str, Any]", error.detail), **errors}
+        if errors:
+            raise serializers.ValidationError(errors)
         return values
 
 
 _LONG_NAME: Final = serializers.ErrorDetail(
     f"The name must be at most {MAX_ATTRIBUTE_NAME} characters long.", code="too_long"
 )
-
-
-def _by_name(detail: Any) -> dict[str, Any]:
-    return dict(detail)
 
 
 class TimeZone(Text):
@@ -106,7 +102,7 @@ class TimeZone(Text):
         "title": "AttributeChanges",
         "type": "object",
         "maxProperties": MAX_ATTRIBUTES,
-        "description": "Attributes to set; null takes one away.",
+        "description": "Attributes to set; null removes one.",
         "additionalProperties": {
             "title": "AttributeChange",
             "description": "A text, a number, or null.",
@@ -118,6 +114,6 @@ class TimeZone(Text):
     }
 )
 class AttributeChanges(Attributes):
-    """Attributes to set; null takes one away."""
+    """Attributes to set; null removes one."""
 
     child = AttributeValue(allow_null=True)

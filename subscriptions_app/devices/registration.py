@@ -7,12 +7,13 @@ order in services.py. ownership.py decides which stored subscription belongs to 
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
 
-from channels_app.models import Channel, Identity
+from channels_app.models import Channel
 from channels_app.selectors import current_vapid_key, is_enabled
 from pushsvc.common.endpoints import TOKEN_SERVICES, EndpointNotAllowed, check_endpoint
 from pushsvc.common.platforms import Platform
@@ -28,7 +29,6 @@ from subscriptions_app.errors import (
     EndpointRefused,
     IdentityRefused,
     PlatformNotEnabled,
-    TooManyDevices,
     VapidKeyUnknown,
 )
 from subscriptions_app.models import OPTED_OUT, Person, Subscription
@@ -38,6 +38,7 @@ from subscriptions_app.people.counting import (
     Standing,
     changes_count,
     crowd_thin,
+    until_counted,
 )
 from subscriptions_app.people.proof import check_login
 from subscriptions_app.people.services import people_get_or_create
@@ -130,19 +131,13 @@ def _store_at_once(visit: Visit) -> Registered | None:
 
 
 def _store_with_locks(visit: Visit) -> Registered:
-    is_alone = is_crowded = False
-    while True:
-        try:
-            with sql.brief_transaction():
-                return _registration_of(visit).store(alone=is_alone, crowded=is_crowded)
-        except CapacityScarce:
-            is_alone = True
-        except TooManyDevices:
-            if is_crowded or visit.channel.identity != Identity.TRUST:
-                raise
-            is_crowded = True
-        except PersonsChanged:
-            continue
+    def store(crowded: bool, *, alone: bool = False) -> Registered:
+        return _registration_of(visit).store(alone=alone, crowded=crowded)
+
+    try:
+        return until_counted(visit.channel, store)
+    except CapacityScarce:
+        return until_counted(visit.channel, partial(store, alone=True))
 
 
 def _registration_of(visit: Visit) -> "_Registration":

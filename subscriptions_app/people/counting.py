@@ -5,15 +5,18 @@ transaction. So persons are locked after subscriptions and before the channel's 
 """
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from channels_app.counters import counter_add
+from channels_app.models import Channel, Identity
 from pushsvc.common.store import sql
 from subscriptions_app.errors import TooManyDevices
 from subscriptions_app.models import MOST_DEVICES, Subscription
+
+Result = TypeVar("Result")
 
 
 class PersonsChanged(Exception):
@@ -72,6 +75,25 @@ class _Person(NamedTuple):
     def crossed(self) -> int:
         """1 if this was its first device, -1 if it was its last."""
         return (self.active_devices > 0) - (self.active_devices - self.change > 0)
+
+
+def until_counted(channel: Channel, act: Callable[[bool], Result]) -> Result:
+    """Runs `act` in a transaction, again while persons change meanwhile.
+
+    Its argument is whether to delete devices of a person who has too many (`crowd_thin`). That is
+    the last resort, and only where anyone can name any person: otherwise raises TooManyDevices.
+    """
+    is_crowded = False
+    while True:
+        try:
+            with sql.brief_transaction():
+                return act(is_crowded)
+        except TooManyDevices:
+            if is_crowded or channel.identity != Identity.TRUST:
+                raise
+            is_crowded = True
+        except PersonsChanged:
+            continue
 
 
 def changes_count(channel_id: UUID, changes: Changes) -> None:

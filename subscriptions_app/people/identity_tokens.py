@@ -32,7 +32,7 @@ class Broken(StrEnum):
     UNKNOWN_KEY = "key_unknown", "`kid` names no identity key of the channel that is in use."
     SIGNATURE = "signature", "No identity key of the channel verifies the signature."
     CLAIM_MISSING = "claim_missing", "`sub`, `aud` or `exp` is missing or malformed."
-    EXPIRED = "expired", "`exp` is over."
+    EXPIRED = "expired", "`exp` is in the past."
     NOT_YET = "not_yet", "`nbf` is in the future."
     TOO_FAR = "far_ahead", f"`exp` is more than {_MOST_DAYS} days ahead."
     AUDIENCE = "audience", "`aud` is not the channel's id."

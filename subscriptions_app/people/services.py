@@ -6,7 +6,7 @@ linked meanwhile, the person's count shows it, and the change begins again.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -33,11 +33,16 @@ from subscriptions_app.models import (
     Subscription,
     SubscriptionQuerySet,
 )
-from subscriptions_app.people.counting import Changes, PersonsChanged, Standing, changes_count
+from subscriptions_app.people.counting import (
+    Changes,
+    PersonsChanged,
+    Standing,
+    changes_count,
+    until_counted,
+)
 from subscriptions_app.people.proof import proven_person
 from subscriptions_app.tags.services import TagChange, device_tags_change
 
-Result = TypeVar("Result")
 _UNKNOWN: Final = "The channel knows no person with this `external_id`."
 _ERASED: Final = "The person was erased."
 
@@ -76,7 +81,7 @@ def person_change(
     """
     check_changes(categories_of(channel.pk), change.choices)
 
-    def act() -> Person:
+    def act(_: bool) -> Person:
         if is_own:
             people_get_or_create(channel.pk, [external_id])
         person = person_get(channel_id=channel.pk, external_id=external_id)
@@ -94,7 +99,7 @@ def person_change(
             _record(person, audit.Action.UPDATE, _words(change), before=before)
         return person
 
-    return _repeated(act)
+    return until_counted(channel, act)
 
 
 def person_erase(*, channel: Channel, external_id: str, also: Callable[[], int]) -> int:
@@ -109,7 +114,7 @@ def person_erase(*, channel: Channel, external_id: str, also: Callable[[], int])
     erased.
     """
 
-    def act() -> int:
+    def act(_: bool) -> int:
         also_erased = also()
         person = _named(channel.pk, external_id).first()
         if person is None and also_erased:
@@ -131,7 +136,7 @@ def person_erase(*, channel: Channel, external_id: str, also: Callable[[], int])
         _record(person, audit.Action.DELETE, _ERASED)
         return sum(each.person_id == person.pk for each in rows)
 
-    return _repeated(act)
+    return until_counted(channel, act)
 
 
 def person_preferences(
@@ -169,16 +174,6 @@ def people_get_or_create(channel_id: UUID, external_ids: Collection[str]) -> dic
 def person_exported(person: Person) -> None:
     """Records in the audit log that everything known about the person was exported."""
     _record(person, audit.Action.ACCESS, "Everything known was exported.")
-
-
-def _repeated(act: Callable[[], Result]) -> Result:
-    """Runs `act` in a transaction, again if a device was linked to the person meanwhile."""
-    while True:
-        try:
-            with sql.brief_transaction():
-                return act()
-        except PersonsChanged:
-            continue
 
 
 def _named(channel_id: UUID, external_id: str) -> QuerySet[Person]:

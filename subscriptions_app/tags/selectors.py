@@ -7,7 +7,7 @@ nor recursion.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from pushsvc.common.platforms import PLATFORM_VALUES
@@ -49,15 +49,7 @@ def tags_page(
 ) -> list[TagListed]:
     """The channel's tags that begin with `prefix` and follow `after`, in the order of code points.
     The counts include expired devices that are still stored."""
-    parameters = {
-        "channel": channel_id,
-        "platforms": PLATFORM_VALUES,
-        "after": after,
-        "prefix": prefix,
-        "end": prefix + _AFTER_ALL,
-        "limit": limit,
-        "most": MOST_COUNTED + 1,
-    }
+    parameters = _range(channel_id, limit, after, prefix) | {"most": MOST_COUNTED + 1}
     return [
         TagListed(tag, min(count, MOST_COUNTED), count > MOST_COUNTED)
         for tag, count in sql.rows(_PAGE, parameters)
@@ -66,15 +58,18 @@ def tags_page(
 
 def tag_names(channel_id: UUID, *, limit: int, prefix: str = "") -> list[str]:
     """The channel's first tags that begin with `prefix`, in the order of code points."""
-    parameters = {
+    return [str(tag) for (tag,) in sql.rows(_TAGS, _range(channel_id, limit, "", prefix))]
+
+
+def _range(channel_id: UUID, limit: int, after: str, prefix: str) -> dict[str, Any]:
+    return {
         "channel": channel_id,
         "platforms": PLATFORM_VALUES,
-        "after": "",
+        "after": after,
         "prefix": prefix,
         "end": prefix + _AFTER_ALL,
         "limit": limit,
     }
-    return [str(tag) for (tag,) in sql.rows(_TAGS, parameters)]
 
 
 def smallest_tag(

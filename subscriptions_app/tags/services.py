@@ -93,8 +93,9 @@ def tag_members_change(
         of_people = of_people.active()
     devices = _locked(named.union(of_people.values_list("id", flat=True)))
     named.intersection_update(devices)
-    changed = _take_off(tag, devices) if remove else _put_on(tag, devices)
-    done = "taken off" if remove else "put on"
+    statement, done = (_REMOVE, "removed from") if remove else (_ADD, "added to")
+    parameters = {"devices": devices, "tag": tag, "most": MAX_TAGS}
+    changed = int(sql.rows_of_last(statement, parameters)[0][0])
     _note(channel, f"The tag {tag} was {done} {changed} devices.")
     return MembersChanged(
         devices=changed,
@@ -133,16 +134,6 @@ def deleted_tags_purge(limit: int) -> int:
     return purged
 
 
-def _put_on(tag: str, devices: Sequence[UUID]) -> int:
-    parameters = {"devices": devices, "tag": tag, "most": MAX_TAGS}
-    return int(sql.rows_of_last(_PUT_ON, parameters)[0][0])
-
-
-def _take_off(tag: str, devices: Sequence[UUID]) -> int:
-    sql.execute(_TAKE_OFF, {"devices": devices, "tag": tag})
-    return len(devices)
-
-
 def _locked(devices: Collection[UUID]) -> list[UUID]:
     """Locks the devices that still exist, so that no other transaction changes their tags."""
     rows = Subscription.objects.filter(id__in=devices).locked_by_id()
@@ -178,7 +169,7 @@ FROM subscriptions_app_tag AS tag WHERE subscription_id = %(previous)s
 ON CONFLICT DO NOTHING
 """
 
-_PUT_ON = """
+_ADD: Final = """
 INSERT INTO subscriptions_app_tag (channel_id, platform, tag, subscription_id)
 SELECT channel_id, platform, %(tag)s, id FROM subscriptions_app_subscription AS subscription
 WHERE id = ANY (%(devices)s::uuid[])
@@ -190,9 +181,10 @@ SELECT count(*) FROM subscriptions_app_tag
 WHERE subscription_id = ANY (%(devices)s::uuid[]) AND tag = %(tag)s
 """
 
-_TAKE_OFF = """
+_REMOVE: Final = """
 DELETE FROM subscriptions_app_tag
-WHERE subscription_id = ANY (%(devices)s::uuid[]) AND tag = %(tag)s
+WHERE subscription_id = ANY (%(devices)s::uuid[]) AND tag = %(tag)s;
+SELECT cardinality(%(devices)s::uuid[])
 """
 
 # With a platform, so that PostgreSQL reads the tag's range of the primary key. Locked rows are

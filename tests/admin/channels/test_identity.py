@@ -98,7 +98,7 @@ def test_a_member_without_the_manager_role_reads_and_changes_nothing(alice, role
     ("claims", "says"),
     [
         ({}, "It identifies the user “user-42”"),
-        ({"exp": 1_700_000_000}, "exp is over"),
+        ({"exp": 1_700_000_000}, "exp is in the past"),
         ({"exp": 4_000_000_000}, "exp is more than 31 days ahead"),
         ({"aud": "another"}, "aud is not the channel&#x27;s id"),
     ],
