@@ -100,7 +100,28 @@ SCOPES = [
     ("GET", "/channel/{channel}/identity-keys", "manage"),
     ("POST", "/channel/{channel}/identity-keys", "manage"),
     ("DELETE", "/channel/{channel}/identity-keys/{other}", "manage"),
+    *(
+        (method, f"/channel/{{channel}}/{kind}", "manage")
+        for kind in ("segments", "templates", "categories")
+        for method in ("GET", "POST")
+    ),
+    *(
+        (method, f"/channel/{{channel}}/{kind}/{{other}}", "manage")
+        for kind in ("segments", "templates")
+        for method in ("GET", "PUT", "DELETE")
+    ),
+    ("GET", "/channel/{channel}/segments/{other}/size", "manage"),
+    ("PUT", "/channel/{channel}/categories/offers", "manage"),
+    ("DELETE", "/channel/{channel}/categories/offers", "manage"),
+    ("GET", "/channel/{channel}/tags", "subscribers"),
+    ("DELETE", "/channel/{channel}/tags/team-7", "subscribers"),
+    ("POST", "/channel/{channel}/tags/team-7/members", "subscribers"),
     ("POST", "/channel/{channel}/people/devices", "subscribers"),
+    *(
+        (method, "/channel/{channel}/person?external_id=x", "subscribers")
+        for method in ("GET", "PATCH", "DELETE")
+    ),
+    ("GET", "/channel/{channel}/person/export?external_id=x", "subscribers"),
     ("POST", "/send-notification", "send"),
     ("DELETE", "/cancel-notification/{other}", "send"),
 ]

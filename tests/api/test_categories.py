@@ -9,7 +9,7 @@ from notifications_app.sends.services import notification_test
 from subscriptions_app.categories import services
 from subscriptions_app.categories.services import MAX_CATEGORIES, category_require
 from subscriptions_app.models import Category, Subscription
-from tests.api.support import accepted, code, faults, owner_of
+from tests.api.support import accepted, code, faults
 from tests.factories import add_each, add_subscription, make_category, make_segment
 from tests.pipeline.support import in_threads
 from tests.segments import attribute
@@ -144,18 +144,6 @@ def test_changes_are_in_the_audit_log(alice):
     assert entries[1].changes["name"] == ["Offers", "Sales"]
     assert set(entries[2].changes) == {"archived_at"}
     assert {each.additional_data["via"] for each in entries} == {"api"}
-
-
-@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
-def test_it_needs_the_scope_manage_and_the_own_channel(alice, bob, method):
-    created(alice)
-    address = path(alice) if method in {"GET", "POST"} else path(alice, "offers")
-    body = None if method in {"GET", "DELETE"} else {}
-    reader = owner_of(alice.channel, ["read", "send", "subscribers"])
-
-    assert code(reader.call(method, address, body), 403) == "missing_scope"
-    assert code(bob.call(method, address, body), 404) == "channel_not_found"
-    assert len(listed(alice)) == 1
 
 
 # --- a send ---------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from channels_app import audit
 from channels_app.selectors import channel_totals
 from subscriptions_app.models import Person, Subscription, Tag
 from tests.api.persons import USER, change, is_active, path, read, row, sign_in
-from tests.api.support import NOWHERE, code, faults, owner_of
+from tests.api.support import NOWHERE, code, faults
 from tests.factories import browser, phone
 from tests.pipeline.support import in_threads
 
@@ -57,19 +57,6 @@ def test_somebody_unknown_is_not_found(shop, method):
         assert code(shop.call(method, path(shop, external_id), body), 404) == "not_found"
     address = f"/channel/{shop.channel.id}/person"
     assert faults(shop.call(method, address, body)) == [("external_id", "required")]
-
-
-@pytest.mark.parametrize("part", ["", "/export"])
-def test_it_needs_the_scope_subscribers_and_the_own_channel(shop, bob, part):
-    sign_in(shop, browser())
-    others = owner_of(shop.channel, ["read", "send", "manage"])
-    for method in ("GET",) if part else ("GET", "PATCH", "DELETE"):
-        body = {} if method == "PATCH" else None
-        assert code(others.call(method, path(shop, part=part), body), 403) == "missing_scope"
-        assert code(bob.call(method, path(shop, part=part), body), 404) == "channel_not_found"
-        bobs = path(bob, part=part)
-        assert code(bob.call(method, bobs, body), 404) == "not_found"
-    assert len(read(shop)["devices"]) == 1
 
 
 def test_attributes_and_tags_change_on_every_device(shop):

@@ -128,14 +128,6 @@ def test_one_endpoint_has_a_subscription_for_each_channel(alice, bob):
     assert subscribers(alice).web_subscribers == subscribers(bob).web_subscribers == 1
 
 
-def test_fields_that_a_browser_adds_are_ignored(alice):
-    body = browser(HERE, expirationTime=None, options={"userVisibleOnly": True})
-    body["keys"]["other"] = 1
-    body["provider_token"] = None
-
-    subscribed(alice, body)
-
-
 @pytest.mark.parametrize("spelling", [str.upper, str.lower])
 @pytest.mark.parametrize("path", ["/subscribe", "/subscribe/"])
 def test_the_channel_id_is_read_in_either_case_and_the_path_may_end_in_a_slash(

@@ -52,43 +52,21 @@ def test_an_expired_subscription_that_moves_becomes_active(alice):
     assert subscribers(alice).web_subscribers == 1
 
 
-def test_an_unknown_previous_endpoint_changes_nothing(alice):
-    subscribed(alice, browser(THERE, previous_endpoint=HERE), status=201)
-    assert subscribers(alice).web_subscribers == 1
-
-
-def test_the_previous_endpoint_may_be_the_same_as_the_new_one(alice):
-    body = browser(HERE)
-    old = subscribed(alice, body)
-    assert subscribed(alice, body | {"previous_endpoint": HERE}, status=200).id == old.id
-
-
-def test_the_old_subscription_expires_if_both_endpoints_are_known(alice):
+@pytest.mark.parametrize("has_expired", [False, True])
+def test_the_old_subscription_expires_if_both_endpoints_are_known(alice, has_expired):
     old = subscribed(alice, browser(HERE, attributes={"plan": "free"}))
     body = moved_body(old, attributes={"plan": "pro"})
     new = subscribed(alice, {key: body[key] for key in ("endpoint", "keys", "attributes")})
+    if has_expired:
+        expire(new)
     del body["attributes"]
 
     stays = subscribed(alice, body, status=200)
 
     old.refresh_from_db()
-    assert (stays.id, stays.attributes) == (new.id, {"plan": "pro"})
+    assert (stays.id, stays.attributes, stays.expired_at) == (new.id, {"plan": "pro"}, None)
     assert old.expired_at is not None
     assert old.expired_code == "replaced"
-    assert subscribers(alice).web_subscribers == 1
-
-
-def test_an_expired_subscription_of_the_new_endpoint_takes_over_from_an_active_old_one(alice):
-    old = subscribed(alice, browser(HERE))
-    body = moved_body(old)
-    new = subscribed(alice, {key: body[key] for key in ("endpoint", "keys")})
-    expire(new)
-
-    stays = subscribed(alice, body, status=200)
-
-    old.refresh_from_db()
-    assert (stays.id, stays.expired_at) == (new.id, None)
-    assert old.expired_at is not None
     assert subscribers(alice).web_subscribers == 1
 
 
@@ -213,18 +191,6 @@ def test_the_installations_limit_counts_all_channels_together(alice, bob, settin
 
 
 # --- simultaneous changes -------------------------------------------------------------------------
-
-
-@pytest.mark.django_db(transaction=True)
-def test_simultaneous_subscribes_of_one_device_make_one_subscription(alice):
-    body = browser(HERE)
-
-    responses = in_threads(*[lambda: alice.subscribe(body)] * 8)
-
-    assert sorted(r.status_code for r in responses) == [200] * 7 + [201]
-    assert len({r.json()["subscriptionId"] for r in responses}) == 1
-    assert Subscription.objects.count() == 1
-    assert subscribers(alice).web_subscribers == 1
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,11 +1,5 @@
-"""A client that knows only an endpoint or a token gets nothing of its subscription.
+"""A client that knows only an endpoint or a token gets nothing of its subscription."""
 
-Over real sockets, against the Procfile's web process.
-"""
-
-import json
-import urllib.error
-import urllib.request
 from uuid import uuid4
 
 import pytest
@@ -19,7 +13,7 @@ from tests.api.support import owner_of
 from tests.factories import browser, browser_keys, make_category, make_channel, phone
 from tests.pipeline.support import assert_people_exact
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.django_db
 
 ELSEWHERE = "https://updates.push.services.mozilla.com/wpush/v2/elsewhere"
 GOLD = {"plan": "gold"}
@@ -27,18 +21,19 @@ RULE = {"attribute": "plan", "operator": "eq", "value": "gold"}
 
 
 @pytest.fixture
-def alice(transactional_db):
+def alice(db):
     return owner_of(make_channel(android_enabled=True, ios_enabled=True))
 
 
-class Service:
-    """The interface, as anybody calls it; (status, body) of each answer."""
+class Api:
+    """What anybody can call; (status, body) of each response."""
 
-    def __init__(self, url, owner):
-        self._url, self._owner = url, owner
+    def __init__(self, owner):
+        self._owner = owner
 
     def subscribe(self, body):
-        return self._call("/subscribe", body, {"X-Channel-ID": str(self._owner.channel.id)})
+        answer = self._owner.subscribe(body)
+        return answer.status_code, answer.json()
 
     def subscribed(self, status, body):
         answer = self.subscribe(body)
@@ -47,42 +42,19 @@ class Service:
 
     def preferences(self, body):
         """Whether the device wants offers, afterwards."""
-        headers = {"X-Channel-ID": str(self._owner.channel.id)}
-        status, answer = self._call("/preferences", body, headers)
-        assert status == 200, answer
-        return answer["categories"][0]["chosen"]
+        return self._owner.device("/preferences", body).json()["categories"][0]["chosen"]
 
     def gold(self):
-        """The size of the audience of the segment of gold customers."""
-        key = {"Authorization": f"Key {self._owner.key}"}
-        _, made = self._call(
-            f"/channel/{self._owner.channel.id}/segments",
-            {"name": str(uuid4()), "rule": RULE},
-            key,
-        )
-        body = {
-            "body": "x",
-            "dry_run": True,
-            "segment_id": made["segment_id"],
-            "target_platforms": ["web", "android", "ios"],
-        }
-        status, trial = self._call("/send-notification", body, key)
-        assert status == 200, trial
+        """The size of the audience of gold customers."""
+        platforms = ["web", "android", "ios"]
+        body = {"body": "x", "dry_run": True, "rule": RULE, "target_platforms": platforms}
+        trial = self._owner.send(body).json()
         return {name: each["audience"] for name, each in trial["platforms"].items()}
-
-    def _call(self, path, body, headers):
-        headers = {"Content-Type": "application/json"} | headers
-        request = urllib.request.Request(self._url + path, json.dumps(body).encode(), headers)
-        try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as error:
-            return error.code, json.load(error)
 
 
 @pytest.fixture
-def api(service, alice):
-    return Service(service, alice)
+def api(alice):
+    return Api(alice)
 
 
 def row(id_):
@@ -99,7 +71,7 @@ def subscribers(alice):
 
 @pytest.fixture
 def hers(api):
-    """The body with which Alice's visitor subscribed, and the id that was answered."""
+    """The body with which Alice's visitor subscribed, and the id that was returned."""
     body = browser(HERE, attributes=GOLD)
     return body, api.subscribed(201, body)
 

@@ -4,7 +4,6 @@ import json
 
 import pytest
 from auditlog.models import LogEntry
-from django.test import Client
 
 from notifications_app.models import Notification, Template
 from notifications_app.sends import templates
@@ -140,25 +139,6 @@ def test_a_channel_has_at_most_a_thousand_templates(alice, bob, monkeypatch):
     created(bob)
     alice.call("DELETE", path(alice, first["template_id"]))
     created(alice)
-
-
-def test_only_a_key_with_the_scope_manages_templates(alice, bob):
-    template = created(alice)["template_id"]
-    sender = owner_of(alice.channel, scopes=["send", "read", "subscribers"])
-    calls = [
-        ("GET", path(alice), None),
-        ("POST", path(alice), GIVEN),
-        ("GET", path(alice, template), None),
-        ("PUT", path(alice, template), GIVEN),
-        ("DELETE", path(alice, template), None),
-    ]
-    for method, address, body in calls:
-        assert code(sender.call(method, address, body), 403) == "missing_scope"
-        assert code(bob.call(method, address, body), 404) == "channel_not_found"
-        faults(Client().generic(method, address), 401)
-    assert names(alice) == {"Order shipped"}
-    only_manages = owner_of(alice.channel, scopes=["manage"])
-    assert only_manages.call("GET", path(alice)).status_code == 200
 
 
 def test_the_audit_log_has_each_version_but_never_data(alice):
