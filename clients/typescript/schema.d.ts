@@ -543,7 +543,7 @@ export interface paths {
         put?: never;
         /**
          * Pause a notification
-         * @description A `pending` notification does not start. For a `processing` one, no call begins later than ten seconds after the answer, and its deadline waits. A notification that was paused for seven days while it was `processing` is stopped. Safe to repeat.
+         * @description A `pending` notification does not start. For a `processing` one, no call begins later than ten seconds after the response, and its deadline waits. A notification that was paused for seven days while it was `processing` is stopped. Safe to repeat.
          */
         post: operations["notification_pause"];
         delete?: never;
@@ -583,7 +583,7 @@ export interface paths {
         put?: never;
         /**
          * Stop a notification for good
-         * @description Only a `processing` notification can be stopped; cancel a `pending` one. No call begins later than ten seconds after the answer. Recipients that wait bounce with the code `stopped`, then the notification is `sent`. If it had no recipient yet, it is `cancelled`. Safe to repeat.
+         * @description Only a `processing` notification can be stopped; cancel a `pending` one. No call begins later than ten seconds after the response. Remaining recipients bounce with the code `stopped`, then the notification is `sent`. If it had no recipient yet, it is `cancelled`. Safe to repeat.
          */
         post: operations["notification_stop"];
         delete?: never;
@@ -740,7 +740,7 @@ export interface components {
         Action: {
             /** @description Its name in reports of clicks. */
             id: string;
-            /** @description What it says. */
+            /** @description Text of the button. */
             title: string;
             /**
              * Format: uri
@@ -1010,7 +1010,7 @@ export interface components {
             data: {
                 [key: string]: string;
             };
-            /** @description Seconds for which delivery is tried; 0: deliver at once or drop. */
+            /** @description Seconds for which delivery is tried; 0: deliver immediately or drop. */
             ttl: number;
             /** @description Whether devices in power-saving mode are woken (RFC 8030 section 5.3). */
             urgency: components["schemas"]["Urgency"];
@@ -1152,7 +1152,7 @@ export interface components {
             platforms: {
                 [key: string]: components["schemas"]["PlatformDryRunOutput"];
             };
-            /** @description Of a send to targets: whom nobody knows. */
+            /** @description For a send to targets: ids that the channel does not have. */
             unknown?: components["schemas"]["UnknownOutput"];
             /** @description On which other platforms the targets have devices. */
             detail?: string;
@@ -1185,7 +1185,7 @@ export interface components {
             data?: {
                 [key: string]: string;
             } | null;
-            /** @description Seconds for which delivery is tried; 0: deliver at once or drop. */
+            /** @description Seconds for which delivery is tried; 0: deliver immediately or drop. */
             ttl?: number | null;
             /** @description Whether devices in power-saving mode are woken (RFC 8030 section 5.3). */
             urgency?: (string & components["schemas"]["Urgency"]) | null;
@@ -1213,12 +1213,12 @@ export interface components {
             on_missing?: (string & components["schemas"]["OnMissing"]) | null;
             /**
              * Format: date-time
-             * @description When omitted or in the past, the notification is sent at once.
+             * @description When omitted or in the past, the notification is sent immediately.
              */
             scheduled_at?: string | null;
             /**
              * Format: date-time
-             * @description It is sent to nobody after that, whatever `ttl` says. After `scheduled_at`.
+             * @description No device is sent it after this time, whatever its `ttl`. After `scheduled_at`.
              */
             expires_at?: string | null;
             /**
@@ -1337,7 +1337,7 @@ export interface components {
             category?: string | null;
             /** @description Notifications of a thread are grouped. */
             thread_id?: string | null;
-            /** @description How much it may disturb. */
+            /** @description How much it can disturb the user. */
             interruption_level?: (string & components["schemas"]["InterruptionLevel"]) | null;
             /** @description Sorts the app's notifications in the summary. */
             relevance_score?: number | null;
@@ -1536,7 +1536,7 @@ export interface components {
             created_at: string;
             /** @description See [states](/docs/states). */
             status: components["schemas"]["NotificationStatus"];
-            /** @description As asked for, without duplicates. */
+            /** @description As requested, without duplicates. */
             target_platforms: components["schemas"]["Platform"][];
             /**
              * Format: uuid
@@ -1584,7 +1584,7 @@ export interface components {
             created_at: string;
             /** @description See [states](/docs/states). */
             status: components["schemas"]["NotificationStatus"];
-            /** @description As asked for, without duplicates. */
+            /** @description As requested, without duplicates. */
             target_platforms: components["schemas"]["Platform"][];
             /**
              * Format: uuid
@@ -2044,7 +2044,7 @@ export interface components {
             data?: {
                 [key: string]: string;
             } | null;
-            /** @description Seconds for which delivery is tried; 0: deliver at once or drop. Default: `259200`. */
+            /** @description Seconds for which delivery is tried; 0: deliver immediately or drop. Default: `259200`. */
             ttl?: number | null;
             /** @description Whether devices in power-saving mode are woken (RFC 8030 section 5.3). Default: `"normal"`. */
             urgency?: (string & components["schemas"]["Urgency"]) | null;
@@ -2072,12 +2072,12 @@ export interface components {
             on_missing?: (string & components["schemas"]["OnMissing"]) | null;
             /**
              * Format: date-time
-             * @description When omitted or in the past, the notification is sent at once.
+             * @description When omitted or in the past, the notification is sent immediately.
              */
             scheduled_at?: string | null;
             /**
              * Format: date-time
-             * @description It is sent to nobody after that, whatever `ttl` says. After `scheduled_at`.
+             * @description No device is sent it after this time, whatever its `ttl`. After `scheduled_at`.
              */
             expires_at?: string | null;
             /**
@@ -2301,7 +2301,7 @@ export interface components {
             data?: {
                 [key: string]: string;
             } | null;
-            /** @description Seconds for which delivery is tried; 0: deliver at once or drop. Default: `259200`. */
+            /** @description Seconds for which delivery is tried; 0: deliver immediately or drop. Default: `259200`. */
             ttl?: number | null;
             /** @description Whether devices in power-saving mode are woken (RFC 8030 section 5.3). Default: `"normal"`. */
             urgency?: (string & components["schemas"]["Urgency"]) | null;
@@ -2425,7 +2425,7 @@ export interface components {
             deadline_at: string | null;
             /**
              * Format: date-time
-             * @description As the send asked: nobody is sent it afterwards.
+             * @description As requested: no device is sent it afterwards.
              */
             expires_at: string | null;
             /**
@@ -5237,7 +5237,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description For safe retries: within 24 hours, the same key and body return the first answer again. */
+                /** @description For safe retries: within 24 hours, the same key and body return the first response again. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -6572,7 +6572,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description For safe retries: within 24 hours, the same key and body return the first answer again. */
+                /** @description For safe retries: within 24 hours, the same key and body return the first response again. */
                 "Idempotency-Key"?: string;
             };
             path?: never;

@@ -133,9 +133,9 @@ def _clicked(token: str) -> list[Event]:
 
 
 def _is_click(request: Request) -> bool:
-    """False for HEAD, and for a request whose headers say that it is a prefetch or preview."""
-    said = " ".join(request.headers.get(name, "") for name in _AHEAD_HEADERS).lower()
-    return request.method == "GET" and not any(word in said for word in _AHEAD_WORDS)
+    """False for HEAD, and for a request whose headers mark it as a prefetch or preview."""
+    purpose = " ".join(request.headers.get(name, "") for name in _AHEAD_HEADERS).lower()
+    return request.method == "GET" and not any(word in purpose for word in _AHEAD_WORDS)
 
 
 def _limit_without_token(request: Request) -> Limit:

@@ -37,7 +37,7 @@ class PauseView(_HaltView):
         operation_id="notification_pause",
         summary="Pause a notification",
         description="A `pending` notification does not start. For a `processing` one, no call"
-        " begins later than ten seconds after the answer, and its deadline waits. A notification"
+        " begins later than ten seconds after the response, and its deadline waits. A notification"
         " that was paused for seven days while it was `processing` is stopped. Safe to repeat.",
         tags=[_TAG],
         request=None,
@@ -80,9 +80,9 @@ class StopView(_HaltView):
         operation_id="notification_stop",
         summary="Stop a notification for good",
         description="Only a `processing` notification can be stopped; cancel a `pending` one."
-        " No call begins later than ten seconds after the answer. Recipients that wait bounce with"
-        " the code `stopped`, then the notification is `sent`. If it had no recipient yet, it is"
-        " `cancelled`. Safe to repeat.",
+        " No call begins later than ten seconds after the response. Remaining recipients bounce"
+        " with the code `stopped`, then the notification is `sent`. If it had no recipient yet, it"
+        " is `cancelled`. Safe to repeat.",
         tags=[_TAG],
         request=None,
         extensions=follow_ups(200, "notification_details", **_OF_ONE),

@@ -74,14 +74,16 @@ class DryRunOutput(serializers.Serializer[Any]):
     """What a send would do."""
 
     platforms = serializers.DictField(child=PlatformDryRunOutput(), help_text="By target platform.")
-    unknown = UnknownOutput(required=False, help_text="Of a send to targets: whom nobody knows.")
+    unknown = UnknownOutput(
+        required=False, help_text="For a send to targets: ids that the channel does not have."
+    )
     detail = serializers.CharField(
         required=False, help_text="On which other platforms the targets have devices."
     )
 
 
 def dry_run_output(found: DryRun) -> dict[str, Any]:
-    """The body of the answer. Only sends to targets have `unknown` and `detail`."""
+    """The body of the response. Only sends to targets have `unknown` and `detail`."""
     output: dict[str, Any] = {
         "platforms": {platform: _platform(each) for platform, each in found.platforms.items()}
     }
@@ -169,7 +171,7 @@ class NotificationOutput(serializers.Serializer[Notification]):
     status = serializers.ChoiceField(NotificationStatus.values, help_text="See docs/states.md.")
     target_platforms = serializers.ListField(
         child=serializers.ChoiceField(PLATFORM_VALUES),
-        help_text="As asked for, without duplicates.",
+        help_text="As requested, without duplicates.",
     )
     segment_id = serializers.UUIDField(allow_null=True, help_text="null: the whole channel.")
 
@@ -204,7 +206,7 @@ class TimingOutput(serializers.Serializer[Any]):
         allow_null=True, help_text="When its time to live ends; null until it starts."
     )
     expires_at = Timestamp(
-        allow_null=True, help_text="As the send asked: nobody is sent it afterwards."
+        allow_null=True, help_text="As requested: no device is sent it afterwards."
     )
     finished_at = Timestamp(
         allow_null=True, help_text="When it changed to `sent`, `failed` or `cancelled`."
@@ -331,7 +333,7 @@ class TargetOutput(serializers.Serializer[TargetResult]):
 
 
 def notification_details(details: Details) -> dict[str, Any]:
-    """The body of the answer."""
+    """The body of the response."""
     found = details.notification
     return dict(
         NotificationDetailsOutput(

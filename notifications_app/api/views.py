@@ -112,7 +112,7 @@ class SendView(KeyedView):
                 TemplateNotFound(),
                 CategoryUnknown("category"),
                 CategoryRequired(),
-                NotCombinable("rule", "A send has one audience. This one names `segment_id`, too."),
+                NotCombinable("rule", "A send has one audience. This one also names `segment_id`."),
                 PayloadTooLarge(Platform.WEB, 4100, 3993),
                 IdempotencyKeyInvalid(),
                 401,
@@ -210,7 +210,7 @@ class NotificationView(ReadingView):
     @override
     def get_permissions(self) -> list[Any]:
         if self.request.method == "PATCH":
-            # It also answers with the notification.
+            # It also returns the notification.
             return [require_scope(Scope.SEND)(), require_scope(Scope.READ)()]
         return list(super().get_permissions())
 

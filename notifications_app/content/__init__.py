@@ -1,1 +1,1 @@
-"""What a notification says: its values, placeholders and tracking tokens. Pure."""
+"""The content of a notification: its values, placeholders and tracking tokens. Pure."""

@@ -217,7 +217,7 @@ IOS: Final[Table] = {
     "thread_id": _name("Group", "Notifications of a thread are grouped.", "thread-id"),
     "interruption_level": choice(
         "How much it may interrupt",
-        "How much it may disturb.",
+        "How much it can disturb the user.",
         INTERRUPTION_LEVELS,
         "interruption-level",
     ),
@@ -241,7 +241,7 @@ SOUND: Final[Table] = {
 }
 ACTION: Final[Table] = {
     "id": Field(Type.ID, "Id in reports", "Its name in reports of clicks.", least=1, required=True),
-    "title": shown("Label", "What it says.", MAX_ACTION_TITLE, 1, required=True),
+    "title": shown("Label", "Text of the button.", MAX_ACTION_TITLE, 1, required=True),
     "url": _link("Opens", "Opened on click, instead of the notification's."),
     "web_url": _link("Opens on Web", "Replaces the url in browsers.", Type.SITE_LINK),
     "android_url": _link("Opens on Android", "Replaces the url on Android.", Type.APP_LINK),

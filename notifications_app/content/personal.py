@@ -233,11 +233,11 @@ def _filled(fills: _Fills, values: Values) -> dict[str, str]:
     return {name: fill(values) for name, fill in fills.items()}
 
 
-def values_asked(content: Content) -> frozenset[str]:
+def values_needed(content: Content) -> frozenset[str]:
     """The values that the texts of all platforms and languages need: `attributes`, `vars`, and
     names of a device's own values. Empty if the content is not personal."""
-    asked = _placeholders(places(content)) if content.personalize else ()
-    return frozenset(each.name if each.scope == DEVICE else each.scope for each in asked)
+    found = _placeholders(places(content)) if content.personalize else ()
+    return frozenset(each.name if each.scope == DEVICE else each.scope for each in found)
 
 
 def _placeholders(found: Iterable[Place]) -> list[Placeholder]:

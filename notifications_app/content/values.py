@@ -29,7 +29,7 @@ ON_MISSING: Final = {EMPTY: "gets the text without it", BOUNCE: "gets nothing"}
 
 
 _URGENCY: Final = "Whether devices in power-saving mode are woken (RFC 8030 section 5.3)."
-_TTL: Final = "Seconds for which delivery is tried; 0: deliver at once or drop."
+_TTL: Final = "Seconds for which delivery is tried; 0: deliver immediately or drop."
 _TOPIC: Final = "A newer notification with the same topic replaces the older one on the device."
 _PERSONALIZE: Final = (
     "Whether placeholders such as `{{ name }}` stand for values of each recipient."
@@ -141,8 +141,9 @@ class SendRequest:
     """One send. Without `segment_id`, `rule` and `targets` it is for the whole channel.
 
     Empty `target_platforms` mean every platform that the channel has enabled. `scheduled_at` None
-    means at once. No call is made after `expires_at`. Devices that refuse the `category` are left
-    out; "" means no category. `template_id`: the template from which content was copied.
+    means immediately. No call is made after `expires_at`. Subscribers who opted out of the
+    `category` are skipped; "" means no category. `template_id`: the template from which content was
+    copied.
 
     `only_subscription_id` makes it a test: only that subscription gets it.
     """

@@ -6,7 +6,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from notifications_app.content.fields import TRANSLATION
-from notifications_app.content.personal import PERSONAL_TEXTS, PersonalContent, values_asked
+from notifications_app.content.personal import PERSONAL_TEXTS, PersonalContent, values_needed
 from notifications_app.content.placeholders import Values
 from notifications_app.content.values import BOUNCE, Content
 from notifications_app.delivery.types import Message, Site
@@ -56,7 +56,7 @@ class Messages:
         self._by_language: dict[str, Message] = {}
         self._by_translations: dict[tuple[str, ...], Message] = {}
         self._personal: dict[Message, PersonalContent] = {}
-        self._values_asked = values_asked(content)
+        self._values_needed = values_needed(content)
         self._bounces = content.on_missing == BOUNCE
 
     @property
@@ -64,7 +64,7 @@ class Messages:
         """The fields of a device on which its message depends: `language`, `timezone`,
         `external_id`, `attributes`, and `vars` of the targets. Empty for most notifications."""
         spoken = frozenset({"language"} if self._translations else ())
-        return spoken | self._values_asked
+        return spoken | self._values_needed
 
     @property
     def is_personal(self) -> bool:

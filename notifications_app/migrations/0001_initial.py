@@ -63,7 +63,7 @@ class Migration(migrations.Migration):
                 ('data_names', models.JSONField(blank=True, help_text="The names of `data` in the sender's order, which jsonb does not keep.", null=True)),
                 ('extras', models.JSONField(blank=True, help_text='The fields of the content that have no column.', null=True)),
                 ('vars', models.JSONField(blank=True, help_text="The send's values for its placeholders.", null=True)),
-                ('ttl', models.PositiveIntegerField(help_text='Seconds; 0: deliver at once or drop.')),
+                ('ttl', models.PositiveIntegerField(help_text='Seconds; 0: deliver immediately or drop.')),
                 ('urgency', models.CharField(choices=[('very-low', 'Very low: only on power and Wi-Fi'), ('low', 'Low: only on power or Wi-Fi'), ('normal', 'Normal'), ('high', 'High: also on low battery')], db_default='normal', default='normal', max_length=8)),
                 ('topic', models.CharField(blank=True, db_default='', default='', max_length=32)),
                 ('target_platforms', models.JSONField()),

@@ -1,4 +1,4 @@
-"""Notifications, drafts, and the answers to idempotency keys."""
+"""Notifications, drafts, and the responses to idempotency keys."""
 
 from typing import Any, Final
 
@@ -50,7 +50,7 @@ class Notification(models.Model):
     vars: Any = models.JSONField(
         null=True, blank=True, help_text="The send's values for its placeholders."
     )
-    ttl = models.PositiveIntegerField(help_text="Seconds; 0: deliver at once or drop.")
+    ttl = models.PositiveIntegerField(help_text="Seconds; 0: deliver immediately or drop.")
     urgency = models.CharField(
         max_length=8, choices=list(URGENCIES.items()), default="normal", db_default="normal"
     )
@@ -271,7 +271,7 @@ class Draft(models.Model):
 
 
 class IdempotencyRecord(models.Model):
-    """The answer to a channel's Idempotency-Key, which is repeated for 24 hours."""
+    """The response to a channel's Idempotency-Key, which is repeated for 24 hours."""
 
     id = models.BigAutoField(primary_key=True)
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="+", db_index=False)

@@ -50,7 +50,7 @@ def pop_targets(given: dict[str, Any]) -> tuple[TargetId, ...]:
     and Invalid for a target that is named twice with different values."""
     named = [name for name in AUDIENCE_FIELDS if given[name] is not None]
     if len(named) > 1:
-        raise NotCombinable(named[1], f"A send has one audience. This one names `{named[0]}`, too.")
+        raise NotCombinable(named[1], f"A send has one audience. This one also names `{named[0]}`.")
     people = [TargetId(external_id=id_) for id_ in given.pop("external_ids") or ()]
     devices = [TargetId(subscription_id=id_) for id_ in given.pop("subscription_ids") or ()]
     both = [_target(each) for each in given.pop("targets") or ()]

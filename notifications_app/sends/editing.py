@@ -178,7 +178,7 @@ def _check(
     channel: Channel, before: Notification, request: SendRequest, changes: Mapping[str, Any]
 ) -> None:
     """Raises for fields that may not be sent, if they can still be changed."""
-    # Targets that stay count, too.
+    # Targets that stay are checked as well.
     targets = request.targets or (_stored_targets(before) if before.has_targets else ())
     if not request.content.personalize and any(each.vars for each in targets):
         raise NotCombinable("personalize", "Its targets have values, which need it.")
@@ -194,7 +194,7 @@ def _check(
 
 
 def _changed(before: Notification, request: SendRequest, values: Mapping[str, Any]) -> list[str]:
-    """The names of the changed fields, without values, because `data` may be about a person."""
+    """The names of the changed fields, without values, because `data` can contain personal data."""
     was, new = before.content, request.content
     names = {name for name in CONTENT if getattr(new, name) != getattr(was, name)}
     if list(new.data) != list(was.data):  # in the sender's order, which devices get

@@ -24,8 +24,8 @@ IDEMPOTENCY_PARAMETER: Final = OpenApiParameter(
     IDEMPOTENCY_HEADER,
     {"type": "string", "minLength": 1, "maxLength": 255},
     OpenApiParameter.HEADER,
-    description="For safe retries: within 24 hours, the same key and body return the first answer"
-    " again.",
+    description="For safe retries: within 24 hours, the same key and body return the first"
+    " response again.",
 )
 _KEY: Final = re.compile(r"[\x20-\x7e]{1,255}")
 
@@ -71,7 +71,7 @@ def once(
 
 
 def _lock(channel_id: UUID, key: str) -> None:
-    # A try-lock, so that a second request is refused at once and occupies no thread.
+    # A try-lock, so that a second request is refused immediately and occupies no thread.
     if not sql.try_lock(f"idempotency {channel_id} {key}"):
         raise IdempotencyKeyInFlight
 

@@ -1,8 +1,8 @@
-"""Checks whether an address answers with an image that devices can show.
+"""Checks whether a URL returns an image that devices can show.
 
 Users who write a notification choose the address, so the request goes through the guard of
 `pushsvc.common.egress`: https on port 443 of a public address, no redirect, a short time, and only
-the beginning of the answer.
+the beginning of the response.
 """
 
 import asyncio
@@ -38,14 +38,14 @@ _UNESCAPED: Final = "/%:@!$&'()*+,;=~?"
 _HEADERS: Final = {"Accept": "image/*", "Accept-Encoding": "identity", "Connection": "close"}
 
 _NOT_HTTPS: Final = "The address must begin with https://. Devices load no other images."
-# The same for a name that does not exist, so that the answer does not reveal private names.
+# The same for a name that does not exist, so that the result does not reveal private names.
 _NOT_PUBLIC: Final = (
     "The address is not public: devices on the internet cannot reach it. Check the spelling."
 )
 _UNCHECKABLE: Final = "Only addresses of public names at port 443 can be checked."
 _NO_TLS: Final = "The server's certificate is not valid, so devices refuse the connection."
-_SILENT: Final = "The server does not answer."
-_MOVED: Final = "The address leads to another one. Enter that address instead."
+_SILENT: Final = "The server does not respond."
+_MOVED: Final = "The address redirects to another one. Enter that address instead."
 _OTHER: Final = "This is not an image that devices show. They show PNG, JPEG, GIF and WebP."
 
 
@@ -67,7 +67,7 @@ def image_check(url: str, make_client: MakeClient | None = None) -> ImageCheck:
         return ImageCheck(_UNCHECKABLE)
     resolver = SeparateResolver(threads=1, timeout=SECONDS)
     try:
-        return _judged(asyncio.run(_asked(checked, resolver, make_client or _guarded_client)))
+        return _check_of(asyncio.run(_fetch(checked, resolver, make_client or _guarded_client)))
     except Exception as error:  # noqa: BLE001 - anything that a server of others can cause
         return ImageCheck(_failure(error))
     finally:
@@ -88,7 +88,7 @@ def _checked(url: str) -> str:
     return origin + (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
-async def _asked(url: str, resolver: SeparateResolver, make_client: MakeClient) -> Response:
+async def _fetch(url: str, resolver: SeparateResolver, make_client: MakeClient) -> Response:
     client = make_client(resolver.look_up)
     try:
         until = asyncio.get_running_loop().time() + SECONDS
@@ -113,15 +113,15 @@ def _failure(error: Exception) -> str:
             return _SILENT
 
 
-def _judged(answer: Response) -> ImageCheck:
-    if 300 <= answer.status < 400:
+def _check_of(response: Response) -> ImageCheck:
+    if 300 <= response.status < 400:
         return ImageCheck(_MOVED)
-    if answer.status != 200:
-        return ImageCheck(f"The server answers {answer.status} instead of an image.")
-    kind = _kind(answer.body)
+    if response.status != 200:
+        return ImageCheck(f"The server responds with {response.status} instead of an image.")
+    kind = _kind(response.body)
     if not kind:
         return ImageCheck(_OTHER)
-    size = answer.headers.get("Content-Length", "")
+    size = response.headers.get("Content-Length", "")
     if not size.isascii() or not size.isdigit():
         return ImageCheck(found=kind)
     if len(size) > 12 or int(size) > MOST_BYTES:

@@ -49,8 +49,8 @@ class TargetPlatform(Choice):
 
 
 class ContentFields(DeclaredObject):
-    """What a notification says. Unknown fields are refused. "" in an optional text and an empty
-    list of buttons are the same as none, because the details of a notification have them."""
+    """The content of a notification. Unknown fields are refused. "" in an optional text and an
+    empty list of buttons are the same as none, because the details of a notification have them."""
 
     table = CONTENT
     defaults = DEFAULTS
@@ -62,14 +62,14 @@ class ContentFields(DeclaredObject):
 
 
 class SendFields(ContentFields):
-    """Unknown fields are refused, so that a misspelt `scheduled_at` does not send at once."""
+    """Unknown fields are refused, so that a misspelt `scheduled_at` does not send immediately."""
 
     scheduled_at = Timestamp(
-        default=None, help_text="When omitted or in the past, the notification is sent at once."
+        default=None, help_text="When omitted or in the past, the notification is sent immediately."
     )
     expires_at = Timestamp(
         default=None,
-        help_text="It is sent to nobody after that, whatever `ttl` says. After `scheduled_at`.",
+        help_text="No device is sent it after this time, whatever its `ttl`. After `scheduled_at`.",
     )
     segment_id = Id(
         default=None, allow_null=True, help_text="One segment only; null: the whole channel."

@@ -64,7 +64,7 @@ def notification_accept(*, channel: Channel, request: SendRequest) -> Notificati
 
 
 def notification_test(*, channel: Channel, content: Content, subscription_id: UUID) -> Notification:
-    """Sends the content at once to only this subscription. Returns the notification.
+    """Sends the content immediately to only this subscription. Returns the notification.
 
     It goes through the same pipeline and counts like any other notification. Raises NotFound if
     the channel has no such active subscription, and what `notification_accept` raises.
@@ -161,7 +161,7 @@ def targets_store(notification: Notification, request: SendRequest) -> None:
 
 
 def _insert(channel: Channel, request: SendRequest) -> Notification:
-    """Inserts the notification. `created_at`, and `scheduled_at` of a send at once, are the
+    """Inserts the notification. `created_at`, and `scheduled_at` of an immediate send, are the
     database's time."""
     times = {"scheduled_at": request.scheduled_at} if request.scheduled_at else {}
     notification = Notification(

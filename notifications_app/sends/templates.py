@@ -137,7 +137,7 @@ def _as_json(content: Mapping[str, Any]) -> str:
 
 
 def _audited(template: Template) -> dict[str, Any]:
-    """The values that the audit log may show. Not `data`, which may be about a person."""
+    """The values that the audit log may show. Not `data`, which can contain personal data."""
     values = {"name": template.name, **template.content}
     return {name: value for name, value in values.items() if name in audit.SHOWN[_LABEL]}
 

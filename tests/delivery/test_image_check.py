@@ -98,16 +98,16 @@ def test_an_image_is_recognised_by_its_first_bytes(certificate, kind):
         (answer(200, body=b"<svg xmlns='http://www.w3.org/2000/svg'/>"), "not an image"),
         (answer(200, body=b"RIFF\0\0\0\0WAVEfmt "), "not an image"),
         (answer(200), "not an image"),
-        (answer(404, body=PNG), "answers 404"),
-        (answer(500), "answers 500"),
+        (answer(404, body=PNG), "responds with 404"),
+        (answer(500), "responds with 500"),
         (answer(302, headers=["Location: https://images.example.org/other.png"]), "another one"),
         (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 1000001\r\n\r\n" + PNG * 3), "too large: 1.0 MB"),
         (raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9999999999999\r\n\r\n" + PNG * 3), "too large"),
-        (hang_up, "does not answer"),
-        (raw(b"220 smtp.example.org\r\n"), "does not answer"),
+        (hang_up, "does not respond"),
+        (raw(b"220 smtp.example.org\r\n"), "does not respond"),
     ],
 )
-def test_what_devices_would_not_show_is_said(certificate, behave, words):
+def test_what_devices_would_not_show_is_reported(certificate, behave, words):
     found, service = checked(behave, certificate)
     assert words in found.fault
     assert found.found == ""
@@ -117,7 +117,7 @@ def test_what_devices_would_not_show_is_said(certificate, behave, words):
 def test_a_server_that_never_answers_ends_the_check_in_its_time(certificate, monkeypatch):
     monkeypatch.setattr(checks, "SECONDS", 1.0)
     found, service = checked(hang, certificate)
-    assert found.fault == "The server does not answer."
+    assert found.fault == "The server does not respond."
     assert service.connections == 1
 
 
@@ -191,7 +191,7 @@ def test_the_usual_client_is_the_guarded_one(certificate, monkeypatch):
 
 
 def test_nobody_learns_which_private_names_there_are(monkeypatch):
-    """A name that nobody has gets the answer of one that leads to a private address."""
+    """An unknown name gets the same result as one that resolves to a private address."""
 
     def no_such_name(*_, **__):
         raise socket.gaierror

@@ -53,7 +53,7 @@ def flat(content: Content) -> dict[str, str]:
 
 
 def _is_none(path: str) -> bool:
-    """Whether the path removes a text. A button may have the id `none`, too."""
+    """Whether the path removes a text. A button may also have the id `none`."""
     return path.endswith(_NONE) and path.partition(".")[0] in _PLATFORMS
 
 

@@ -197,7 +197,7 @@ def read_content(form: ComposeForm, *, platform: str) -> Content:
 
 
 def moment_of(form: ComposeForm) -> datetime | None:
-    """When to send it, in UTC; None means at once. Raises Invalid."""
+    """When to send it, in UTC; None means immediately. Raises Invalid."""
     faults: list[Fault] = []
     moment = _start(form, faults)
     if faults:
@@ -213,7 +213,7 @@ def _posted_extras(post: QueryDict) -> dict[str, str]:
 
 
 def ttl_words(ttl: int) -> str:
-    return duration(ttl) if ttl else "deliver at once or drop"
+    return duration(ttl) if ttl else "deliver immediately or drop"
 
 
 def added_language(post: QueryDict) -> str:

@@ -67,7 +67,7 @@ def _found(language: str, tags: Sequence[str]) -> str:
 
 
 def _name(tag: str) -> str:
-    """The English name of the language, or the tag if Django does not know it."""
+    """The English name of the language, or the tag if Django has none."""
     try:
         return str(get_language_info(tag.lower())["name"])
     except KeyError:

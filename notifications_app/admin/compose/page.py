@@ -115,7 +115,7 @@ class ComposePage(SenderPage):
         }
         step = request.POST.get("step", "")
         try:
-            if step != "send":  # which asks for the draft itself, unless it answers a repeated key
+            if step != "send":  # which finds the draft itself, unless the key is repeated
                 self._require_draft()
             return steps.get(step, self._review)(form)
         except IdempotencyKeyInFlight:

@@ -36,7 +36,7 @@ _YES_OR_NO: Final = (("on", "yes"), ("off", "no"))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
     """One value, by its path in the API's body. Inputs of several sections have the same `label`,
-    so screen readers read `section`, too.
+    so screen readers also read `section`.
 
     `example`: the beginning of a URL, "" for other values. `choices`: (value, label) if there are
     only a few values. `is_none`: whether the text is removed; None if it cannot be removed.

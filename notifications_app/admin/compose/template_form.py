@@ -25,7 +25,7 @@ def content_of(content: Mapping[str, Any]) -> Content:
 def read_template(form: ComposeForm) -> dict[str, Any]:
     """The content in the form. Raises Invalid with every fault, by the names of the fields."""
     faults: list[Fault] = []
-    # `on_missing` counts also if the send says that it is personal.
+    # `on_missing` is kept for sends that set `personalize` themselves.
     given = {"on_missing": form.on_missing} | content_body(form, faults)
     content = {name: value for name, value in given.items() if value != _LEFT_ALONE.get(name)}
     validated(content, faults, TemplateContent.checked)

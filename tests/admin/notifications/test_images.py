@@ -1,6 +1,6 @@
 """The check of an image from the form: who may ask, how often, and what is never asked.
 
-tests/delivery/test_image_check.py judges what a server answers.
+tests/delivery/test_image_check.py tests the responses of servers.
 """
 
 import socket
