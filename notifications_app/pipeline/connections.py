@@ -32,19 +32,19 @@ def event_loop() -> EventLoopThread:
 
 def client(platform: Platform) -> Client:
     """The platform's transport. Await its calls in `event_loop`."""
-    pid = os.getpid()
-    if (pid, platform) not in _clients:
-        _clients[pid, platform] = event_loop().run(_made(platform))
-    return _clients[pid, platform]
+    clients = _clients(os.getpid())
+    if platform not in clients:
+        clients[platform] = event_loop().run(_made(platform))
+    return clients[platform]
 
 
 def shut_down() -> None:
     """Closes the clients and the loop. Safe to repeat. Both are created again if needed later."""
-    pid = os.getpid()
-    own = [key for key in _clients if key[0] == pid]
-    for key in own:
-        event_loop().run(_clients.pop(key).close())
-    if own:
+    clients = _clients(os.getpid())
+    if clients:
+        for each in clients.values():
+            event_loop().run(each.close())
+        clients.clear()
         event_loop().stop()
         _event_loop.cache_clear()
 
@@ -54,7 +54,9 @@ def _event_loop(_pid: int) -> EventLoopThread:
     return EventLoopThread()
 
 
-_clients: dict[tuple[int, str], Client] = {}
+@functools.cache
+def _clients(_pid: int) -> dict[Platform, Client]:
+    return {}
 
 
 async def _made(platform: Platform) -> Client:

@@ -8,15 +8,13 @@ import structlog
 
 from channels_app.selectors import DecryptedCredentials, credential_for, vapid_private_keys
 from notifications_app.content.tracking import make_token
-from notifications_app.delivery.messages import Messages
 from notifications_app.delivery.registry import (
     Credentials,
     VapidKey,
     VapidKeys,
     parse_credentials,
 )
-from notifications_app.delivery.types import BrowserDestination, Destination, Site
-from notifications_app.models import Notification
+from notifications_app.delivery.types import BrowserDestination, Destination
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import SecretUnreadable
 from subscriptions_app.devices.selectors import DeliveryDevice, delivery_devices
@@ -72,17 +70,14 @@ def destination_of(
     platform: Platform, notification_id: UUID, device: DeliveryDevice
 ) -> Destination:
     """The device as a destination for transports, with its tracking token for this notification."""
-    make = _browser if platform == Platform.WEB else _phone
-    return make(notification_id, device)
-
-
-def messages_of(
-    notification: Notification, platform: Platform, *, expires_at: float, site: Site | None = None
-) -> Messages:
-    """The messages of the notification for transports. `expires_at`: the deadline on the monotonic
-    clock. `site`: as in Message."""
-    content = notification.content
-    return Messages(notification.id, content, platform, expires_at=expires_at, site=site)
+    token = make_token(notification_id, device.id)
+    if platform != Platform.WEB:
+        return Destination(device.id, device.address, token)
+    if device.vapid_key_id is None:
+        raise ValueError("a web subscription always has a VAPID key")
+    return BrowserDestination(
+        device.id, device.address, token, device.p256dh, device.auth, device.vapid_key_id
+    )
 
 
 def _vapid_keys(ids: set[UUID]) -> VapidKeys:
@@ -114,20 +109,3 @@ def _parsed(platform: Platform, stored: DecryptedCredentials | None) -> Credenti
         return parse_credentials(platform, stored.secret, stored.version)
     except ValueError:  # its text may contain part of the secret
         raise CredentialsUnreadable(stored.version) from None
-
-
-def _browser(notification_id: UUID, device: DeliveryDevice) -> BrowserDestination:
-    if device.vapid_key_id is None:
-        raise ValueError("a web subscription always has a VAPID key")
-    return BrowserDestination(
-        subscription_id=device.id,
-        address=device.address,
-        p256dh=device.p256dh,
-        auth=device.auth,
-        vapid_key_id=device.vapid_key_id,
-        token=make_token(notification_id, device.id),
-    )
-
-
-def _phone(notification_id: UUID, device: DeliveryDevice) -> Destination:
-    return Destination(device.id, device.address, make_token(notification_id, device.id))

@@ -18,7 +18,7 @@ from notifications_app.delivery.messages import Messages, Unsendable
 from notifications_app.delivery.registry import TRANSPORTS, Credentials, VapidKeys
 from notifications_app.delivery.types import Destination, Message, Site
 from notifications_app.models import Delivery, Notification, Plan
-from notifications_app.pipeline.destinations import destination_of, messages_of, read_destinations
+from notifications_app.pipeline.destinations import destination_of, read_destinations
 from notifications_app.pipeline.lease import Lease
 from notifications_app.pipeline.transitions import (
     OPTED_OUT,
@@ -222,8 +222,9 @@ def _terms_of(plan: Any, lease: Lease, channel: Channel | None) -> _Terms:
     notification, limits = plan.notification, _limits(plan.notification, plan.call_until)
     return _Terms(
         notification_id=notification.pk,
-        messages=messages_of(
-            notification,
+        messages=Messages(
+            notification.pk,
+            notification.content,
             lease.platform,
             expires_at=lease.local(limits.deadline),
             site=Site.of(channel.site_url, channel.name) if channel else None,
