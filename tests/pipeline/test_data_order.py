@@ -37,10 +37,3 @@ def test_every_device_gets_data_in_the_senders_order(sent):
 
     assert got == {platform: list(DATA) for platform in PLATFORMS}
     assert {name: sent["web"][name] for name in DATA} == DATA
-
-
-def test_a_notification_of_an_earlier_version_keeps_its_data(channel):
-    notification = factories.make_notification(channel, data={"order": "4711", "a": "1"})
-
-    assert notification.data_names is None
-    assert notification.content.data == {"order": "4711", "a": "1"}

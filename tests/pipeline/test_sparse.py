@@ -135,7 +135,7 @@ def test_a_planner_that_dies_in_the_window_leaves_all_of_it_to_the_next(
     support.assert_exact(channel)
 
 
-def test_a_plan_that_an_older_planner_began_is_continued_at_its_cursor(channel, members):
+def test_a_plan_that_began_to_read_the_channel_continues_at_its_cursor(channel, members):
     notification, lease = support.started(channel, PRO)
     Plan.objects.update(cursor=members[1])
     assert support.windows_until_the_end(lease) > 1
