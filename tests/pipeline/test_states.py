@@ -95,23 +95,24 @@ def test_a_terminal_state_never_changes(tampered_channel, status):
     assert notification.status == status
 
 
-@pytest.mark.parametrize("status", ["sent", "failed"])
-def test_the_database_refuses_an_end_whose_sums_do_not_agree(tampered_channel, status):
+@pytest.mark.parametrize(
+    ("constraint", "values"),
+    [
+        ("notification_status", {"status": "lost"}),
+        ("notification_running_sums", {"delivered_count": 2, "bounced_count": 2}),
+        ("notification_terminal_sums", {"status": "sent", "delivered_count": 2}),
+        ("notification_terminal_sums", {"status": "failed", "delivered_count": 2}),
+    ],
+)
+def test_the_database_refuses_a_notification_that_does_not_add_up(
+    tampered_channel, constraint, values
+):
     notification = factories.make_notification(
         tampered_channel, status="processing", recipient_count=3
     )
 
-    with pytest.raises(IntegrityError, match="notification_terminal_sums"):
-        Notification.objects.filter(pk=notification.pk).update(status=status, delivered_count=2)
-
-
-def test_the_database_refuses_more_outcomes_than_recipients(tampered_channel):
-    notification = factories.make_notification(
-        tampered_channel, status="processing", recipient_count=1
-    )
-
-    with pytest.raises(IntegrityError, match="notification_running_sums"):
-        Notification.objects.filter(pk=notification.pk).update(delivered_count=1, bounced_count=1)
+    with pytest.raises(IntegrityError, match=constraint):
+        Notification.objects.filter(pk=notification.pk).update(**values)
 
 
 @pytest.mark.parametrize(
@@ -133,10 +134,8 @@ def test_the_database_refuses_a_batch_that_does_not_add_up(tampered_channel, con
         Batch.objects.update(**values)
 
 
-def test_the_database_refuses_states_that_do_not_exist(tampered_channel):
+def test_the_database_refuses_a_state_of_a_delivery_that_does_not_exist(tampered_channel):
     notification = factories.make_notification(tampered_channel)
-    with pytest.raises(IntegrityError, match="notification_status"):
-        Notification.objects.filter(pk=notification.pk).update(status="lost")
     with pytest.raises(IntegrityError, match="delivery_status"):
         Delivery.objects.create(
             notification_id=notification.id, subscription_id=uuid7(), batch_id=1, status=3
