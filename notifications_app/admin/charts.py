@@ -51,16 +51,6 @@ class Chart:
         return [tuple(None if each is None else abs(each) for each in row) for row in values]
 
 
-def charts(statistics: Statistics) -> list[Chart]:
-    return [
-        _deliveries(statistics.outcomes.entries),
-        _shares(statistics.outcomes.entries),
-        _subscribers(statistics),
-        _growth(statistics),
-        _sent(statistics),
-    ]
-
-
 @dataclass(frozen=True)
 class Charts:
     """The charts of a page over the same time (console/parts/chart.html, charts.js).
@@ -92,8 +82,14 @@ class Charts:
 
 
 def charts_of(statistics: Statistics) -> Charts:
-    period = statistics.period
-    return Charts(period.unit, period.starts, charts(statistics))
+    charts = [
+        _deliveries(statistics.outcomes.entries),
+        _shares(statistics.outcomes.entries),
+        _subscribers(statistics),
+        _growth(statistics),
+        _sent(statistics),
+    ]
+    return Charts(statistics.period.unit, statistics.period.starts, charts)
 
 
 def _deliveries(entries: Sequence[Outcomes]) -> Chart:

@@ -15,11 +15,11 @@ from channels_app.models import Channel, Role
 from notifications_app.admin.compose.extras import flat
 from notifications_app.admin.compose.form import ComposeForm, ttl_words
 from notifications_app.admin.compose.sections import platforms_of, simple_of
-from notifications_app.admin.pauses import Pause, pauses_of
 from notifications_app.admin.results import clicks_chart, funnel_context
 from notifications_app.admin.scheduled import audiences_of
 from notifications_app.admin.targets import named_context
 from notifications_app.models import Notification
+from notifications_app.reporting.attention import pauses_of
 from notifications_app.reporting.bounce_reasons import Words, words_for
 from notifications_app.reporting.details import clicks_of_buttons
 from notifications_app.reporting.event_hours import events_of
@@ -28,6 +28,7 @@ from notifications_app.reporting.progress import Progress, Reason, progress_of
 from notifications_app.sends.templates import template_find
 from notifications_app.states import BatchStatus, NotificationStatus
 from pushsvc.common.console.figures import share
+from pushsvc.common.findings import Finding
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.store import sql
 from subscriptions_app.segments.describe import rule_text
@@ -224,56 +225,40 @@ def _shares(notification: Notification) -> dict[str, float | None]:
 
 def _steps(notification: Notification, progress: Progress) -> list[Step]:
     """The timeline. It ends where the notification was cancelled."""
-    first = [
-        Step("Accepted", notification.created_at, "done"),
-        _step("Due", notification.scheduled_at, notification.started_at is not None),
-    ]
+    state = "done" if notification.started_at else "ahead"
+    accepted = Step("Accepted", notification.created_at, "done")
     if notification.status == NotificationStatus.CANCELLED and not notification.is_stopped:
-        return [first[0], Step("Cancelled", notification.finished_at, "done")]
-    return [
-        *first,
-        _step("Started", notification.started_at, notification.started_at is not None),
-        _planned(notification, progress),
-        *_halt(notification),
-        _ended(notification),
+        return [accepted, Step("Cancelled", notification.finished_at, "done")]
+    steps = [
+        accepted,
+        Step("Due", notification.scheduled_at, state),
+        Step("Started", notification.started_at, state),
+        _planned(notification, progress, state),
     ]
+    if notification.is_paused:
+        steps.append(Step("Paused", notification.paused_at, "now"))
+    elif notification.is_stopped:
+        steps.append(Step("Stopped", notification.stopped_at, "done"))
+    return [*steps, _ended(notification)]
 
 
-def _step(name: str, at: datetime | None, is_done: bool) -> Step:
-    return Step(name, at, "done" if is_done else "ahead")
-
-
-def _planned(notification: Notification, progress: Progress) -> Step:
+def _planned(notification: Notification, progress: Progress, state: str) -> Step:
     if progress.is_planning:
         note = f"{notification.recipient_count:,} so far"
         return Step("Counting recipients", None, "now", note)
-    is_done = notification.started_at is not None
-    note = f"{notification.recipient_count:,} of them" if is_done else ""
-    return Step("Recipients counted", progress.planned_at, "done" if is_done else "ahead", note)
-
-
-def _halt(notification: Notification) -> list[Step]:
-    if notification.is_paused:
-        return [Step("Paused", notification.paused_at, "now")]
-    return [Step("Stopped", notification.stopped_at, "done")] if notification.is_stopped else []
-
-
-_END_STEPS: Final = {
-    NotificationStatus.SENT: "Sent",
-    NotificationStatus.FAILED: "Failed",
-    NotificationStatus.CANCELLED: "Cancelled",
-}
+    note = f"{notification.recipient_count:,} of them" if state == "done" else ""
+    return Step("Recipients counted", progress.planned_at, state, note)
 
 
 def _ended(notification: Notification) -> Step:
     if not notification.is_unfinished:
-        name = _END_STEPS[NotificationStatus(notification.status)]
+        name = NotificationStatus(notification.status).label
         return Step(name, notification.finished_at, "done")
     is_running = notification.started_at is not None and not notification.is_paused
     return Step("Being sent", None, "now") if is_running else Step("Sent", None, "ahead")
 
 
-def _pauses(notification: Notification, progress: Progress) -> list[Pause]:
+def _pauses(notification: Notification, progress: Progress) -> list[Finding]:
     """Paused platforms on which recipients wait, or will wait after the start."""
     if notification.status == NotificationStatus.PENDING:
         return pauses_of(notification.channel_id, notification.target_platforms)

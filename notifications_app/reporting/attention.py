@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Count, Exists, F, Min, OuterRef, Q, QuerySet, Sum
+from django.utils import timezone
 from django.utils.text import Truncator
 
 from channels_app.models import ApiKey, Channel, ProviderCredential
@@ -63,6 +64,16 @@ def shared_attention(*, now: datetime) -> Iterator[Finding]:
     channels = Channel.objects.all()
     found = (finding for part in _SHARED for finding in part(channels, now))
     return (finding for finding in found if finding.channel_id is None)
+
+
+def pauses_of(channel_id: UUID, platforms: Iterable[str]) -> list[Finding]:
+    """The platforms whose recipients would wait, because credentials are missing or refused."""
+    wanted = set(platforms) - {Platform.WEB}
+    if not wanted:
+        return []
+    channels, now = Channel.objects.filter(pk=channel_id), timezone.now()
+    found = (*_credentials(channels, now), *_credentials_missing(channels, now))
+    return [each for each in found if each.platform in wanted and each.severity == Severity.ERROR]
 
 
 def _planner(_channels: QuerySet[Channel], _now: datetime) -> Iterator[Finding]:

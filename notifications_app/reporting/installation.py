@@ -1,5 +1,6 @@
 """Unfinished work of the whole installation, for /metrics. No query reads finished work."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,18 +11,6 @@ from django.db.models.functions import Now
 from notifications_app.models import RECIPIENTS_LEFT, WANTED_SINCE, Batch, Notification
 from notifications_app.reporting.limited import is_not_limited
 from notifications_app.states import BatchStatus, NotificationStatus
-
-
-@dataclass(frozen=True, slots=True)
-class OpenNotifications:
-    """Counts by state, and how long the oldest due notification has waited for its start. A paused
-    notification counts only as paused."""
-
-    scheduled: int
-    due: int
-    processing: int
-    paused: int
-    start_lateness: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +25,9 @@ class OpenBatches:
     lateness: timedelta
 
 
-def open_notifications() -> OpenNotifications:
+def open_notifications() -> tuple[Counter[str], timedelta]:
+    """Counts by state, and how long the oldest due notification has waited for its start. A paused
+    notification counts only as paused."""
     is_paused = Q(paused_at__isnull=False)
     is_due = ~is_paused & Q(scheduled_at__lte=Now())
     pending = Notification.objects.filter(status=NotificationStatus.PENDING).aggregate(
@@ -48,13 +39,8 @@ def open_notifications() -> OpenNotifications:
     running = Notification.objects.filter(status=NotificationStatus.PROCESSING).aggregate(
         processing=Count("pk", filter=~is_paused), paused=Count("pk", filter=is_paused)
     )
-    return OpenNotifications(
-        scheduled=pending["scheduled"],
-        due=pending["due"],
-        processing=running["processing"],
-        paused=pending["paused"] + running["paused"],
-        start_lateness=pending["lateness"] or timedelta(),
-    )
+    lateness = pending.pop("lateness") or timedelta()
+    return Counter(pending) + Counter(running), lateness
 
 
 def open_batches() -> Mapping[tuple[str, str], OpenBatches]:

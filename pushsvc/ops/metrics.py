@@ -125,11 +125,10 @@ _Samples = Iterator[tuple[str, Sequence[str], float]]
 
 
 def _work(totals: ChannelTotals) -> _Samples:
-    notifications = open_notifications()
+    notifications, lateness = open_notifications()
     for state in ("due", "paused", "processing", "scheduled"):
-        yield "notifications", [state], getattr(notifications, state)
-    lateness = notifications.start_lateness.total_seconds()
-    yield "notification_start_lateness_seconds", [], lateness
+        yield "notifications", [state], notifications[state]
+    yield "notification_start_lateness_seconds", [], lateness.total_seconds()
     batches = defaultdict(lambda: _NO_BATCHES, open_batches())
     for platform in Platform:
         for status in _OPEN_STATUSES:

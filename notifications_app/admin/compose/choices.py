@@ -6,9 +6,9 @@ from typing import Any, Final
 from channels_app.models import Channel
 from notifications_app.admin.compose import emoji
 from notifications_app.admin.compose.form import NOW_OR_NEVER, TTL_UNITS, ComposeForm
-from notifications_app.admin.pauses import pauses_of
 from notifications_app.content.fields import MAX_BODY, MAX_TITLE, URGENCIES
 from notifications_app.content.values import ON_MISSING
+from notifications_app.reporting.attention import pauses_of
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.platforms import PLATFORM_NAMES
 from subscriptions_app.categories.consent import categories_of

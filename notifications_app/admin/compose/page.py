@@ -35,10 +35,10 @@ from notifications_app.admin.compose.sender import (
     seen_version,
 )
 from notifications_app.admin.compose.writing import content_and_audience_context
-from notifications_app.admin.pauses import pauses_of
 from notifications_app.content.values import SendRequest
 from notifications_app.errors import IdempotencyKeyInFlight
 from notifications_app.models import Draft, Notification
+from notifications_app.reporting.attention import pauses_of
 from notifications_app.reporting.limited import slow_words
 from notifications_app.sends.drafts import DraftGone, draft_send
 from notifications_app.sends.dry_run import (

@@ -9,7 +9,7 @@ from django.contrib.messages import get_messages
 from django.urls import reverse
 from django.utils import timezone
 
-from channels_app.models import ProviderCredential
+from channels_app.models import Channel, ProviderCredential
 from notifications_app.delivery.apns import responses as apns_responses
 from notifications_app.delivery.fcm import responses as fcm_responses
 from notifications_app.delivery.responses import ResponseClass
@@ -189,11 +189,12 @@ def test_a_pause_is_shown_in_the_push_services_words(viewer, alice):
 
 
 def test_a_pause_is_shown_before_the_start_and_not_after_the_end(viewer, alice):
+    Channel.objects.update(ios_enabled=True)
     scheduled = pending(alice.channel, target_platforms=["web", "ios"])
     ended = make_sent_notification(alice.channel, target_platforms=["ios"])
 
-    assert "iOS is paused: no credentials" in viewer.get(page_of(scheduled)).content.decode()
-    assert "is paused" not in viewer.get(page_of(ended)).content.decode()
+    assert "iOS has no credentials" in viewer.get(page_of(scheduled)).content.decode()
+    assert "iOS has no" not in viewer.get(page_of(ended)).content.decode()
 
 
 def test_the_timeline_of_a_cancelled_notification_ends_with_the_cancel(viewer, alice):
