@@ -315,10 +315,14 @@ def test_calls_that_all_fail_are_found_though_no_breaker_is_open(alice, bob, fai
     assert found(bob, Kind.CALLS_FAIL) == []
 
 
-def test_calls_that_failed_for_ten_minutes_at_most_are_a_warning(alice, failing):
-    Plan.objects.filter(notification=failing()).update(due_at=timezone.now() - timedelta(minutes=5))
+@pytest.mark.parametrize(("minutes", "severities"), [(0, []), (5, ["warning"]), (11, ["error"])])
+def test_calls_that_fail_are_found_after_a_minute_and_get_worse(
+    alice, failing, minutes, severities
+):
+    due_at = timezone.now() - timedelta(minutes=minutes)
+    Plan.objects.filter(notification=failing()).update(due_at=due_at)
 
-    assert [each.severity for each in found(alice, Kind.CALLS_FAIL)] == ["warning"]
+    assert [each.severity for each in found(alice, Kind.CALLS_FAIL)] == severities
 
 
 @pytest.mark.parametrize(
@@ -337,32 +341,18 @@ def test_other_batches_that_wait_are_not_found(alice, failing, batch):
     assert found(alice, Kind.CALLS_FAIL) == []
 
 
-def test_calls_are_not_found_in_their_first_minute(alice, failing):
-    Plan.objects.filter(notification=failing()).update(due_at=timezone.now())
-
-    assert found(alice, Kind.CALLS_FAIL) == []
-
-
-def test_a_failing_push_service_is_found(alice):
-    everything_lives()
-    for _ in range(2):
-        breakers.record("mozilla", uuid7(), responded=0, outages=10)
-
-    (finding,) = found(alice, Kind.SERVICE_FAILING)
-
-    assert "mozilla" in finding.title
-    assert finding.channel_id is None
-
-
-def test_a_push_service_that_fails_one_channel_is_shown_to_that_channels_staff_only(alice, bob):
+def test_a_failing_push_service_is_shown_to_all_staff_and_one_that_fails_a_channel_to_its_own(
+    alice, bob
+):
     everything_lives()
     breakers.record("mozilla", alice.channel.id, responded=0, outages=50)
+    for _ in range(2):
+        breakers.record("fcm", uuid7(), responded=0, outages=10)
 
-    (finding,) = found(alice, Kind.SERVICE_FAILING)
-
-    assert "mozilla" in finding.title
-    assert finding.channel_name == alice.channel.name
-    assert found(bob, Kind.SERVICE_FAILING) == []
+    whole, own = found(alice, Kind.SERVICE_FAILING)
+    assert ("fcm" in whole.title, whole.channel_id) == (True, None)
+    assert ("mozilla" in own.title, own.channel_name) == (True, alice.channel.name)
+    assert found(bob, Kind.SERVICE_FAILING) == [whole]
 
 
 def test_no_worker_is_called_missing_while_redis_is_unreachable(alice, settings):
