@@ -9,10 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from aiohttp import web
-
 from sandbox import ApnsSandbox, FcmSandbox, WebSandbox
-from sandbox.serving import STOP_SECONDS, Sandbox, listen, origin_of
+from sandbox.serving import HttpServer, Sandbox
 
 T = TypeVar("T")
 
@@ -107,10 +105,10 @@ class _Sandboxes:
         self._options = options
         self._web = self._made(WebSandbox, "port", 0, "web")
         self._fcm = self._made(FcmSandbox, "fcm_port", 1, "fcm")
-        self._control = self._made(_ApnsControl, "apns_control_port", 3)
+        self._control = self._made(partial(HttpServer, ssl_context=None), "apns_control_port", 3)
         apns = partial(ApnsSandbox, ca_file=options["ca_file"])
         self._apns = self._made(apns, "apns_port", 2, "apns")
-        self._control.add_routes(self._apns.control_routes())
+        self._control.application.add_routes(self._apns.control_routes())
 
     @property
     def introduction(self) -> str:
@@ -146,29 +144,6 @@ class _Sandboxes:
             return make(**facts)
         except (OSError, OverflowError) as error:
             sys.exit(f"Cannot serve on {host}:{port}: {error}")
-
-
-class _ApnsControl:
-    """The HTTP interface to APNs' keys and devices. APNs itself serves only Apple's HTTP/2 API."""
-
-    def __init__(self, *, host: str, port: int) -> None:
-        self._socket = listen(host, port)
-        self.origin = origin_of(host, self._socket.getsockname()[1], is_tls=False)
-        self._application = web.Application()
-        self._runner = web.AppRunner(
-            self._application, access_log=None, shutdown_timeout=STOP_SECONDS
-        )
-
-    def add_routes(self, routes: list[web.RouteDef]) -> None:
-        self._application.add_routes(routes)
-
-    async def start(self) -> None:
-        await self._runner.setup()
-        await web.SockSite(self._runner, self._socket).start()
-
-    async def stop(self) -> None:
-        await self._runner.cleanup()
-        self._socket.close()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The behaviours of the parts of a sandbox.
+"""The behaviours of the parts of a sandbox, and the parts that misbehave on demand.
 
 A behaviour is a mode with its options. It applies to the next `times` valid requests, or to all.
-Each sandbox has its own modes. A mode is either an answer or an act on the connection
+Each sandbox has its own modes. A mode is either a response or an act on the connection
 (`sandbox.wire`).
 """
 
@@ -11,7 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from enum import StrEnum
-from typing import Any
+from typing import Any, ClassVar, Final, Generic, TypeVar
+
+from multidict import CIMultiDict
+
+from sandbox.receipts import Receipt, ReceiptCounts
+from sandbox.responses import Response
+
+R = TypeVar("R", bound=Receipt)
 
 ACCEPT = "accept"
 WAIT = frozenset({"retry_after", "as_date"})
@@ -91,13 +98,25 @@ _OPTIONS = {
 }
 
 
+# The options of the modes that several sandboxes have.
+_SHARED: Final = {
+    "throttled": WAIT,
+    "unavailable": WAIT,
+    "error": WAIT | {"status", "body", "headers"},
+    "slow": frozenset({"seconds"}),
+    "endless_body": frozenset({"status"}),
+}
+_REQUIRED: Final = {"error": "status", "slow": "seconds"}
+
+
 @dataclass(frozen=True, slots=True)
 class Repertoire:
-    """All modes, the options that each allows, and the option that it requires."""
+    """All modes. `options` and `required`: the options that a mode of only this sandbox allows, and
+    the one that it requires."""
 
     modes: type[StrEnum]
-    options: Mapping[str, frozenset[str]]
-    required: Mapping[str, str]
+    options: dict[str, frozenset[str]] = field(default_factory=dict)
+    required: dict[str, str] = field(default_factory=dict)
 
     def behaviour(self, mode: str, times: object, options: Mapping[str, object]) -> Behaviour:
         """A checked behaviour. Raises ValueError with a sentence for the caller."""
@@ -105,7 +124,7 @@ class Repertoire:
             known = self.modes(mode)
         except ValueError:
             raise ValueError(f"mode must be one of {', '.join(self.modes)}") from None
-        required = self.required.get(known)
+        required = (_REQUIRED | self.required).get(known)
         if required and required not in options:
             raise ValueError(f"mode {mode} needs the option {required}")
         values: dict[str, Any] = {
@@ -114,7 +133,7 @@ class Repertoire:
         return Behaviour(known, _checked_times(times), **values)
 
     def _checked_option(self, mode: StrEnum, name: str, value: object) -> object:
-        if name not in self.options.get(mode, frozenset()):
+        if name not in (_SHARED | self.options).get(mode, frozenset()):
             raise ValueError(f"mode {mode} has no option {name}")
         option = _OPTIONS[name]
         if not option.holds(value):
@@ -130,6 +149,40 @@ def _checked_times(times: object) -> int | None:
     return times
 
 
+@dataclass(slots=True, eq=False, kw_only=True)
+class Behaving(Generic[R]):
+    """A part of a sandbox that misbehaves on demand. `receipts`: of all requests, oldest first.
+
+    Any thread may call its methods while the server runs: each reads or writes one attribute or
+    list.
+    """
+
+    repertoire: ClassVar[Repertoire]
+
+    receipts: list[R] = field(default_factory=list)
+    behaviour: Behaviour = field(default_factory=Behaviour)
+
+    def behave(self, mode: str, *, times: int | None = None, **options: object) -> None:
+        """Response the next `times` valid requests (None: all) with `mode`, then accept again.
+
+        Replaces what was set before. Raises ValueError for options that the mode does not have.
+        """
+        self.behaviour = self.repertoire.behaviour(mode, times, options)
+
+    def next_behaviour(self) -> Behaviour:
+        """The behaviour for the current request. Uses up one of its times."""
+        behaviour = self.behaviour
+        if behaviour.remaining is None:
+            return behaviour
+        if behaviour.remaining <= 0:
+            return Behaviour()
+        behaviour.remaining -= 1
+        return behaviour
+
+    def totals(self) -> ReceiptCounts:
+        return ReceiptCounts.of(self.receipts)
+
+
 def is_success(status: int) -> bool:
     return 200 <= status < 300
 
@@ -141,3 +194,12 @@ def retry_after(behaviour: Behaviour, now: float) -> dict[str, str]:
         return {}
     text = formatdate(now + seconds, usegmt=True) if behaviour.as_date else str(seconds)
     return {"Retry-After": text}
+
+
+def chosen(behaviour: Behaviour, plain: Response, now: float) -> Response:
+    """The response of the mode `error`. `plain` has the body and headers that the user left out."""
+    headers = CIMultiDict(plain.headers)
+    headers.update(retry_after(behaviour, now))
+    headers.update(behaviour.headers)
+    body = plain.body if behaviour.body is None else behaviour.body
+    return Response(behaviour.status, body, headers, taken=is_success(behaviour.status))

@@ -1,12 +1,9 @@
 """The devices of a sandbox, and the requests that they received."""
 
-from abc import ABC, abstractmethod
 from typing import Any, Generic, Protocol, TypeVar
 
-from sandbox.behaving import Behaving
-from sandbox.receipts import Receipt
+from sandbox.behaviours import Behaving, R
 
-R = TypeVar("R", bound=Receipt)
 D = TypeVar("D", bound=Behaving[Any])
 D_co = TypeVar("D_co", bound=Behaving[Any], covariant=True)
 
@@ -19,12 +16,10 @@ class Registry(Protocol[D_co]):
     def ids(self) -> list[str]: ...
 
 
-class Inbox(ABC, Generic[D, R]):
+class Inbox(Generic[D, R]):
     """Reads what the devices of a sandbox received."""
 
-    @property
-    @abstractmethod
-    def registry(self) -> Registry[D]: ...
+    registry: Registry[D]
 
     def messages(self, device_id: str) -> list[R]:
         """Every request to the device, oldest first; raises KeyError for an unknown one."""

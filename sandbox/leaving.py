@@ -1,4 +1,4 @@
-"""Notices senders that leave before they have read the answer, over HTTP/1.1.
+"""Notices senders that leave before they have read the response, over HTTP/1.1.
 
 TCP shows this: if a program closes a connection with unread data, or data arrives later, its system
 resets the connection (RFC 9293 section 3.6.1). If the program has read everything, its system sends
@@ -28,7 +28,7 @@ def watch_sender(request: web.Request, receipt: Receipt) -> None:
 
 
 class _Watch(asyncio.Protocol):
-    """Wraps aiohttp's protocol of the connection. `receipt`: of the last answer, if no request
+    """Wraps aiohttp's protocol of the connection. `receipt`: of the last response, if no request
     followed."""
 
     def __init__(self, protocol: asyncio.Protocol, transport: asyncio.Transport) -> None:

@@ -8,16 +8,20 @@ from typing import Any
 
 
 class LineFile:
-    def __init__(self, path: Path) -> None:
+    """`path`: None keeps nothing."""
+
+    def __init__(self, path: Path | None) -> None:
         self._path = path
 
     def entries(self) -> list[dict[str, Any]]:
-        if not self._path.exists():
+        if self._path is None or not self._path.exists():
             return []
         return [json.loads(line) for line in self._path.read_text(encoding="ascii").splitlines()]
 
     def append(self, entry: Mapping[str, object]) -> None:
         """Appends a line with one write, so that a killed process leaves only complete lines."""
+        if self._path is None:
+            return
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             os.write(descriptor, f"{json.dumps(entry)}\n".encode("ascii"))
@@ -25,4 +29,5 @@ class LineFile:
             os.close(descriptor)
 
     def clear(self) -> None:
-        self._path.unlink(missing_ok=True)
+        if self._path:
+            self._path.unlink(missing_ok=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 class Receipt:
     """One request to a device.
 
-    `at` is Unix time in seconds. `status` is None if there was no HTTP answer. `taken`: the service
-    accepted the message for the device. `complete`: the whole answer was written. `unread`: the
-    sender left before it read the answer, or over HTTP/2 before it confirmed this; known a moment
-    later.
+    `at` is Unix time in seconds. `status` is None if there was no HTTP response. `taken`: the
+    service accepted the message for the device. `complete`: the whole response was written.
+    `unread`: the sender left before it read the response, or over HTTP/2 before it confirmed this;
+    known a moment later.
     """
 
     at: float
@@ -24,13 +24,13 @@ class Receipt:
 
     @property
     def accepted(self) -> bool:
-        """Whether the sender could know that the message was accepted, from a whole 2xx answer."""
+        """Whether a whole 2xx response told the sender that the message was accepted."""
         return self.taken and self.complete
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiptCounts:
-    """How many requests there were, by result. In `statuses`, None means no answer."""
+    """How many requests there were, by result. In `statuses`, None means no response."""
 
     requests: int
     taken: int

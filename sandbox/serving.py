@@ -45,14 +45,14 @@ class HttpServer:
     """A server over HTTP/1.1 on one address, with TLS if `ssl_context` is given.
 
     It binds the address at once and raises OSError if that is in use; port 0 is any free one.
-    Requests are answered from `start` to `stop`.
+    It responds to requests from `start` to `stop`.
     """
 
     def __init__(self, host: str, port: int, ssl_context: ssl.SSLContext | None) -> None:
         self._socket = listen(host, port)
         self._ssl_context = ssl_context
         self.origin = origin_of(host, self._socket.getsockname()[1], is_tls=ssl_context is not None)
-        self.application = web.Application(middlewares=[_refuse_other_hosts])
+        self.application = web.Application(middlewares=[_reject_other_hosts])
         self._runner = web.AppRunner(
             self.application,
             access_log=None,
@@ -65,14 +65,14 @@ class HttpServer:
         await web.SockSite(self._runner, self._socket, ssl_context=self._ssl_context).start()
 
     async def stop(self) -> None:
-        """Answers requests in flight, aborts those that hang, and frees the address."""
+        """Responds to requests in flight, aborts those that hang, and frees the address."""
         await self._runner.cleanup()
         self._socket.close()
 
 
 @web.middleware
-async def _refuse_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuses a request whose Host is neither a loopback name nor an IP address. A page that a
+async def _reject_other_hosts(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Rejects a request whose Host is neither a loopback name nor an IP address. A page that a
     browser on this machine shows could otherwise reach the sandbox through a name that it rebinds
     to this address."""
     name = request.host.rpartition(":")[0] if _PORT.search(request.host) else request.host

@@ -1,4 +1,4 @@
-"""Modes that act on the connection instead of answering.
+"""Modes that act on the connection instead of responding.
 
 Each of these acts ends only by cancellation: aiohttp cancels a handler whose connection is lost.
 """
@@ -87,7 +87,7 @@ _ACTS: Mapping[str, Act] = {
 
 
 async def act(request: web.Request, behaviour: Behaviour, receipt: Receipt) -> None:
-    """Returns when the request is to be answered. Does not return if the mode does not answer."""
+    """Returns when the request should get a response. Never returns if the mode sends none."""
     misbehave = _ACTS.get(behaviour.mode)
     if misbehave is not None:
         await misbehave(request, behaviour, receipt)

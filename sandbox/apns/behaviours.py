@@ -1,11 +1,11 @@
-"""The modes of the APNs sandbox's devices and keys, and what they answer."""
+"""The modes of the APNs sandbox's devices and keys, and what they response."""
 
 from enum import StrEnum
 from typing import Final
 
-from sandbox.answering import BLOCKED, Answer
-from sandbox.apns.answers import error_answer
-from sandbox.behaviours import WAIT, Behaviour, Repertoire, is_success, retry_after
+from sandbox.apns.responses import error_response
+from sandbox.behaviours import WAIT, Behaviour, Repertoire, chosen, retry_after
+from sandbox.responses import BLOCKED, Response
 
 
 class ApnsMode(StrEnum):
@@ -25,9 +25,9 @@ class ApnsMode(StrEnum):
     | header_only | any status, and no body | status |
     | empty_data | an error whose body ends with an empty DATA frame | status |
     | slow | accepts after a while | seconds |
-    | hang | never answers | |
-    | reset | a TCP reset instead of an answer | |
-    | close_after_accept | takes the message, then closes without an answer | |
+    | hang | never responds | |
+    | reset | a TCP reset instead of a response | |
+    | close_after_accept | takes the message, then closes without a response | |
     | garbage | bytes that are not HTTP/2 | |
     | rst_stream | RST_STREAM with INTERNAL_ERROR | |
     | refused_stream | RST_STREAM with REFUSED_STREAM: not processed | |
@@ -38,7 +38,7 @@ class ApnsMode(StrEnum):
 
     `retry_after` is in seconds; with `as_date` the same moment is sent as an HTTP date. A mode
     that ends the connection (endless, reset, close_after_accept, garbage) first waits until all
-    earlier answers have arrived. A sender that repeats those messages did not read them.
+    earlier responses have arrived. A sender that repeats those messages did not read them.
     """
 
     ACCEPT = "accept"
@@ -94,27 +94,22 @@ DEVICE_REPERTOIRE: Final = Repertoire(
     options={
         ApnsMode.UNREGISTERED: frozenset({"timestamp"}),
         ApnsMode.EXPIRED_TOKEN: frozenset({"timestamp"}),
-        ApnsMode.THROTTLED: WAIT,
         ApnsMode.INTERNAL_ERROR: WAIT,
-        ApnsMode.UNAVAILABLE: WAIT,
         ApnsMode.SHUTDOWN: WAIT,
-        ApnsMode.ERROR: WAIT | {"status", "body", "headers"},
         ApnsMode.HEADER_ONLY: frozenset({"status"}),
         ApnsMode.EMPTY_DATA: frozenset({"status"}),
-        ApnsMode.SLOW: frozenset({"seconds"}),
         ApnsMode.GOAWAY_FIRST: frozenset({"seconds"}),
         ApnsMode.STREAMS: frozenset({"streams"}),
     },
     required={
-        ApnsMode.ERROR: "status",
         ApnsMode.HEADER_ONLY: "status",
         ApnsMode.EMPTY_DATA: "status",
-        ApnsMode.SLOW: "seconds",
         ApnsMode.STREAMS: "streams",
     },
 )
-KEY_REPERTOIRE: Final = Repertoire(KeyMode, options={}, required={})
+KEY_REPERTOIRE: Final = Repertoire(KeyMode)
 
+_CHOSEN_BODY: Final = '{"reason":"ChosenByTheUser"}'
 _REASONS: Final = {
     ApnsMode.UNREGISTERED: "Unregistered",
     ApnsMode.EXPIRED_TOKEN: "ExpiredToken",
@@ -133,27 +128,20 @@ _KEY_REASONS: Final = {
 }
 
 
-def answer_of(behaviour: Behaviour, now: float) -> Answer:
-    """The answer of the mode; 200 if it has none. `now` is Unix time in seconds."""
+def response_of(behaviour: Behaviour, now: float) -> Response:
+    """The response of the mode; 200 if it has none. `now` is Unix time in seconds."""
     mode = ApnsMode(behaviour.mode)
     if mode in _REASONS:
-        return error_answer(_REASONS[mode], behaviour.timestamp, retry_after(behaviour, now), now)
+        return error_response(_REASONS[mode], behaviour.timestamp, retry_after(behaviour, now), now)
     if mode in {ApnsMode.ERROR, ApnsMode.HEADER_ONLY, ApnsMode.EMPTY_DATA}:
-        return _chosen(behaviour, now)
-    return Answer(200, taken=True)
+        is_empty = mode == ApnsMode.HEADER_ONLY
+        return chosen(behaviour, Response(0, "" if is_empty else _CHOSEN_BODY), now)
+    return Response(200, taken=True)
 
 
-def key_refusal(behaviour: Behaviour) -> Answer | None:
-    """The answer that refuses the key, or None."""
+def key_rejection(behaviour: Behaviour) -> Response | None:
+    """The response that rejects the key, or None."""
     if behaviour.mode == KeyMode.BLOCKED:
         return BLOCKED
     reason = _KEY_REASONS.get(KeyMode(behaviour.mode))
-    return None if reason is None else error_answer(reason)
-
-
-def _chosen(behaviour: Behaviour, now: float) -> Answer:
-    body = behaviour.body
-    if body is None and behaviour.mode != ApnsMode.HEADER_ONLY:
-        body = '{"reason":"ChosenByTheUser"}'
-    headers = {**retry_after(behaviour, now), **behaviour.headers}
-    return Answer(behaviour.status, body or "", headers, taken=is_success(behaviour.status))
+    return None if reason is None else error_response(reason)

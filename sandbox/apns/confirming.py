@@ -1,7 +1,8 @@
-"""Finds out whether the client of an HTTP/2 connection has read the answers.
+"""Finds out whether the client of an HTTP/2 connection has read the responses.
 
-A client that cancels a request resets its stream. A client that answers a PING has read everything
-before it. A client that ends the connection sends GOAWAY first, unless it is killed or times out.
+A client that cancels a request resets its stream. A client that acknowledges a PING has read
+everything before it. A client that ends the connection sends GOAWAY first, unless it is killed or
+times out.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ _STREAM_ID: Final = 2**31 - 1
 
 
 class Unconfirmed:
-    """The answers that the client may not have read. `ask` sends a PING: one for many answers,
+    """The responses that the client may not have read. `ask` sends a PING: one for many responses,
     because each costs the client a little."""
 
     def __init__(self, ask: Callable[[], None]) -> None:
@@ -41,7 +42,7 @@ class Unconfirmed:
         self._ask()
 
     def confirm(self) -> None:
-        """To be called when the PING was answered."""
+        """To be called when the PING was acknowledged."""
         for stream_id in self._asked:
             self._receipts.pop(stream_id, None)
         self._asked, self._timer = [], None
@@ -53,7 +54,7 @@ class Unconfirmed:
             self._receipts.pop(stream_id).unread = True
 
     def forget(self) -> None:
-        """To be called when the connection ends such that the client can read all answers."""
+        """To be called when the connection ends such that the client can read all responses."""
         self._receipts.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -66,7 +67,7 @@ class Unconfirmed:
 
 
 class Resets:
-    """Reads which streams the client resets. h2 does not report this for answered streams."""
+    """Reads which streams the client resets. h2 does not report it after the response."""
 
     def __init__(self) -> None:
         self._data = bytearray()

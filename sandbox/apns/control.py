@@ -1,6 +1,6 @@
 """The HTTP interface to the APNs sandbox's keys and devices.
 
-| request | answer |
+| request | response |
 |---|---|
 | `GET /apns` | `{"server", "ca_file", "ca_pem"}` |
 | `POST /apns/keys` `{team_id?, topic?}` | 201, the JSON that `apns_key` takes |
@@ -27,40 +27,40 @@ from sandbox.apns.devices import (
     DEFAULT_TEAM,
     DEFAULT_TOPIC,
     ApnsDevice,
+    ApnsKey,
     ApnsReceipt,
     ApnsRegistry,
 )
-from sandbox.control import DeviceControl
-from sandbox.control_json import (
+from sandbox.control import (
+    DeviceControl,
     bad_request,
-    checked_count,
+    behave,
     not_found,
     read_object,
-    receipt_json,
-    refuse_unknown,
-    set_behaviour,
+    readable,
+    reject_unknown,
 )
 
 
 class ApnsControlApi(DeviceControl[ApnsDevice]):
-    """`facts` is the answer to `GET /apns`."""
+    """`facts` is the response to `GET /apns`."""
 
+    base = "/apns"
     id_name = "token"
+    device_fields = frozenset({"topic"})
 
     def __init__(self, registry: ApnsRegistry, facts: Mapping[str, str]) -> None:
         super().__init__(registry)
         self._registry = registry
         self._facts = facts
 
+    @override
     def routes(self) -> list[web.RouteDef]:
         return [
             web.get("/apns", self.facts),
             web.post("/apns/keys", self.add_key),
-            web.put("/apns/keys/{key_id}/behaviour", self.behave_key),
-            web.post("/apns/devices", self.add_devices),
-            web.delete("/apns/devices/{token}", self.delete),
-            *self.device_routes("/apns/devices", "/apns/messages"),
-            web.post("/apns/reset", self.reset),
+            web.put("/apns/keys/{key_id}/behaviour", behave(self._key_of)),
+            *super().routes(),
         ]
 
     async def facts(self, _request: web.Request) -> web.Response:
@@ -68,41 +68,36 @@ class ApnsControlApi(DeviceControl[ApnsDevice]):
 
     async def add_key(self, request: web.Request) -> web.Response:
         fields = await read_object(request)
-        refuse_unknown(fields, frozenset({"team_id", "topic"}))
+        reject_unknown(fields, frozenset({"team_id", "topic"}))
         team_id = _text(fields, "team_id", DEFAULT_TEAM)
         key = self._registry.add_key(team_id, _text(fields, "topic", DEFAULT_TOPIC))
         return web.json_response(key.credential, status=201)
 
-    async def behave_key(self, request: web.Request) -> web.Response:
+    def _key_of(self, request: web.Request) -> ApnsKey:
         key = self._registry.keys.get(request.match_info["key_id"])
         if key is None:
             raise not_found("no such key")
-        set_behaviour(key, await read_object(request))
-        return web.Response(status=204)
-
-    async def add_devices(self, request: web.Request) -> web.Response:
-        fields = await read_object(request)
-        refuse_unknown(fields, frozenset({"topic", "count"}))
-        topic = _text(fields, "topic", DEFAULT_TOPIC)
-        count = fields.get("count")
-        if count is None:
-            return web.json_response(_device_json(self._registry.add_device(topic)), status=201)
-        devices = [self._registry.add_device(topic) for _ in range(checked_count(count))]
-        return web.json_response({"devices": [_device_json(each) for each in devices]}, status=201)
-
-    async def delete(self, request: web.Request) -> web.Response:
-        self._registry.delete(self.device_of(request), time.time())
-        return web.Response(status=204)
-
-    async def reset(self, _request: web.Request) -> web.Response:
-        self._registry.clear()
-        return web.Response(status=204)
+        return key
 
     @override
-    def receipt_json(self, receipt: ApnsReceipt) -> dict[str, object]:
-        payload = receipt.payload
-        text = None if payload is None else payload.decode("utf-8", "backslashreplace")
-        return receipt_json(receipt) | {"payload": text, "connection": receipt.connection}
+    def new_devices(
+        self, request: web.Request, fields: dict[str, Any], count: int
+    ) -> list[dict[str, Any]]:
+        topic = _text(fields, "topic", DEFAULT_TOPIC)
+        devices = [self._registry.add_device(topic) for _ in range(count)]
+        return [{"token": device.token, "topic": device.topic} for device in devices]
+
+    @override
+    def delete(self, device: ApnsDevice) -> None:
+        self._registry.delete(device, time.time())
+
+    @override
+    def reset(self) -> None:
+        self._registry.clear()
+
+    @override
+    def content_of(self, receipt: ApnsReceipt) -> dict[str, object]:
+        return {"payload": readable(receipt.payload), "connection": receipt.connection}
 
 
 def _text(fields: Mapping[str, Any], name: str, default: str) -> str:
@@ -110,7 +105,3 @@ def _text(fields: Mapping[str, Any], name: str, default: str) -> str:
     if not isinstance(value, str) or not value:
         raise bad_request(f"{name} must be a text")
     return value
-
-
-def _device_json(device: ApnsDevice) -> dict[str, str]:
-    return {"token": device.token, "topic": device.topic}

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from sandbox.apns.behaviours import DEVICE_REPERTOIRE, KEY_REPERTOIRE
-from sandbox.behaving import Behaving
+from sandbox.behaviours import Behaving
 from sandbox.lines import LineFile
 from sandbox.receipts import Receipt
 
@@ -80,10 +80,10 @@ class ApnsRegistry:
     """All keys and devices. With a state file they are kept over restarts, but receipts are not."""
 
     def __init__(self, state_file: Path | None) -> None:
-        self._file = LineFile(state_file) if state_file else None
+        self._file = LineFile(state_file)
         self.keys: dict[str, ApnsKey] = {}
         self.devices: dict[str, ApnsDevice] = {}
-        for entry in self._file.entries() if self._file else ():
+        for entry in self._file.entries():
             self._restore(entry)
 
     def add_key(self, team_id: str, topic: str) -> ApnsKey:
@@ -92,13 +92,15 @@ class ApnsRegistry:
         text = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
         key_id = "".join(secrets.choice(_ID_LETTERS) for _ in range(10))
         key = self.keys[key_id] = ApnsKey(key_id, team_id, text, {topic})
-        self._note({"key_id": key_id, "team_id": team_id, "private_key": text, "topic": topic})
+        self._file.append(
+            {"key_id": key_id, "team_id": team_id, "private_key": text, "topic": topic}
+        )
         return key
 
     def add_device(self, topic: str) -> ApnsDevice:
         device = ApnsDevice(secrets.token_hex(_TOKEN_BYTES), topic)
         self.devices[device.token] = device
-        self._note({"token": device.token, "topic": topic})
+        self._file.append({"token": device.token, "topic": topic})
         return device
 
     def find(self, device_id: str) -> ApnsDevice | None:
@@ -112,13 +114,12 @@ class ApnsRegistry:
         """Deletes the app: further requests get 410 Unregistered. Safe to repeat."""
         if device.deleted_at is None:
             device.deleted_at = now
-            self._note({"deleted": device.token, "at": now})
+            self._file.append({"deleted": device.token, "at": now})
 
     def clear(self) -> None:
         self.keys.clear()
         self.devices.clear()
-        if self._file:
-            self._file.clear()
+        self._file.clear()
 
     def _restore(self, entry: dict[str, Any]) -> None:
         if "deleted" in entry:
@@ -129,7 +130,3 @@ class ApnsRegistry:
             self.keys[entry["key_id"]] = ApnsKey(
                 entry["key_id"], entry["team_id"], entry["private_key"], {entry["topic"]}
             )
-
-    def _note(self, entry: dict[str, object]) -> None:
-        if self._file:
-            self._file.append(entry)

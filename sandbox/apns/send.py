@@ -1,4 +1,4 @@
-"""`POST /3/device/{token}`: checks a request and decides on its answer.
+"""`POST /3/device/{token}`: checks a request and decides on its response.
 
 The order of the checks: path, method, topic, push type and priority, expiration, collapse id,
 apns-id, provider token, payload; then whether the device is known, has the app, and still has it.
@@ -10,29 +10,30 @@ import time
 import uuid
 from dataclasses import dataclass
 
-from sandbox.answering import Answer, RefusedError
-from sandbox.apns.answers import error_answer, refused
-from sandbox.apns.behaviours import ApnsMode, answer_of
+from sandbox.apns.behaviours import ApnsMode, response_of
 from sandbox.apns.checks import ApnsRequest, check_headers, check_payload, device_token
 from sandbox.apns.devices import ApnsDevice, ApnsReceipt, ApnsRegistry
+from sandbox.apns.responses import error_response, rejected
 from sandbox.apns.tokens import Identity
 from sandbox.behaviours import Behaviour
+from sandbox.responses import RejectedError, Response
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedAnswer:
-    """The answer to send, and the behaviour to apply.
+class PreparedResponse:
+    """The response to send, and the behaviour to apply.
 
-    `receipt` is None if the request names no device. A refusal has the default behaviour.
+    `receipt` is None if the request names no device. A rejection has the default behaviour.
     """
 
-    answer: Answer
+    response: Response
     receipt: ApnsReceipt | None
     behaviour: Behaviour
 
 
 class ApnsResource:
-    """Checks and answers requests. Without `keep_content` receipts have no headers and payloads."""
+    """Checks requests and decides on the responses. Without `keep_content` receipts have no headers
+    and payloads."""
 
     def __init__(self, registry: ApnsRegistry, *, keep_content: bool) -> None:
         self.registry = registry
@@ -40,7 +41,7 @@ class ApnsResource:
 
     def prepare(
         self, request: ApnsRequest, identity: Identity, *, connection: int, open_streams: int
-    ) -> PreparedAnswer:
+    ) -> PreparedResponse:
         now = time.time()
         receipt: ApnsReceipt | None = None
         try:
@@ -50,11 +51,11 @@ class ApnsResource:
                 receipt = self._receipt(request, now, connection, open_streams)
                 device.receipts.append(receipt)
             behaviour = self._checked(request, identity, device, now)
-            return PreparedAnswer(
-                _with_id(request, answer_of(behaviour, now), behaviour), receipt, behaviour
+            return PreparedResponse(
+                _with_id(request, response_of(behaviour, now), behaviour), receipt, behaviour
             )
-        except RefusedError as error:
-            return PreparedAnswer(_with_id(request, error.answer), receipt, Behaviour())
+        except RejectedError as error:
+            return PreparedResponse(_with_id(request, error.response), receipt, Behaviour())
 
     def _checked(
         self, request: ApnsRequest, identity: Identity, device: ApnsDevice | None, now: float
@@ -63,11 +64,11 @@ class ApnsResource:
         identity.check(request.get("authorization"), topic, now)
         check_payload(request.body)
         if device is None:
-            raise refused("BadDeviceToken")
+            raise rejected("BadDeviceToken")
         if device.topic != topic:
-            raise refused("DeviceTokenNotForTopic")
+            raise rejected("DeviceTokenNotForTopic")
         if device.deleted_at is not None:
-            raise RefusedError(error_answer("Unregistered", int(device.deleted_at * 1_000)))
+            raise RejectedError(error_response("Unregistered", int(device.deleted_at * 1_000)))
         return device.next_behaviour()
 
     def _receipt(
@@ -80,10 +81,12 @@ class ApnsResource:
         return receipt
 
 
-def _with_id(request: ApnsRequest, answer: Answer, behaviour: Behaviour | None = None) -> Answer:
-    """The answer with the request's own id, or a new one."""
+def _with_id(
+    request: ApnsRequest, response: Response, behaviour: Behaviour | None = None
+) -> Response:
+    """The response with the request's own id, or a new one."""
     if behaviour and behaviour.mode == ApnsMode.NO_APNS_ID:
-        return answer
+        return response
     given = next((value for name, value in request.headers if name == "apns-id"), None)
     own_id = {"apns-id": given or str(uuid.uuid4())}
-    return Answer(answer.status, answer.body, {**own_id, **answer.headers}, answer.taken)
+    return Response(response.status, response.body, {**own_id, **response.headers}, response.taken)

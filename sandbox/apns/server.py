@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 from aiohttp import web
-from typing_extensions import override
 
 from sandbox.apns.control import ApnsControlApi
 from sandbox.apns.devices import (
@@ -30,11 +29,13 @@ class ApnsSandbox(Inbox[ApnsDevice, ApnsReceipt]):
 
     It binds the address at once and raises OSError if that is in use; port 0 is any free one. Its
     certificate comes from its own authority: `ca_pem`, and the file `ca_file` for
-    `PROVIDER_CA_FILE`. Requests are answered from `start` to `stop`; any thread may call the other
-    methods. A connection accepts one request at once until it has seen a valid provider token, then
+    `PROVIDER_CA_FILE`. It serves from `start` to `stop`; any thread may call the other methods. A
+    connection accepts one request at once until it has seen a valid provider token, then
     `streams`. `keep_content=False` keeps counts and statuses, but neither headers nor payloads.
     `state_file` keeps keys and devices over restarts; another file next to it keeps the authority.
     """
+
+    registry: ApnsRegistry
 
     def __init__(
         self,
@@ -52,9 +53,9 @@ class ApnsSandbox(Inbox[ApnsDevice, ApnsReceipt]):
         self._tls, self.ca_pem = server_tls(host, authority)
         self._has_own_file = ca_file is None
         self.ca_file = _write(self.ca_pem, ca_file)
-        self._registry = ApnsRegistry(state_file)
+        self.registry = ApnsRegistry(state_file)
         self._streams = streams
-        self._resource = ApnsResource(self._registry, keep_content=keep_content)
+        self._resource = ApnsResource(self.registry, keep_content=keep_content)
         self._connections: set[ApnsConnection] = set()
         self._server: asyncio.Server | None = None
         self.connection_count = 0
@@ -72,38 +73,33 @@ class ApnsSandbox(Inbox[ApnsDevice, ApnsReceipt]):
         if self._has_own_file:
             self.ca_file.unlink(missing_ok=True)
 
-    @property
-    @override
-    def registry(self) -> ApnsRegistry:
-        return self._registry
-
     def key(self, team_id: str = DEFAULT_TEAM, topic: str = DEFAULT_TOPIC) -> ApnsKey:
         """Creates a key of a team for the app `topic`. Its `credential` is for `apns_key`."""
-        return self._registry.add_key(team_id, topic)
+        return self.registry.add_key(team_id, topic)
 
     def register(self, topic: str = DEFAULT_TOPIC) -> ApnsDevice:
         """Creates an iPhone with the app `topic`."""
-        return self._registry.add_device(topic)
+        return self.registry.add_device(topic)
 
     @property
     def open_connection_count(self) -> int:
         return len(self._connections)
 
     def devices(self) -> list[ApnsDevice]:
-        return list(self._registry.devices.values())
+        return list(self.registry.devices.values())
 
     def delete(self, device: ApnsDevice) -> None:
         """Deletes the app from the device: further requests get 410 Unregistered."""
-        self._registry.delete(device, time.time())
+        self.registry.delete(device, time.time())
 
     def reset(self) -> None:
         """Deletes every key, device and message."""
-        self._registry.clear()
+        self.registry.clear()
 
     def control_routes(self) -> list[web.RouteDef]:
         """The routes of `sandbox.apns.control`, for an HTTP server in the same loop."""
         facts = {"server": self.server, "ca_file": str(self.ca_file), "ca_pem": self.ca_pem}
-        return ApnsControlApi(self._registry, facts).routes()
+        return ApnsControlApi(self.registry, facts).routes()
 
     def _connection(self) -> ApnsConnection:
         self.connection_count += 1

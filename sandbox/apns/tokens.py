@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from pushsvc.common import base64url
-from sandbox.answering import RefusedError
-from sandbox.apns.answers import refused
-from sandbox.apns.behaviours import key_refusal
+from sandbox.apns.behaviours import key_rejection
 from sandbox.apns.devices import ApnsKey
+from sandbox.apns.responses import rejected
+from sandbox.responses import RejectedError
 
 MAX_AGE: Final = 60 * 60
 LEAST_UPDATE_SECONDS: Final = 20 * 60
@@ -36,25 +36,25 @@ class Identity:
         self._updated_at = -math.inf
 
     def check(self, authorization: str | None, topic: str, now: float) -> None:
-        """Raises RefusedError unless the header allows sending to `topic`."""
+        """Raises RejectedError unless the header allows sending to `topic`."""
         scheme, _, token = (authorization or "").partition(" ")
         if scheme.lower() != "bearer" or not token:
-            raise refused("MissingProviderToken")
+            raise rejected("MissingProviderToken")
         key = self._keys.get(_key_id(token))
         if key is None or self._team_id not in {None, key.team_id}:
-            raise refused("InvalidProviderToken")
+            raise rejected("InvalidProviderToken")
         _check_claims(_verified_claims(token, key), key, now)
-        refusal = key_refusal(key.next_behaviour())
-        if refusal:
-            raise RefusedError(refusal)
+        rejection = key_rejection(key.next_behaviour())
+        if rejection:
+            raise RejectedError(rejection)
         self._take(token, key, now)
         if topic not in key.topics:
-            raise refused("TopicDisallowed")
+            raise rejected("TopicDisallowed")
 
     def _take(self, token: str, key: ApnsKey, now: float) -> None:
         if token != self._token:
             if now - self._updated_at < LEAST_UPDATE_SECONDS:
-                raise refused("TooManyProviderTokenUpdates")
+                raise rejected("TooManyProviderTokenUpdates")
             self._token, self._updated_at = token, now
         self._team_id = key.team_id
 
@@ -66,17 +66,17 @@ class Identity:
 def _check_claims(claims: Mapping[str, Any], key: ApnsKey, now: float) -> None:
     issued_at = claims.get("iat")
     if claims.get("iss") != key.team_id or not isinstance(issued_at, int):
-        raise refused("InvalidProviderToken")
+        raise rejected("InvalidProviderToken")
     if issued_at > now:
-        raise refused("InvalidProviderToken")
+        raise rejected("InvalidProviderToken")
     if now - issued_at > MAX_AGE:
-        raise refused("ExpiredProviderToken")
+        raise rejected("ExpiredProviderToken")
 
 
 def _key_id(token: str) -> str:
     header = _part(token.partition(".")[0])
     if header.get("alg") != "ES256" or not isinstance(header.get("kid"), str):
-        raise refused("InvalidProviderToken")
+        raise rejected("InvalidProviderToken")
     return str(header["kid"])
 
 
@@ -92,7 +92,7 @@ def _verified_claims(token: str, key: ApnsKey) -> Mapping[str, Any]:
         numbers = int.from_bytes(raw[:32], "big"), int.from_bytes(raw[32:], "big")
         key.public_key.verify(encode_dss_signature(*numbers), signed.encode(), ec.ECDSA(SHA256()))
     except (ValueError, InvalidSignature):
-        raise refused("InvalidProviderToken") from None
+        raise rejected("InvalidProviderToken") from None
     return _part(signed.partition(".")[2])
 
 
@@ -100,7 +100,7 @@ def _part(text: str) -> Mapping[str, Any]:
     try:
         part = json.loads(base64url.decode(text))
     except (ValueError, RecursionError):
-        raise refused("InvalidProviderToken") from None
+        raise rejected("InvalidProviderToken") from None
     if not isinstance(part, dict):
-        raise refused("InvalidProviderToken")
+        raise rejected("InvalidProviderToken")
     return part

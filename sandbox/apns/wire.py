@@ -1,4 +1,4 @@
-"""One HTTP/2 connection to the APNs sandbox: reads requests, answers, misbehaves.
+"""One HTTP/2 connection to the APNs sandbox: reads requests, responds, misbehaves.
 
 GOAWAY frames bypass h2, which sends and reads nothing after one.
 """
@@ -34,7 +34,7 @@ from typing_extensions import override
 from sandbox.apns.behaviours import ApnsMode
 from sandbox.apns.checks import MAX_PAYLOAD, ApnsRequest
 from sandbox.apns.confirming import Resets, Unconfirmed
-from sandbox.apns.send import ApnsResource, PreparedAnswer
+from sandbox.apns.send import ApnsResource, PreparedResponse
 from sandbox.apns.tokens import Identity
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class _Incoming:
 class _Outgoing:
     """`ends_apart`: a separate empty DATA frame ends the stream."""
 
-    prepared: PreparedAnswer
+    prepared: PreparedResponse
     unsent: bytes
     ends_apart: bool
 
@@ -88,19 +88,19 @@ class ApnsConnection(asyncio.Protocol):
         self._last_stream: int | None = None
         self._is_opened_up = False
         self._is_cut = False
-        self._acts: dict[ApnsMode, Callable[[int, PreparedAnswer], None]] = {
+        self._acts: dict[ApnsMode, Callable[[int, PreparedResponse], None]] = {
             ApnsMode.SLOW: self._later,
-            ApnsMode.ENDLESS: self._answer_without_end,
+            ApnsMode.ENDLESS: self._respond_without_end,
             ApnsMode.HANG: lambda _, __: None,
             ApnsMode.RESET: self._reset,
             ApnsMode.CLOSE_AFTER_ACCEPT: self._close_after_accept,
             ApnsMode.GARBAGE: self._write_garbage,
             ApnsMode.RST_STREAM: self._rst_stream,
-            ApnsMode.REFUSED_STREAM: self._refuse_stream,
-            ApnsMode.GOAWAY: self._answer_and_go,
-            ApnsMode.GOAWAY_FIRST: self._go_and_answer,
+            ApnsMode.REFUSED_STREAM: self._reject_stream,
+            ApnsMode.GOAWAY: self._respond_and_go,
+            ApnsMode.GOAWAY_FIRST: self._go_and_respond,
             ApnsMode.GOAWAY_UNPROCESSED: self._go_unprocessed,
-            ApnsMode.STREAMS: self._limit_and_answer,
+            ApnsMode.STREAMS: self._limit_and_respond,
         }
 
     async def cut(self) -> None:
@@ -149,7 +149,7 @@ class ApnsConnection(asyncio.Protocol):
 
     def _take(self, event: Event, given_up: Set[int]) -> None:
         """Handles an event. `given_up`: streams that the client resets in the same data, which get
-        no answer."""
+        no response."""
         stream_id = getattr(event, "stream_id", None) or 0
         match event:
             case RequestReceived() if self._is_wanted(stream_id) and stream_id not in given_up:
@@ -187,7 +187,7 @@ class ApnsConnection(asyncio.Protocol):
         if self._identity.is_known and not self._is_opened_up:
             self._is_opened_up = True
             self._limit_streams(self._streams)
-        act = self._acts.get(ApnsMode(prepared.behaviour.mode), self._answer)
+        act = self._acts.get(ApnsMode(prepared.behaviour.mode), self._respond)
         act(stream_id, prepared)
         self._highest_taken = max(self._highest_taken, stream_id)
 
@@ -196,15 +196,15 @@ class ApnsConnection(asyncio.Protocol):
         self._unsent.pop(stream_id, None)
         self._open.discard(stream_id)
 
-    # Answers
+    # Responses
 
-    def _answer(self, stream_id: int, prepared: PreparedAnswer) -> None:
+    def _respond(self, stream_id: int, prepared: PreparedResponse) -> None:
         if stream_id not in self._open or self._is_ending:
             return
-        answer = prepared.answer
-        headers = [(":status", str(answer.status))]
-        headers += [(name.lower(), value) for name, value in answer.headers.items()]
-        body = answer.body.encode()
+        response = prepared.response
+        headers = [(":status", str(response.status))]
+        headers += [(name.lower(), value) for name, value in response.headers.items()]
+        body = response.body.encode()
         self._h2.send_headers(stream_id, headers, end_stream=not body)
         ends_apart = prepared.behaviour.mode == ApnsMode.EMPTY_DATA
         if body:
@@ -231,13 +231,13 @@ class ApnsConnection(asyncio.Protocol):
         window = self._h2.local_flow_control_window(stream_id)
         return max(0, min(len(out.unsent), window, self._h2.max_outbound_frame_size))
 
-    def _complete(self, stream_id: int, prepared: PreparedAnswer) -> None:
-        """Notes the answer before the last byte, so that it is noted when a client has read it."""
+    def _complete(self, stream_id: int, prepared: PreparedResponse) -> None:
+        """Notes the response before the last byte, so that no client reads it earlier."""
         self._open.discard(stream_id)
         if prepared.receipt:
             self._unconfirmed.add(stream_id, prepared.receipt)
-            prepared.receipt.status = prepared.answer.status
-            prepared.receipt.taken = prepared.answer.taken
+            prepared.receipt.status = prepared.response.status
+            prepared.receipt.taken = prepared.response.taken
             prepared.receipt.complete = True
 
     def _ping(self) -> None:
@@ -247,35 +247,35 @@ class ApnsConnection(asyncio.Protocol):
 
     # Misbehaviour
 
-    def _later(self, stream_id: int, prepared: PreparedAnswer) -> None:
+    def _later(self, stream_id: int, prepared: PreparedResponse) -> None:
         loop = asyncio.get_running_loop()
         self._timers.add(
-            loop.call_later(prepared.behaviour.seconds, self._answer_late, stream_id, prepared)
+            loop.call_later(prepared.behaviour.seconds, self._respond_late, stream_id, prepared)
         )
 
-    def _answer_late(self, stream_id: int, prepared: PreparedAnswer) -> None:
-        self._answer(stream_id, prepared)
+    def _respond_late(self, stream_id: int, prepared: PreparedResponse) -> None:
+        self._respond(stream_id, prepared)
         self._end_if_drained()
 
-    def _answer_without_end(self, stream_id: int, prepared: PreparedAnswer) -> None:
+    def _respond_without_end(self, stream_id: int, prepared: PreparedResponse) -> None:
         if self._is_ending:
             return
-        self._h2.send_headers(stream_id, [(":status", str(prepared.answer.status))])
+        self._h2.send_headers(stream_id, [(":status", str(prepared.response.status))])
         self._complete(stream_id, prepared)
         self._flush()
         self._cut_with(self._transport.close)
 
-    def _reset(self, _stream_id: int, _prepared: PreparedAnswer) -> None:
+    def _reset(self, _stream_id: int, _prepared: PreparedResponse) -> None:
         connection = self._transport.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
         self._cut_with(self._transport.abort)
 
-    def _close_after_accept(self, _stream_id: int, prepared: PreparedAnswer) -> None:
+    def _close_after_accept(self, _stream_id: int, prepared: PreparedResponse) -> None:
         if prepared.receipt and not self._is_ending:
             prepared.receipt.taken = True
         self._cut_with(self._transport.close)
 
-    def _write_garbage(self, _stream_id: int, _prepared: PreparedAnswer) -> None:
+    def _write_garbage(self, _stream_id: int, _prepared: PreparedResponse) -> None:
         self._cut_with(self._write_garbage_and_close)
 
     def _write_garbage_and_close(self) -> None:
@@ -283,8 +283,8 @@ class ApnsConnection(asyncio.Protocol):
         self._transport.close()
 
     def _cut_with(self, act: Callable[[], None]) -> None:
-        """Stops answering, and acts when all earlier answers have arrived. A reset would discard
-        unsent answers, and it would not be known which."""
+        """Stops responding, and acts when all earlier responses have arrived. A reset would discard
+        unsent responses, and it would not be known which."""
         if not self._is_ending:
             self._is_cut = True
             self._cut_once_arrived(act)
@@ -301,42 +301,42 @@ class ApnsConnection(asyncio.Protocol):
     def _is_ending(self) -> bool:
         return self._is_cut or self._transport.is_closing()
 
-    def _rst_stream(self, stream_id: int, _prepared: PreparedAnswer) -> None:
+    def _rst_stream(self, stream_id: int, _prepared: PreparedResponse) -> None:
         self._h2.reset_stream(stream_id, ErrorCodes.INTERNAL_ERROR)
         self._forget(stream_id)
 
-    def _refuse_stream(self, stream_id: int, _prepared: PreparedAnswer) -> None:
+    def _reject_stream(self, stream_id: int, _prepared: PreparedResponse) -> None:
         self._h2.reset_stream(stream_id, ErrorCodes.REFUSED_STREAM)
         self._forget(stream_id)
 
-    def _answer_and_go(self, stream_id: int, prepared: PreparedAnswer) -> None:
-        self._answer(stream_id, prepared)
+    def _respond_and_go(self, stream_id: int, prepared: PreparedResponse) -> None:
+        self._respond(stream_id, prepared)
         self._go(max(stream_id, self._highest_taken))
 
-    def _go_and_answer(self, stream_id: int, prepared: PreparedAnswer) -> None:
+    def _go_and_respond(self, stream_id: int, prepared: PreparedResponse) -> None:
         self._go(max(stream_id, self._highest_taken))
         self._later(stream_id, prepared)
 
-    def _go_unprocessed(self, stream_id: int, prepared: PreparedAnswer) -> None:
-        """Refuses the request with GOAWAY, or with a reset of the stream if a later request was
+    def _go_unprocessed(self, stream_id: int, prepared: PreparedResponse) -> None:
+        """Rejects the request with GOAWAY, or with a reset of the stream if a later request was
         already accepted."""
         if self._highest_taken > stream_id:
-            self._refuse_stream(stream_id, prepared)
+            self._reject_stream(stream_id, prepared)
             return
         self._forget(stream_id)
         self._go(self._highest_taken)
 
     def _go(self, last_stream: int) -> None:
-        """Sends GOAWAY (RFC 9113 section 6.8). Requests up to `last_stream` are still answered."""
+        """Sends GOAWAY (RFC 9113 section 6.8). Requests up to `last_stream` get a response."""
         self._flush()
         self._last_stream = last_stream
         for stream_id in [each for each in self._open if each > last_stream]:
             self._forget(stream_id)
         self._transport.write(GoAwayFrame(0, last_stream_id=last_stream).serialize())
 
-    def _limit_and_answer(self, stream_id: int, prepared: PreparedAnswer) -> None:
+    def _limit_and_respond(self, stream_id: int, prepared: PreparedResponse) -> None:
         self._limit_streams(prepared.behaviour.streams)
-        self._answer(stream_id, prepared)
+        self._respond(stream_id, prepared)
 
     def _limit_streams(self, streams: int) -> None:
         self._h2.update_settings({SettingCodes.MAX_CONCURRENT_STREAMS: streams})
@@ -349,7 +349,7 @@ class ApnsConnection(asyncio.Protocol):
             self._timers.add(loop.call_later(_LINGER_SECONDS, self._close))
 
     def _close(self) -> None:
-        """Closes the connection such that the client can read all answers."""
+        """Closes the connection such that the client can read all responses."""
         self._unconfirmed.forget()
         self._transport.close()
 

@@ -94,5 +94,5 @@ class AccessTokens:
         return token if token and token.expires_at > now else None
 
     def forget(self, is_meant: Callable[[AccessToken], bool]) -> None:
-        """Deletes the matching tokens, so that they are refused."""
+        """Deletes the matching tokens, so that they are rejected."""
         self._by_value = {k: t for k, t in self._by_value.items() if not is_meant(t)}

@@ -1,11 +1,10 @@
 """The modes of a device of the FCM sandbox, of a project and of its token endpoint."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 
-from sandbox.answering import BLOCKED, Answer
-from sandbox.behaviours import WAIT, Behaviour, Repertoire, is_success, retry_after
-from sandbox.fcm import answers
+from sandbox.behaviours import WAIT, Behaviour, Repertoire, chosen, retry_after
+from sandbox.fcm import responses
+from sandbox.responses import BLOCKED, Response
 
 
 class FcmMode(StrEnum):
@@ -24,10 +23,10 @@ class FcmMode(StrEnum):
     | unavailable | 503 UNAVAILABLE | retry_after, as_date |
     | error | any status, headers and body | status, headers, body, retry_after, as_date |
     | slow | accepts after a while | seconds |
-    | hang | never answers | |
-    | reset | a TCP reset instead of an answer | |
-    | close_after_accept | takes the message, then closes without an answer | |
-    | endless_body | an answer whose body never ends | status |
+    | hang | never responds | |
+    | reset | a TCP reset instead of a response | |
+    | close_after_accept | takes the message, then closes without a response | |
+    | endless_body | a response whose body never ends | status |
     | garbage | bytes that are not HTTP | |
 
     `retry_after` is in seconds; with `as_date` the same moment is sent as an HTTP date. With
@@ -58,7 +57,7 @@ class ProjectMode(StrEnum):
     | mode | what happens |
     |---|---|
     | accept | they go on to their devices |
-    | unauthenticated | 401: the access token is refused |
+    | unauthenticated | 401: the access token is rejected |
     | permission_denied | 403: the account lacks the permission |
     | service_disabled | 403: the API is switched off |
     | blocked | 403 with a page of HTML, from a proxy in front of FCM |
@@ -84,7 +83,7 @@ class TokenMode(StrEnum):
     | blocked | 403 with a page of HTML, from a proxy in front of the token endpoint | |
     | throttled, unavailable | 429, 503 | retry_after, as_date |
     | error | any status, headers and body | status, headers, body, retry_after, as_date |
-    | slow | answers after a while | seconds |
+    | slow | responds after a while | seconds |
     | hang, reset, garbage | as with a device | |
     """
 
@@ -101,102 +100,74 @@ class TokenMode(StrEnum):
     GARBAGE = "garbage"
 
 
-_CHOSEN = WAIT | {"status", "body", "headers"}
 DEVICE = Repertoire(
-    FcmMode,
-    options={
-        FcmMode.BAD_TOKEN: frozenset({"names_field"}),
-        FcmMode.THROTTLED: WAIT,
-        FcmMode.INTERNAL: WAIT,
-        FcmMode.UNAVAILABLE: WAIT,
-        FcmMode.ERROR: _CHOSEN,
-        FcmMode.SLOW: frozenset({"seconds"}),
-        FcmMode.ENDLESS_BODY: frozenset({"status"}),
-    },
-    required={FcmMode.ERROR: "status", FcmMode.SLOW: "seconds"},
+    FcmMode, {FcmMode.BAD_TOKEN: frozenset({"names_field"}), FcmMode.INTERNAL: WAIT}
 )
-PROJECT = Repertoire(ProjectMode, options={ProjectMode.UNAVAILABLE: WAIT}, required={})
-TOKEN = Repertoire(
-    TokenMode,
-    options={
-        TokenMode.THROTTLED: WAIT,
-        TokenMode.UNAVAILABLE: WAIT,
-        TokenMode.ERROR: _CHOSEN,
-        TokenMode.SLOW: frozenset({"seconds"}),
-    },
-    required={TokenMode.ERROR: "status", TokenMode.SLOW: "seconds"},
-)
+PROJECT = Repertoire(ProjectMode)
+TOKEN = Repertoire(TokenMode)
 
 
-def device_answer(behaviour: Behaviour, *, field: str, accepted: Answer, now: float) -> Answer:
-    """The answer of the mode. `field`: of the message's address. `accepted` is the answer of a mode
-    that has none."""
+def device_response(
+    behaviour: Behaviour, *, field: str, accepted: Response, now: float
+) -> Response:
+    """The response of the mode. `field`: of the message's address. `accepted` is the response of
+    a mode that has none."""
     wait = retry_after(behaviour, now)
     match behaviour.mode:
         case FcmMode.UNREGISTERED:
-            return answers.unregistered()
+            return responses.unregistered()
         case FcmMode.BAD_TOKEN:
-            return answers.bad_address(field, names_field=behaviour.names_field)
+            return responses.bad_address(field, names_field=behaviour.names_field)
         case FcmMode.INVALID_ARGUMENT:
-            return answers.invalid_argument("message.notification", "Chosen by the user")
+            return responses.invalid_argument("message.notification", "Chosen by the user")
         case FcmMode.SENDER_MISMATCH:
-            return answers.sender_id_mismatch()
+            return responses.sender_id_mismatch()
         case FcmMode.THIRD_PARTY_AUTH:
-            return answers.third_party_auth()
+            return responses.third_party_auth()
         case FcmMode.THROTTLED:
-            return answers.quota_exceeded(wait)
+            return responses.quota_exceeded(wait)
         case FcmMode.INTERNAL:
-            return answers.internal(wait)
+            return responses.internal(wait)
         case FcmMode.UNAVAILABLE:
-            return answers.unavailable(wait)
+            return responses.unavailable(wait)
         case FcmMode.ERROR:
-            return _chosen(behaviour, wait)
+            return chosen(behaviour, responses.EMPTY, now)
         case _:
             return accepted
 
 
-def project_answer(behaviour: Behaviour, project: str, *, now: float) -> Answer | None:
-    """The answer of the mode, or None if the message reaches its device."""
+def project_response(behaviour: Behaviour, project: str, *, now: float) -> Response | None:
+    """The response of the mode, or None if the message reaches its device."""
     match behaviour.mode:
         case ProjectMode.UNAUTHENTICATED:
-            return answers.unauthenticated("ACCESS_TOKEN_EXPIRED")
+            return responses.unauthenticated("ACCESS_TOKEN_EXPIRED")
         case ProjectMode.PERMISSION_DENIED:
-            return answers.permission_denied(project)
+            return responses.permission_denied(project)
         case ProjectMode.SERVICE_DISABLED:
-            return answers.service_disabled(project)
+            return responses.service_disabled(project)
         case ProjectMode.BLOCKED:
             return BLOCKED
         case ProjectMode.UNAVAILABLE:
-            return answers.unavailable(retry_after(behaviour, now))
+            return responses.unavailable(retry_after(behaviour, now))
         case _:
             return None
 
 
-def token_answer(behaviour: Behaviour, *, now: float) -> Answer | None:
-    """The answer of the mode, or None if it grants an access token."""
+def token_response(behaviour: Behaviour, *, now: float) -> Response | None:
+    """The response of the mode, or None if it grants an access token."""
     wait = retry_after(behaviour, now)
     match behaviour.mode:
         case TokenMode.INVALID_GRANT:
-            return answers.invalid_grant("Invalid grant: account not found")
+            return responses.invalid_grant("Invalid grant: account not found")
         case TokenMode.UNAUTHORIZED_CLIENT:
-            return answers.oauth_error(401, "unauthorized_client", "Unauthorized")
+            return responses.oauth_error(401, "unauthorized_client", "Unauthorized")
         case TokenMode.BLOCKED:
             return BLOCKED
         case TokenMode.THROTTLED:
-            return answers.oauth_error(429, "rate_limit_exceeded", "Too many requests", wait)
+            return responses.oauth_error(429, "rate_limit_exceeded", "Too many requests", wait)
         case TokenMode.UNAVAILABLE:
-            return answers.oauth_error(503, "temporarily_unavailable", "Try again", wait)
+            return responses.oauth_error(503, "temporarily_unavailable", "Try again", wait)
         case TokenMode.ERROR:
-            return _chosen(behaviour, wait)
+            return chosen(behaviour, responses.EMPTY, now)
         case _:
             return None
-
-
-def _chosen(behaviour: Behaviour, wait: Mapping[str, str]) -> Answer:
-    status = behaviour.status
-    return Answer(
-        status,
-        behaviour.body or "",
-        {"Content-Type": "application/json; charset=UTF-8", **wait, **behaviour.headers},
-        taken=is_success(status),
-    )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandbox.behaving import Behaving
+from sandbox.behaviours import Behaving
 from sandbox.fcm import behaviours
 from sandbox.fcm.accounts import TOKEN_LIFETIME, AccessTokens, ServiceAccount, new_key_file
 from sandbox.lines import LineFile
@@ -87,10 +87,9 @@ class Project:
 
 
 class Registry:
-    """All projects, devices and accounts. With a `file`, devices and accounts are kept over
-    restarts."""
+    """All projects, devices and accounts. `file` keeps devices and accounts over restarts."""
 
-    def __init__(self, token_uri: str, file: LineFile | None, quota_per_minute: int) -> None:
+    def __init__(self, token_uri: str, file: LineFile, quota_per_minute: int) -> None:
         self._token_uri = token_uri
         self._file = file
         self._quota_per_minute = quota_per_minute
@@ -99,7 +98,7 @@ class Registry:
         self._by_address: dict[str, FcmDevice] = {}
         self.accounts: dict[str, ServiceAccount] = {}
         self.tokens = AccessTokens()
-        for entry in file.entries() if file else []:
+        for entry in file.entries():
             self._restore(entry)
 
     def project(self, project_id: str) -> Project:
@@ -113,21 +112,21 @@ class Registry:
     def new_account(self, project_id: str) -> ServiceAccount:
         account = ServiceAccount.of(new_key_file(project_id, self._token_uri))
         self.accounts[account.email] = account
-        self._write({"account": account.key_file})
+        self._file.append({"account": account.key_file})
         return account
 
     def revoke(self, email: str) -> None:
         """Revokes the account and its access tokens. Raises KeyError for an unknown account."""
         del self.accounts[email]
         self.tokens.forget(lambda token: token.email == email)
-        self._write({"revoked": email})
+        self._file.append({"revoked": email})
 
     def expire_tokens(self, project_id: str) -> None:
         self.tokens.forget(lambda token: token.project == project_id)
 
     def add(self, project_id: str, *, by_fid: bool = False) -> FcmDevice:
         device = self._keep(FcmDevice(secrets.token_hex(16), project_id, _new_token()))
-        self._write({"device": device.id, "project": project_id, "token": device.token})
+        self._file.append({"device": device.id, "project": project_id, "token": device.token})
         if by_fid:
             self.register_by_fid(device)
         return device
@@ -135,7 +134,7 @@ class Registry:
     def register_by_fid(self, device: FcmDevice) -> None:
         """From now on, the device is reached by its FID, and its token is UNREGISTERED."""
         device.by_fid = True
-        self._write({"by_fid": device.token})
+        self._file.append({"by_fid": device.token})
 
     def by_address(self, address: str) -> FcmDevice | None:
         """The device that has this token or FID, even if it is not registered by it."""
@@ -153,26 +152,21 @@ class Registry:
     def unregister(self, device: FcmDevice) -> None:
         """Removes the app: its token becomes UNREGISTERED. Safe to repeat."""
         device.is_unregistered = True
-        self._write({"unregistered": device.token})
+        self._file.append({"unregistered": device.token})
 
     def clear(self) -> None:
         """Deletes devices, receipts and behaviours. Keeps accounts."""
         self._by_id.clear()
         self._by_address.clear()
         self._projects.clear()
-        if self._file:
-            self._file.clear()
+        self._file.clear()
         for account in self.accounts.values():
-            self._write({"account": account.key_file})
+            self._file.append({"account": account.key_file})
 
     def _keep(self, device: FcmDevice) -> FcmDevice:
         self._by_id[device.id] = device
         self._by_address[device.token] = self._by_address[device.fid] = device
         return device
-
-    def _write(self, entry: Mapping[str, object]) -> None:
-        if self._file:
-            self._file.append(entry)
 
     def _restore(self, entry: Mapping[str, Any]) -> None:
         match entry:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sandbox.answering import RefusedError
-from sandbox.fcm import answers
+from sandbox.fcm import responses
 from sandbox.fcm.schema import DURATION, snake
+from sandbox.responses import RejectedError
 
 MAX_PAYLOAD = 4_096
 MAX_TTL = 2_419_200
@@ -33,7 +33,7 @@ class ReceivedSend:
 
 
 def checked(request: Fields) -> ReceivedSend:
-    """Checks the message and returns it. Raises RefusedError at the first broken rule."""
+    """Checks the message and returns it. Raises RejectedError at the first broken rule."""
     fields = _fields(request)
     message = _fields(fields.get("message"))
     if not message:
@@ -107,5 +107,5 @@ def _size(value: object) -> int:
     return len(str(value).encode("utf-8", "surrogatepass"))
 
 
-def _invalid(field: str, description: str) -> RefusedError:
-    return RefusedError(answers.invalid_argument(field, description))
+def _invalid(field: str, description: str) -> RejectedError:
+    return RejectedError(responses.invalid_argument(field, description))

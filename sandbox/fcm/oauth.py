@@ -4,13 +4,13 @@ import time
 
 from aiohttp import web
 
-from sandbox.answering import Answer, RefusedError, response_of, write_answer
-from sandbox.fcm import answers
+from sandbox.fcm import responses
 from sandbox.fcm.accounts import ServiceAccount
 from sandbox.fcm.assertion import GOOGLE_AUDIENCE, GRANT_TYPE, Assertion, checked_scopes
-from sandbox.fcm.behaviours import token_answer
+from sandbox.fcm.behaviours import token_response
 from sandbox.fcm.devices import Registry
 from sandbox.receipts import Receipt
+from sandbox.responses import RejectedError, Response, http_response, write_response
 from sandbox.wire import act
 
 
@@ -29,39 +29,39 @@ class TokenResource:
         try:
             assertion = await _assertion(request)
             account = self._account(assertion)
-        except RefusedError as error:
-            return response_of(error.answer)
+        except RejectedError as error:
+            return http_response(error.response)
         receipt = Receipt(time.time(), {})
         self._registry.project(account.project).tokens.receipts.append(receipt)
         try:
-            answer = await self._answer(request, assertion, account, receipt)
-        except RefusedError as error:
-            answer = error.answer
-        return await write_answer(request, receipt, answer)
+            response = await self._respond(request, assertion, account, receipt)
+        except RejectedError as error:
+            response = error.response
+        return await write_response(request, receipt, response)
 
     def _account(self, assertion: Assertion) -> ServiceAccount:
         account = self._registry.accounts.get(assertion.issuer)
         if account is None:
-            raise RefusedError(answers.invalid_grant("Invalid grant: account not found"))
+            raise RejectedError(responses.invalid_grant("Invalid grant: account not found"))
         return account
 
-    async def _answer(
+    async def _respond(
         self,
         request: web.Request,
         assertion: Assertion,
         account: ServiceAccount,
         receipt: Receipt,
-    ) -> Answer:
+    ) -> Response:
         now = time.time()
         scopes = checked_scopes(assertion, account, audiences=self._audiences, now=now)
         endpoint = self._registry.project(account.project).tokens
         behaviour = endpoint.next_behaviour()
         await act(request, behaviour, receipt)
-        return token_answer(behaviour, now=now) or self._issue(account, scopes, endpoint.lifetime)
+        return token_response(behaviour, now=now) or self._issue(account, scopes, endpoint.lifetime)
 
-    def _issue(self, account: ServiceAccount, scopes: frozenset[str], lifetime: int) -> Answer:
+    def _issue(self, account: ServiceAccount, scopes: frozenset[str], lifetime: int) -> Response:
         token = self._registry.tokens.issue(account, scopes, lifetime=lifetime, now=time.time())
-        return answers.ok(
+        return responses.ok(
             {"access_token": token.value, "expires_in": lifetime, "token_type": "Bearer"},
             taken=True,
         )
@@ -72,5 +72,5 @@ async def _assertion(request: web.Request) -> Assertion:
     grant_type = str(form.get("grant_type", ""))
     if grant_type != GRANT_TYPE:
         text = f"Invalid grant_type: {grant_type}"
-        raise RefusedError(answers.oauth_error(400, "unsupported_grant_type", text))
+        raise RejectedError(responses.oauth_error(400, "unsupported_grant_type", text))
     return Assertion.parse(str(form.get("assertion", "")))

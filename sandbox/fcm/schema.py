@@ -1,7 +1,7 @@
 """The type of a send request, checked as strictly as Google's frontend does.
 
 https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages. Unknown names and
-values of another type have their own answer. `sandbox.fcm.message` has FCM's own checks.
+values of another type have their own response. `sandbox.fcm.message` has FCM's own checks.
 """
 
 import json
@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from sandbox.answering import RefusedError
-from sandbox.fcm import answers
+from sandbox.fcm import responses
+from sandbox.responses import RejectedError
 
-# Raises RefusedError unless the value at the path has the type.
+# Raises RejectedError unless the value at the path has the type.
 Check = Callable[[object, str], None]
 
 DURATION = re.compile(r"(-?[0-9]{1,12})(?:\.[0-9]{1,9})?s")
@@ -22,7 +22,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 
 
 def check_request(value: object) -> None:
-    """Raises RefusedError at the first name or value that is not allowed."""
+    """Raises RejectedError at the first name or value that is not allowed."""
     _REQUEST(value, "")
 
 
@@ -31,9 +31,9 @@ def snake(name: str) -> str:
     return _CAMEL.sub(lambda match: f"_{match[1].lower()}", name)
 
 
-def _wrong(path: str, type_name: str, value: object) -> RefusedError:
+def _wrong(path: str, type_name: str, value: object) -> RejectedError:
     text = f"Invalid value at '{path}' ({type_name}), {json.dumps(value)[:_MAX_ECHO]}"
-    return RefusedError(answers.unreadable(text, path))
+    return RejectedError(responses.unreadable(text, path))
 
 
 def _text(value: object, path: str) -> None:
@@ -112,10 +112,10 @@ def _object(**fields: Check) -> Check:
     return checked
 
 
-def _unknown_name(name: str, path: str) -> RefusedError:
+def _unknown_name(name: str, path: str) -> RejectedError:
     where = f" at '{path}'" if path else ""
     text = f'Invalid JSON payload received. Unknown name "{name}"{where}: Cannot find field.'
-    return RefusedError(answers.unreadable(text, path))
+    return RejectedError(responses.unreadable(text, path))
 
 
 def _texts(*names: str) -> Mapping[str, Check]:

@@ -16,12 +16,12 @@ from typing import Any
 
 from aiohttp import web
 
-from sandbox.answering import Answer, RefusedError, write_answer
-from sandbox.fcm import answers, message, schema
+from sandbox.fcm import message, responses, schema
 from sandbox.fcm.accounts import AccessToken
-from sandbox.fcm.behaviours import device_answer, project_answer
+from sandbox.fcm.behaviours import device_response, project_response
 from sandbox.fcm.devices import FcmDevice, FcmReceipt, Project, Registry
 from sandbox.fcm.message import ReceivedSend
+from sandbox.responses import RejectedError, Response, write_response
 from sandbox.wire import act
 
 SCOPES = frozenset(
@@ -37,7 +37,7 @@ _FORMATS = {
 
 
 class SendResource:
-    """Checks each message, keeps a receipt of it, and answers as project and device were told to.
+    """Checks each message, keeps a receipt of it, and responds as set for project and device.
 
     Without `keep_content` receipts have neither headers nor messages.
     """
@@ -57,8 +57,8 @@ class SendResource:
             sent = await self._checked(request, project, receipt)
             device = self._device(sent, project, receipt)
             _check_quota(project)
-        except RefusedError as error:
-            return await write_answer(request, receipt, error.answer)
+        except RejectedError as error:
+            return await write_response(request, receipt, error.response)
         return await self._behave(request, device, sent, receipt)
 
     async def _checked(
@@ -75,23 +75,23 @@ class SendResource:
     def _bearer(self, request: web.Request) -> AccessToken:
         scheme, _, value = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer":
-            raise RefusedError(answers.unauthenticated("CREDENTIALS_MISSING"))
+            raise RejectedError(responses.unauthenticated("CREDENTIALS_MISSING"))
         token = self._registry.tokens.find(value, time.time())
         if token is None:
-            raise RefusedError(answers.unauthenticated("ACCESS_TOKEN_EXPIRED"))
+            raise RejectedError(responses.unauthenticated("ACCESS_TOKEN_EXPIRED"))
         return token
 
     def _device(self, sent: ReceivedSend, project: Project, receipt: FcmReceipt) -> FcmDevice:
         if not _FORMATS[sent.field].fullmatch(sent.address):
-            raise RefusedError(answers.bad_address(sent.field))
+            raise RejectedError(responses.bad_address(sent.field))
         device = self._registry.by_address(sent.address)
         if device is None:
-            raise RefusedError(answers.unregistered())
+            raise RejectedError(responses.unregistered())
         device.receipts.append(receipt)
         if device.project != project.id:
-            raise RefusedError(answers.sender_id_mismatch())
+            raise RejectedError(responses.sender_id_mismatch())
         if device.is_unregistered or device.address != sent.address:
-            raise RefusedError(answers.unregistered())
+            raise RejectedError(responses.unregistered())
         return device
 
     async def _behave(
@@ -100,14 +100,14 @@ class SendResource:
         behaviour = device.next_behaviour()
         await act(request, behaviour, receipt)
         accepted = _accepted(device.project, is_dry_run=sent.is_dry_run)
-        answer = device_answer(behaviour, field=sent.field, accepted=accepted, now=time.time())
-        return await write_answer(request, receipt, answer)
+        response = device_response(behaviour, field=sent.field, accepted=accepted, now=time.time())
+        return await write_response(request, receipt, response)
 
 
-def _accepted(project: str, *, is_dry_run: bool) -> Answer:
+def _accepted(project: str, *, is_dry_run: bool) -> Response:
     message_id = "fake_message_id" if is_dry_run else f"0:{secrets.token_hex(16)}"
     name = f"projects/{project}/messages/{message_id}"
-    return answers.ok({"name": name}, taken=not is_dry_run)
+    return responses.ok({"name": name}, taken=not is_dry_run)
 
 
 def _json(body: bytes) -> dict[str, Any]:
@@ -115,25 +115,25 @@ def _json(body: bytes) -> dict[str, Any]:
         value = json.loads(body)
     except (ValueError, RecursionError):
         text = "Invalid JSON payload received. Unexpected token."
-        raise RefusedError(answers.unreadable(text)) from None
+        raise RejectedError(responses.unreadable(text)) from None
     if not isinstance(value, dict):
         text = "Invalid JSON payload received. Root element must be a message."
-        raise RefusedError(answers.unreadable(text))
+        raise RejectedError(responses.unreadable(text))
     return value
 
 
 def _check_permission(token: AccessToken, project: Project) -> None:
     if not token.scopes & SCOPES:
-        raise RefusedError(answers.insufficient_scope())
+        raise RejectedError(responses.insufficient_scope())
     if token.project != project.id:
-        raise RefusedError(answers.permission_denied(project.id))
+        raise RejectedError(responses.permission_denied(project.id))
     behaviour = project.messaging.next_behaviour()
-    answer = project_answer(behaviour, project.id, now=time.time())
-    if answer is not None:
-        raise RefusedError(answer)
+    response = project_response(behaviour, project.id, now=time.time())
+    if response is not None:
+        raise RejectedError(response)
 
 
 def _check_quota(project: Project) -> None:
     wait = project.seconds_over_quota(time.time())
     if wait:
-        raise RefusedError(answers.quota_exceeded({"Retry-After": str(math.ceil(wait))}))
+        raise RejectedError(responses.quota_exceeded({"Retry-After": str(math.ceil(wait))}))

@@ -6,8 +6,6 @@ Senders need two settings: FCM's base (`origin`) and the token endpoint (`token_
 import ssl
 from pathlib import Path
 
-from typing_extensions import override
-
 from sandbox.devices import Inbox
 from sandbox.fcm.control import FcmControlApi
 from sandbox.fcm.devices import QUOTA_PER_MINUTE, FcmDevice, FcmReceipt, Project, Registry
@@ -25,6 +23,8 @@ class FcmSandbox(HttpServer, Inbox[FcmDevice, FcmReceipt]):
     over restarts.
     """
 
+    registry: Registry
+
     def __init__(
         self,
         *,
@@ -37,55 +37,49 @@ class FcmSandbox(HttpServer, Inbox[FcmDevice, FcmReceipt]):
     ) -> None:
         super().__init__(host, port, ssl_context)
         self.token_uri = f"{self.origin}/token"
-        file = LineFile(state_file) if state_file else None
-        self._registry = Registry(self.token_uri, file, quota_per_minute)
-        oauth = TokenResource(self._registry, self.token_uri)
-        send = SendResource(self._registry, keep_content=keep_content)
-        control = FcmControlApi(self._registry)
+        self.registry = Registry(self.token_uri, LineFile(state_file), quota_per_minute)
+        oauth = TokenResource(self.registry, self.token_uri)
+        send = SendResource(self.registry, keep_content=keep_content)
+        control = FcmControlApi(self.registry)
         self.application.add_routes([*oauth.routes(), *send.routes(), *control.routes()])
-
-    @property
-    @override
-    def registry(self) -> Registry:
-        return self._registry
 
     def service_account(self, project: str) -> dict[str, str]:
         """Creates an account that may send in the project. Returns its key file as an object."""
-        return dict(self._registry.new_account(project).key_file)
+        return dict(self.registry.new_account(project).key_file)
 
     def revoke(self, service_account: dict[str, str]) -> None:
         """Revokes the account: its access tokens get 401, and requests for new ones invalid_grant.
 
         Raises KeyError for an unknown account.
         """
-        self._registry.revoke(service_account["client_email"])
+        self.registry.revoke(service_account["client_email"])
 
     def expire_tokens(self, project: str) -> None:
         """Expires the access tokens granted so far: they get 401. New ones can be requested."""
-        self._registry.expire_tokens(project)
+        self.registry.expire_tokens(project)
 
     def project(self, project: str) -> Project:
         """The project, with its quota, and the behaviours of its token endpoint and messages."""
-        return self._registry.project(project)
+        return self.registry.project(project)
 
     def register(self, project: str, *, by_fid: bool = False) -> FcmDevice:
         """Creates a device that is registered with the project, by its token or by its FID."""
-        return self._registry.add(project, by_fid=by_fid)
+        return self.registry.add(project, by_fid=by_fid)
 
     def register_by_fid(self, device: FcmDevice) -> None:
         """Updates the app to registration by FID. Its token becomes UNREGISTERED."""
-        self._registry.register_by_fid(device)
+        self.registry.register_by_fid(device)
 
     def devices(self) -> list[FcmDevice]:
-        return self._registry.all()
+        return self.registry.all()
 
     def unregister(self, device: FcmDevice) -> None:
         """Removes the app: its token and its FID become UNREGISTERED."""
-        self._registry.unregister(device)
+        self.registry.unregister(device)
 
     def reset(self) -> None:
         """Deletes devices, messages and behaviours. Keeps service accounts."""
-        self._registry.clear()
+        self.registry.clear()
 
 
 running_fcm_sandbox = running(FcmSandbox)

@@ -3,11 +3,11 @@
 autopush-rs: docs/src/architecture.md, autoconnect/autoconnect-common/src/protocol.rs. Firefox
 connects here if its preference `dom.push.serverURL` names it (docs/webpush.md).
 
-| from the browser | answer |
+| from the browser | response |
 |---|---|
 | `hello` with the `uaid` that it has, if any | `hello` with its `uaid`; a new one if not known |
 | `register` with `channelID` and maybe `key` | `register` with `pushEndpoint` |
-| `unregister` with `channelID` | `unregister`; the endpoint answers 410 from then on |
+| `unregister` with `channelID` | `unregister`; the endpoint responds with 410 from then on |
 | `ack`, `nack` of a `notification` | none |
 | `{}`, `ping` | the same |
 | `broadcast_subscribe` | none: there are no broadcasts |
@@ -112,7 +112,7 @@ class _Conversation:
         self._greeted: Browser | None = None
 
     def hear(self, message: Mapping[str, Any]) -> None:
-        """Answers one message. Raises _ProtocolError for an unknown one."""
+        """Handles one message. Raises _ProtocolError for an unknown one."""
         match message.get("messageType"):
             case None | "ping":
                 self._connection.send(message)

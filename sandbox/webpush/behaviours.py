@@ -1,13 +1,11 @@
-"""The modes of a web push device, and what they answer."""
+"""The modes of a web push device, and what they response."""
 
 from enum import StrEnum
 
-from multidict import CIMultiDict
-
-from sandbox.answering import Answer
-from sandbox.behaviours import WAIT, Behaviour, Repertoire, is_success, retry_after
-from sandbox.webpush import answers
-from sandbox.webpush.answers import error_answer
+from sandbox.behaviours import WAIT, Behaviour, Repertoire, chosen, retry_after
+from sandbox.responses import Response
+from sandbox.webpush import responses
+from sandbox.webpush.responses import error_response
 
 MAX_BODY = 4096
 
@@ -26,10 +24,10 @@ class Mode(StrEnum):
     | error | any status, headers and body | status, headers, body, retry_after, as_date |
     | redirect | 307 | location |
     | slow | accepts after a while | seconds |
-    | hang | never answers | |
-    | reset | a TCP reset instead of an answer | |
-    | close_after_accept | takes the message, then closes without an answer | |
-    | endless_body | an answer whose body never ends | status |
+    | hang | never responds | |
+    | reset | a TCP reset instead of a response | |
+    | close_after_accept | takes the message, then closes without a response | |
+    | endless_body | a response whose body never ends | status |
     | garbage | bytes that are not HTTP | |
 
     `retry_after` is in seconds; with `as_date` the same moment is sent as an HTTP date.
@@ -55,15 +53,11 @@ class Mode(StrEnum):
 REPERTOIRE = Repertoire(
     Mode,
     options={
-        Mode.THROTTLED: WAIT,
         Mode.WNS_THROTTLED: WAIT,
         Mode.WNS_DROPPED: frozenset({"status"}),
-        Mode.ERROR: WAIT | {"status", "body", "headers"},
         Mode.REDIRECT: frozenset({"location"}),
-        Mode.SLOW: frozenset({"seconds"}),
-        Mode.ENDLESS_BODY: frozenset({"status"}),
     },
-    required={Mode.ERROR: "status", Mode.REDIRECT: "location", Mode.SLOW: "seconds"},
+    required={Mode.REDIRECT: "location"},
 )
 
 # Header names and values: Microsoft, "Push notification service request and response headers".
@@ -80,34 +74,25 @@ _WNS_DROPPED_HEADERS = {
 }
 
 
-def answer_of(behaviour: Behaviour, *, accepted: Answer, now: float) -> Answer:
-    """The answer of the mode. `accepted` is the answer of a mode that has none."""
+def response_of(behaviour: Behaviour, *, accepted: Response, now: float) -> Response:
+    """The response of the mode. `accepted` is the response of a mode that has none."""
     match behaviour.mode:
         case Mode.GONE:
-            return answers.gone()
+            return responses.gone()
         case Mode.NOT_FOUND:
-            return answers.not_found()
+            return responses.not_found()
         case Mode.TOO_LARGE:
-            return answers.too_large(MAX_BODY)
+            return responses.too_large(MAX_BODY)
         case Mode.THROTTLED:
-            return error_answer(429, None, "Too many requests", retry_after(behaviour, now))
+            return error_response(429, None, "Too many requests", retry_after(behaviour, now))
         case Mode.WNS_THROTTLED:
-            return Answer(406, headers=_WNS_THROTTLED_HEADERS | retry_after(behaviour, now))
+            return Response(406, headers=_WNS_THROTTLED_HEADERS | retry_after(behaviour, now))
         case Mode.WNS_DROPPED:
-            return Answer(behaviour.status, headers=_WNS_DROPPED_HEADERS)
+            return Response(behaviour.status, headers=_WNS_DROPPED_HEADERS)
         case Mode.REDIRECT:
-            return Answer(307, headers={"Location": behaviour.location})
+            return Response(307, headers={"Location": behaviour.location})
         case Mode.ERROR:
-            return _chosen_error(behaviour, now)
+            plain = error_response(behaviour.status, None, "Chosen by the sandbox's user")
+            return chosen(behaviour, plain, now)
         case _:
             return accepted
-
-
-def _chosen_error(behaviour: Behaviour, now: float) -> Answer:
-    status = behaviour.status
-    plain = error_answer(status, None, "Chosen by the sandbox's user")
-    headers = CIMultiDict(plain.headers)
-    headers.update(retry_after(behaviour, now))
-    headers.update(behaviour.headers)
-    body = plain.body if behaviour.body is None else behaviour.body
-    return Answer(status, body, headers, taken=is_success(status))

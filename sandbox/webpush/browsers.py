@@ -119,9 +119,8 @@ class Browsers:
             self._by_uaid.pop(browser.uaid, None)
 
     def forget(self, browser: Browser) -> None:
-        """Forgets the browser: its endpoints answer 410, and it reconnects, gets a new id, and
-        drops its subscriptions. Any thread may call it. Safe to repeat.
-        """
+        """Forgets the browser: its endpoints respond with 410. It reconnects, gets a new id, and
+        drops its subscriptions. Any thread may call it. Safe to repeat."""
         self._by_uaid.pop(browser.uaid, None)
         for device in list(browser.devices.values()):
             device.is_deleted = True

@@ -1,12 +1,12 @@
 """The HTTP interface with which tests and client teams create devices and read their messages.
 
-| request | answer |
+| request | response |
 |---|---|
 | `POST /subscriptions` `{}`, with options | 201, the subscription |
 | `POST /subscriptions` `{"count": N, …}` | 201, `{"subscriptions": […]}` |
 | `PUT /subscriptions/{id}/behaviour` `{"mode", "times"?, options}` | 204 |
 | `GET /subscriptions/{id}/messages` | `{"messages": […]}`, oldest first |
-| `DELETE /subscriptions/{id}` | 204; from then on its endpoint answers 410 |
+| `DELETE /subscriptions/{id}` | 204; from then on its endpoint responds with 410 |
 | `POST /subscriptions/{id}/renew`, of a real browser | 204; it gets new endpoints |
 | `GET /messages`, also `?id=…&id=…` | totals of each device and of all |
 | `PUT /limit` `{"messages", "retry_after"?, "seconds"?}` | 204; 429 to more of a VAPID key |
@@ -22,28 +22,27 @@ from typing import Any
 from aiohttp import web
 from typing_extensions import override
 
-from sandbox.control import DeviceControl
-from sandbox.control_json import (
+from sandbox.control import (
+    DeviceControl,
     bad_request,
     checked_count,
     read_object,
-    receipt_json,
-    refuse_unknown,
+    readable,
+    reject_unknown,
 )
 from sandbox.webpush.browsers import BrowserDevice, Browsers
-from sandbox.webpush.devices import Device, MismatchAnswer, Subscriber, WebReceipt
+from sandbox.webpush.devices import MismatchAnswer, Subscriber, WebReceipt
 from sandbox.webpush.rate import RateLimit
 from sandbox.webpush.registry import Devices
 from sandbox.webpush.send import PushResource
 
 _LIMIT_FIELDS = frozenset({"messages", "retry_after", "seconds"})
-_SUBSCRIPTION_FIELDS = frozenset(
-    {"application_server_key", "mismatch_answer", "is_bridged", "count"}
-)
 
 
 class ControlApi(DeviceControl[Subscriber]):
+    devices = added_at = "/subscriptions"
     device_name = "subscription"
+    device_fields = frozenset({"application_server_key", "mismatch_answer", "is_bridged"})
 
     def __init__(self, devices: Devices, browsers: Browsers, push: PushResource) -> None:
         super().__init__(devices)
@@ -51,42 +50,13 @@ class ControlApi(DeviceControl[Subscriber]):
         self._subscriptions = devices
         self._browsers = browsers
 
+    @override
     def routes(self) -> list[web.RouteDef]:
         return [
-            web.post("/subscriptions", self.subscribe),
-            web.delete("/subscriptions/{id}", self.delete),
             web.post("/subscriptions/{id}/renew", self.renew),
-            *self.device_routes("/subscriptions", "/messages"),
             web.put("/limit", self.limit),
-            web.post("/reset", self.reset),
+            *super().routes(),
         ]
-
-    async def subscribe(self, request: web.Request) -> web.Response:
-        fields = await read_object(request)
-        refuse_unknown(fields, _SUBSCRIPTION_FIELDS)
-        count = fields.pop("count", None)
-        if count is None:
-            return web.json_response(_subscription_json(self._add(fields)), status=201)
-        devices = [self._add(fields) for _ in range(checked_count(count))]
-        listed = [_subscription_json(device) for device in devices]
-        return web.json_response({"subscriptions": listed}, status=201)
-
-    def _add(self, fields: dict[str, Any]) -> Device:
-        key = fields.get("application_server_key")
-        if key is not None and not isinstance(key, str):
-            raise bad_request("application_server_key must be a text")
-        is_bridged = fields.get("is_bridged", False)
-        if not isinstance(is_bridged, bool):
-            raise bad_request("is_bridged must be true or false")
-        try:
-            mismatch = MismatchAnswer(fields.get("mismatch_answer", MismatchAnswer.FORBIDDEN))
-            return self._subscriptions.add(key, mismatch, is_bridged=is_bridged)
-        except ValueError as error:
-            raise bad_request(str(error)) from None
-
-    async def delete(self, request: web.Request) -> web.Response:
-        self._subscriptions.delete(self.device_of(request))
-        return web.Response(status=204)
 
     async def renew(self, request: web.Request) -> web.Response:
         device = self.device_of(request)
@@ -97,7 +67,7 @@ class ControlApi(DeviceControl[Subscriber]):
 
     async def limit(self, request: web.Request) -> web.Response:
         fields = await read_object(request)
-        refuse_unknown(fields, _LIMIT_FIELDS)
+        reject_unknown(fields, _LIMIT_FIELDS)
         self._push.limit = RateLimit(
             checked_count(fields.get("messages"), "messages"),
             fields.get("retry_after") is True,
@@ -105,20 +75,39 @@ class ControlApi(DeviceControl[Subscriber]):
         )
         return web.Response(status=204)
 
-    async def reset(self, _request: web.Request) -> web.Response:
+    @override
+    def new_devices(
+        self, request: web.Request, fields: dict[str, Any], count: int
+    ) -> list[dict[str, Any]]:
+        key = fields.get("application_server_key")
+        if key is not None and not isinstance(key, str):
+            raise bad_request("application_server_key must be a text")
+        is_bridged = fields.get("is_bridged", False)
+        if not isinstance(is_bridged, bool):
+            raise bad_request("is_bridged must be true or false")
+        try:
+            mismatch = MismatchAnswer(fields.get("mismatch_answer", MismatchAnswer.FORBIDDEN))
+            devices = [
+                self._subscriptions.add(key, mismatch, is_bridged=is_bridged) for _ in range(count)
+            ]
+        except ValueError as error:
+            raise bad_request(str(error)) from None
+        return [{"id": device.id, **device.subscription} for device in devices]
+
+    @override
+    def delete(self, device: Subscriber) -> None:
+        self._subscriptions.delete(device)
+
+    @override
+    def reset(self) -> None:
         self._push.limit = None
         self._subscriptions.clear()
         self._browsers.clear()
-        return web.Response(status=204)
 
     @override
-    def receipt_json(self, receipt: WebReceipt) -> dict[str, object]:
-        plaintext = receipt.plaintext
-        payload = None if plaintext is None else plaintext.decode("utf-8", "backslashreplace")
-        own = asdict(receipt.declared) if receipt.declared else None
-        more = {"payload": payload, "declared": own, "ack_code": receipt.ack_code}
-        return receipt_json(receipt) | more
-
-
-def _subscription_json(device: Device) -> dict[str, object]:
-    return {"id": device.id, **device.subscription}
+    def content_of(self, receipt: WebReceipt) -> dict[str, object]:
+        return {
+            "payload": readable(receipt.plaintext),
+            "declared": asdict(receipt.declared) if receipt.declared else None,
+            "ack_code": receipt.ack_code,
+        }

@@ -1,7 +1,7 @@
 """Declarative messages, as a browser reads them.
 
 W3C, Push API, "Declarative push message parser", with "create a notification" of the WHATWG's
-Notifications API; and what WebKit refuses beyond them: an empty title, a relative `navigate`, and
+Notifications API; and what WebKit rejects beyond them: an empty title, a relative `navigate`, and
 members of another type, which the specification ignores. `mutable` and `app_badge` belong beside
 `notification`. Safari read them inside of it before WebKit's pull requests 45798 and 48896.
 """
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from sandbox.answering import RefusedError
-from sandbox.webpush.answers import refused
+from sandbox.responses import RejectedError
+from sandbox.webpush.responses import rejected
 
 _WEB_PUSH = 8030
 _DIRECTIONS = ("auto", "ltr", "rtl")
@@ -37,7 +37,7 @@ class Declared:
 
 
 def declared(plaintext: bytes) -> Declared | None:
-    """The notification of a declarative message; None if it is none. Raises RefusedError (400) for
+    """The notification of a declarative message; None if it is none. Raises RejectedError (400) for
     one that a browser could not show by itself."""
     message = _object(plaintext)
     if message is None or "web_push" not in message:
@@ -117,5 +117,5 @@ def _is_address(value: Any) -> bool:
     return parts.scheme in {"http", "https"} and bool(parts.hostname)
 
 
-def _invalid(member: str) -> RefusedError:
-    return refused(400, None, f"Invalid declarative message: {member}")
+def _invalid(member: str) -> RejectedError:
+    return rejected(400, None, f"Invalid declarative message: {member}")

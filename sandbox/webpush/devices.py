@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from typing_extensions import override
 
 from pushsvc.common import base64url
-from sandbox.behaving import Behaving
+from sandbox.behaviours import Behaving
 from sandbox.receipts import Receipt
 from sandbox.webpush.behaviours import REPERTOIRE
 from sandbox.webpush.declarative import Declared
@@ -20,7 +20,7 @@ from sandbox.webpush.encryption import EncryptedRecord, UserAgentKeys, decrypt
 
 
 class MismatchAnswer(StrEnum):
-    """The answer of a restricted subscription to another VAPID key: 403 with FCM's words, Apple's
+    """The response of a restricted subscription to another VAPID key: 403 with FCM's words, Apple's
     400, Mozilla's 401, or WNS's 403."""
 
     FORBIDDEN = "forbidden"
@@ -46,8 +46,8 @@ class WebReceipt(Receipt):
     """`plaintext` is None if the message could not be read or if content is not kept.
 
     `declared` is what the browser could show without a worker; None if the message is not
-    declarative. `ack_code` is a real browser's answer, None until it comes: 100 passed to the
-    service worker, 101 not decrypted, 102 not passed to it, 301 to 303 the worker failed.
+    declarative. `ack_code` is a real browser's acknowledgement, None until it comes: 100 passed to
+    the service worker, 101 not decrypted, 102 not passed to it, 301 to 303 the worker failed.
     """
 
     plaintext: bytes | None = None
@@ -86,7 +86,7 @@ class Subscriber(Behaving[WebReceipt], ABC):
 
     @abstractmethod
     def read(self, record: EncryptedRecord) -> bytes | None:
-        """The plaintext, or None if only a real browser can read it. Raises RefusedError."""
+        """The plaintext, or None if only a real browser can read it. Raises RejectedError."""
 
     @abstractmethod
     def take(self, message: PushMessage) -> None:

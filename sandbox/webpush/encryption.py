@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from sandbox.answering import RefusedError
-from sandbox.webpush.answers import refused
+from sandbox.responses import RejectedError
+from sandbox.webpush.responses import rejected
 
 _SALT_LENGTH = 16
 _KEY_ID_START = 21
@@ -50,7 +50,7 @@ def uncompressed_point(key: ec.EllipticCurvePublicKey) -> bytes:
 
 
 def parse_record(body: bytes) -> EncryptedRecord:
-    """Splits the body. Raises RefusedError (400, errno 110) unless it is one record of RFC 8291 §4.
+    """Splits the body. Raises RejectedError (400, errno 110) unless it is one record of RFC 8291.
 
     The record size must exceed the sum of delimiter, padding, plaintext and tag. A smaller one
     means that more records follow.
@@ -71,7 +71,7 @@ def parse_record(body: bytes) -> EncryptedRecord:
 
 
 def sender_public_key(record: EncryptedRecord) -> ec.EllipticCurvePublicKey:
-    """The key of this message. Raises RefusedError (400, errno 110) if it is not on P-256."""
+    """The key of this message. Raises RejectedError (400, errno 110) if it is not on P-256."""
     try:
         return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), record.sender_key)
     except ValueError as error:
@@ -79,7 +79,7 @@ def sender_public_key(record: EncryptedRecord) -> ec.EllipticCurvePublicKey:
 
 
 def decrypt(record: EncryptedRecord, keys: UserAgentKeys) -> bytes:
-    """The plaintext. Raises RefusedError (400, errno 110) if a browser would drop the message."""
+    """The plaintext. Raises RejectedError (400, errno 110) if a browser would drop the message."""
     content_key, nonce = _content_key_and_nonce(record, keys)
     try:
         padded = AESGCM(content_key).decrypt(nonce, record.ciphertext, None)
@@ -104,5 +104,5 @@ def _hkdf(secret: bytes, salt: bytes, info: bytes, length: int) -> bytes:
     return HKDF(algorithm=SHA256(), length=length, salt=salt, info=info).derive(secret)
 
 
-def _unreadable(reason: str) -> RefusedError:
-    return refused(400, 110, f"Invalid encryption: {reason}")
+def _unreadable(reason: str) -> RejectedError:
+    return rejected(400, 110, f"Invalid encryption: {reason}")

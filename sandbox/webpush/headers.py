@@ -4,7 +4,7 @@ import re
 
 from multidict import CIMultiDictProxy
 
-from sandbox.webpush.answers import refused
+from sandbox.webpush.responses import rejected
 
 # 30 days. Autopush keeps nothing longer, and states the TTL that it grants.
 MAX_TTL = 2_592_000
@@ -17,7 +17,7 @@ Headers = CIMultiDictProxy[str]
 
 
 def check_headers(headers: Headers) -> int:
-    """Returns the granted TTL in seconds. Raises RefusedError at the first broken rule."""
+    """Returns the granted TTL in seconds. Raises RejectedError at the first broken rule."""
     ttl = _granted_ttl(headers)
     _check_urgency(headers)
     _check_topic(headers)
@@ -29,12 +29,12 @@ def _granted_ttl(headers: Headers) -> int:
     """RFC 8030 §5.2."""
     values = headers.getall("TTL", [])
     if not values:
-        raise refused(400, 111, "Missing TTL value")
+        raise rejected(400, 111, "Missing TTL value")
     if len(values) > 1 or not _INTEGER.fullmatch(values[0]):
-        raise refused(400, 112, "TTL is not a whole number of seconds")
+        raise rejected(400, 112, "TTL is not a whole number of seconds")
     ttl = int(values[0])
     if ttl < 0:
-        raise refused(400, 114, "TTL is negative")
+        raise rejected(400, 114, "TTL is negative")
     return min(ttl, MAX_TTL)
 
 
@@ -42,20 +42,20 @@ def _check_urgency(headers: Headers) -> None:
     """RFC 8030 §5.3. Autopush ignores it and has no error number for it."""
     values = headers.getall("Urgency", ["normal"])
     if len(values) > 1 or values[0].lower() not in _URGENCIES:
-        raise refused(400, None, "Urgency is not one of very-low, low, normal, high")
+        raise rejected(400, None, "Urgency is not one of very-low, low, normal, high")
 
 
 def _check_topic(headers: Headers) -> None:
     """RFC 8030 §5.4."""
     values = headers.getall("Topic", [])
     if len(values) > 1 or (values and not _TOPIC.fullmatch(values[0])):
-        raise refused(400, 113, "Topic is not 1 to 32 characters of the base64url alphabet")
+        raise rejected(400, 113, "Topic is not 1 to 32 characters of the base64url alphabet")
 
 
 def _check_content_encoding(headers: Headers) -> None:
     """RFC 8291 §4 allows only aes128gcm."""
     values = headers.getall("Content-Encoding", [])
     if not values:
-        raise refused(400, 110, "Missing Content-Encoding header")
+        raise rejected(400, 110, "Missing Content-Encoding header")
     if len(values) > 1 or values[0].lower() != "aes128gcm":
-        raise refused(400, 110, "Content-Encoding is not aes128gcm")
+        raise rejected(400, 110, "Content-Encoding is not aes128gcm")

@@ -19,7 +19,7 @@ _SCALAR_LENGTH = 32
 
 
 class Journal:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
         self._lines = LineFile(path)
 
     def load(self, endpoint_of: Callable[[str], str]) -> list[Device]:

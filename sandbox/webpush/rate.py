@@ -1,8 +1,8 @@
 """The rate that the push service allows each sender.
 
-Chrome's push service answers 429 to more than a number of messages a minute of a site with little
-engagement (https://developer.chrome.com/blog/web-push-rate-limits). It does not publish how it
-counts. Here a minute begins with the first message after the last minute ended.
+Chrome's push service responds with 429 to more than a number of messages a minute of a site with
+little engagement (https://developer.chrome.com/blog/web-push-rate-limits). It does not publish how
+it counts. Here a minute begins with the first message after the last minute ended.
 """
 
 import math
@@ -17,17 +17,17 @@ class _Minute:
 
 @dataclass(slots=True)
 class RateLimit:
-    """`messages` for each VAPID key in `seconds`. `retry_after`: whether a refusal states the rest
-    of the minute. Only the sandbox's loop may call `refuses`."""
+    """`messages` for each VAPID key in `seconds`. `retry_after`: whether a rejection states the
+    rest of the minute. Only the sandbox's loop may call `rejects`."""
 
     messages: int
     retry_after: bool = False
     seconds: float = 60.0
     _minutes: dict[str, _Minute] = field(default_factory=dict)
 
-    def refuses(self, key: str, now: float) -> dict[str, str] | None:
+    def rejects(self, key: str, now: float) -> dict[str, str] | None:
         """Counts a message of the key. Returns None if it is allowed, and the headers of the
-        refusal if not. `now` is Unix time in seconds."""
+        rejection if not. `now` is Unix time in seconds."""
         minute = self._minutes.get(key)
         if minute is None or now >= minute.began + self.seconds:
             minute = self._minutes[key] = _Minute(now)

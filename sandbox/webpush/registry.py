@@ -14,16 +14,16 @@ _AUTH_LENGTH = 16
 
 
 class Devices:
-    """All devices. With a journal, devices are kept over restarts, but receipts are not.
+    """All devices. The journal keeps devices over restarts, but not receipts.
 
     Devices of real browsers are not kept: a browser with an unknown id subscribes again.
     """
 
-    def __init__(self, origin: str, journal: Journal | None) -> None:
+    def __init__(self, origin: str, journal: Journal) -> None:
         self._origin = origin
         self._journal = journal
         self._sender_keys: set[bytes] = set()
-        saved = journal.load(self._endpoint) if journal else []
+        saved = journal.load(self._endpoint)
         self._by_id: dict[str, Subscriber] = {device.id: device for device in saved}
 
     def add(
@@ -43,8 +43,7 @@ class Devices:
             id_, self._endpoint(id_), key, mismatch_answer, is_bridged, keys=_new_keys()
         )
         self._by_id[id_] = device
-        if self._journal:
-            self._journal.write_added(device)
+        self._journal.write_added(device)
         return device
 
     def add_for(
@@ -69,16 +68,15 @@ class Devices:
         return list(self._by_id.values())
 
     def delete(self, device: Subscriber) -> None:
-        """Ends the subscription: its endpoint answers 410. Safe to repeat."""
+        """Ends the subscription: its endpoint responds with 410. Safe to repeat."""
         device.is_deleted = True
-        if self._journal and isinstance(device, Device):
+        if isinstance(device, Device):
             self._journal.write_deleted(device)
 
     def clear(self) -> None:
         self._by_id.clear()
         self._sender_keys.clear()
-        if self._journal:
-            self._journal.clear()
+        self._journal.clear()
 
     def is_first_use(self, sender_key: bytes) -> bool:
         """Whether no earlier message was encrypted with this key. Remembers the key."""

@@ -16,16 +16,16 @@ from uuid import UUID
 from aiohttp import StreamReader, web
 
 from pushsvc.common import base64url
-from sandbox.answering import Answer, RefusedError, response_of, write_answer
-from sandbox.webpush import answers
-from sandbox.webpush.answers import refused
-from sandbox.webpush.behaviours import MAX_BODY, answer_of
+from sandbox.responses import RejectedError, Response, http_response, write_response
+from sandbox.webpush import responses
+from sandbox.webpush.behaviours import MAX_BODY, response_of
 from sandbox.webpush.declarative import declared
 from sandbox.webpush.devices import MismatchAnswer, PushMessage, Subscriber, WebReceipt
 from sandbox.webpush.encryption import parse_record
 from sandbox.webpush.headers import check_headers
 from sandbox.webpush.rate import RateLimit
 from sandbox.webpush.registry import Devices
+from sandbox.webpush.responses import rejected
 from sandbox.webpush.vapid import check_restriction, check_vapid
 from sandbox.wire import act
 
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class PushResource:
-    """Checks each message, keeps a receipt of it, and answers as the device was told to.
+    """Checks each message, keeps a receipt of it, and responds as set for the device.
 
     Without `keep_content` receipts have neither headers nor plaintext. `limit`: of each VAPID key;
     any thread may set it.
@@ -55,27 +55,27 @@ class PushResource:
     async def post(self, request: web.Request) -> web.StreamResponse:
         device = self._devices.find(request.match_info["id"])
         if device is None:
-            return response_of(answers.not_found())
+            return http_response(responses.not_found())
         receipt = WebReceipt(time.time(), dict(request.headers) if self._keep_content else {})
         device.receipts.append(receipt)
         try:
             message = await self._check(request, device, receipt)
-        except RefusedError as error:
-            return await write_answer(request, receipt, error.answer)
+        except RejectedError as error:
+            return await write_response(request, receipt, error.response)
         try:
             return await self._behave(request, device, message)
         finally:
-            # An accepted message reaches the browser, even if the answer was lost.
+            # An accepted message reaches the browser, even if the response was lost.
             if receipt.taken:
                 device.take(message)
 
     async def _check(
         self, request: web.Request, device: Subscriber, receipt: WebReceipt
     ) -> PushMessage:
-        """Checks the message and notes its plaintext if readable. Raises RefusedError at the first
+        """Checks the message and notes its plaintext if readable. Raises RejectedError at the first
         error."""
         if device.is_deleted:
-            raise RefusedError(answers.gone())
+            raise RejectedError(responses.gone())
         ttl = check_headers(request.headers)
         body = await _read(request.content)
         sender = self._check_sender(request, device)
@@ -97,14 +97,14 @@ class PushResource:
         if required is None:
             return key or ""
         if key not in {None, required} and device.mismatch_answer is not MismatchAnswer.FORBIDDEN:
-            raise RefusedError(answers.KEY_MISMATCHES[device.mismatch_answer])
+            raise RejectedError(responses.KEY_MISMATCHES[device.mismatch_answer])
         check_restriction(key, required)
         return key or ""
 
     def _check_rate(self, sender: str) -> None:
-        refusal = self.limit.refuses(sender, time.time()) if self.limit else None
-        if refusal is not None:
-            raise refused(429, None, "Too many messages of this sender", refusal)
+        rejection = self.limit.rejects(sender, time.time()) if self.limit else None
+        if rejection is not None:
+            raise rejected(429, None, "Too many messages of this sender", rejection)
 
     def _read_record(self, body: bytes, device: Subscriber) -> bytes | None:
         """Decrypts the message. Every message and every retry needs a new key pair (RFC 8291 §2 and
@@ -114,7 +114,7 @@ class PushResource:
         plaintext = device.read(record)
         if not self._devices.is_first_use(record.sender_key):
             logger.warning("sandbox.sender_key_reused", extra={"device": device.id})
-            raise refused(400, 110, "Invalid encryption: the sender's key was used before")
+            raise rejected(400, 110, "Invalid encryption: the sender's key was used before")
         return plaintext
 
     async def _behave(
@@ -122,28 +122,28 @@ class PushResource:
     ) -> web.StreamResponse:
         behaviour = device.next_behaviour()
         await act(request, behaviour, message.receipt)
-        answer = answer_of(behaviour, accepted=self._accepted(message), now=time.time())
-        return await write_answer(request, message.receipt, answer)
+        response = response_of(behaviour, accepted=self._accepted(message), now=time.time())
+        return await write_response(request, message.receipt, response)
 
-    def _accepted(self, message: PushMessage) -> Answer:
+    def _accepted(self, message: PushMessage) -> Response:
         location = f"{self._origin}/message/{message.id}"
-        return Answer(201, headers={"Location": location, "TTL": str(message.ttl)}, taken=True)
+        return Response(201, headers={"Location": location, "TTL": str(message.ttl)}, taken=True)
 
 
 def _check_bridge(body: bytes) -> None:
-    """Raises RefusedError (413) if the body does not fit into the data of a message of FCM
+    """Raises RejectedError (413) if the body does not fit into the data of a message of FCM
     (autopush-rs: routers/common.rs, build_message_data)."""
     data = {"chid": str(UUID(int=0)), "body": base64url.encode(body), "con": "aes128gcm"}
     excess = len(json.dumps(data, separators=(",", ":"))) - _MAX_BRIDGED
     if excess > 0:
-        raise RefusedError(answers.too_large_for_bridge(excess))
+        raise RejectedError(responses.too_large_for_bridge(excess))
 
 
 async def _read(content: StreamReader) -> bytes:
-    """Reads the body. Raises RefusedError (413) as soon as it is too large (RFC 8030 §7.2)."""
+    """Reads the body. Raises RejectedError (413) as soon as it is too large (RFC 8030 §7.2)."""
     body = bytearray()
     async for chunk in content.iter_any():
         body += chunk
         if len(body) > MAX_BODY:
-            raise RefusedError(answers.too_large(MAX_BODY))
+            raise RejectedError(responses.too_large(MAX_BODY))
     return bytes(body)

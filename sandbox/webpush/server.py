@@ -3,8 +3,6 @@
 import ssl
 from pathlib import Path
 
-from typing_extensions import override
-
 from sandbox.devices import Inbox
 from sandbox.serving import HttpServer, running
 from sandbox.webpush.autopush import AutopushResource
@@ -27,6 +25,8 @@ class WebSandbox(HttpServer, Inbox[Subscriber, WebReceipt]):
     of `subscribe`.
     """
 
+    registry: Devices
+
     def __init__(
         self,
         *,
@@ -37,18 +37,13 @@ class WebSandbox(HttpServer, Inbox[Subscriber, WebReceipt]):
         state_file: Path | None = None,
     ) -> None:
         super().__init__(host, port, ssl_context)
-        self._devices = Devices(self.origin, Journal(state_file) if state_file else None)
+        self.registry = Devices(self.origin, Journal(state_file))
         self._browsers = Browsers()
-        self._push = PushResource(self._devices, self.origin, keep_content=keep_content)
-        control = ControlApi(self._devices, self._browsers, self._push)
-        autopush = AutopushResource(self._devices, self._browsers)
+        self._push = PushResource(self.registry, self.origin, keep_content=keep_content)
+        control = ControlApi(self.registry, self._browsers, self._push)
+        autopush = AutopushResource(self.registry, self._browsers)
         self.application.add_routes([*self._push.routes(), *control.routes(), *autopush.routes()])
         self.application.on_shutdown.append(autopush.close)
-
-    @property
-    @override
-    def registry(self) -> Devices:
-        return self._devices
 
     def subscribe(
         self,
@@ -62,7 +57,7 @@ class WebSandbox(HttpServer, Inbox[Subscriber, WebReceipt]):
 
         Raises ValueError if the key is not a P-256 point.
         """
-        return self._devices.add(application_server_key, mismatch_answer, is_bridged=is_bridged)
+        return self.registry.add(application_server_key, mismatch_answer, is_bridged=is_bridged)
 
     @property
     def browser_url(self) -> str:
@@ -71,29 +66,29 @@ class WebSandbox(HttpServer, Inbox[Subscriber, WebReceipt]):
 
     def devices(self) -> list[Device]:
         """The devices that `subscribe` created."""
-        return [device for device in self._devices.all() if isinstance(device, Device)]
+        return [device for device in self.registry.all() if isinstance(device, Device)]
 
     def browser_devices(self) -> list[BrowserDevice]:
         """The devices of real browsers."""
-        return [device for device in self._devices.all() if isinstance(device, BrowserDevice)]
+        return [device for device in self.registry.all() if isinstance(device, BrowserDevice)]
 
     def limit(self, messages: int, *, retry_after: bool = False, seconds: float = 60.0) -> None:
-        """From now on accepts so many messages of each VAPID key in `seconds`, and answers 429 to
-        the others (`sandbox.webpush.rate`)."""
+        """Accepts so many messages of each VAPID key in `seconds`, and responds with 429 to the
+        others (`sandbox.webpush.rate`)."""
         self._push.limit = RateLimit(messages, retry_after, seconds)
 
     def delete(self, device: Subscriber) -> None:
-        """Ends the subscription: its endpoint answers 410. Browsers are not notified."""
-        self._devices.delete(device)
+        """Ends the subscription: its endpoint responds with 410. Browsers are not notified."""
+        self.registry.delete(device)
 
     def renew(self, device: BrowserDevice) -> None:
         """Makes the browser drop all its subscriptions and fire `pushsubscriptionchange`."""
         self._browsers.forget(device.browser)
 
     def reset(self) -> None:
-        """Deletes every device, browser and message, and the limit. Their endpoints answer 404."""
+        """Deletes devices, browsers, messages and the limit. The endpoints respond with 404."""
         self._push.limit = None
-        self._devices.clear()
+        self.registry.clear()
         self._browsers.clear()
 
 

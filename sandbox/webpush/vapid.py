@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from pushsvc.common import base64url
-from sandbox.answering import RefusedError
-from sandbox.webpush.answers import refused
+from sandbox.responses import RejectedError
+from sandbox.webpush.responses import rejected
 
 MAX_LIFETIME = 24 * 3600
 
@@ -38,7 +38,7 @@ def check_vapid(authorization: list[str], *, origin: str, now: float) -> str | N
     """Checks the Authorization headers. Returns the sender's key, or None without a header.
 
     `now` is Unix time in seconds. In RFC 8292, identification and its subject are optional; Apple
-    requires a subject, so a token without one is refused here.
+    requires a subject, so a token without one is rejected here.
     """
     if not authorization:
         return None
@@ -57,7 +57,7 @@ def check_restriction(key: str | None, required_key: str) -> None:
     if key is None:
         raise _unauthorized("the subscription is restricted and the request carries no VAPID")
     if key != required_key:
-        raise refused(
+        raise rejected(
             403,
             109,
             "the VAPID credentials in the authorization header do not correspond to the"
@@ -137,5 +137,5 @@ def _check_subject(subject: object) -> None:
         raise _unauthorized("sub is not a mailto: or https: address")
 
 
-def _unauthorized(reason: str) -> RefusedError:
-    return refused(401, 109, f"Invalid VAPID: {reason}")
+def _unauthorized(reason: str) -> RejectedError:
+    return rejected(401, 109, f"Invalid VAPID: {reason}")

@@ -9,15 +9,6 @@ from sandbox import ApnsSandbox, running_apns_sandbox
 from tests.sandbox.apns.sender import Provider, headers_of, token_of
 
 
-def test_the_address_is_known_at_the_start_and_free_after_the_end():
-    with running_apns_sandbox() as sandbox:
-        host, port = sandbox.server.split(":")
-        with pytest.raises(OSError, match="in use"):
-            ApnsSandbox(host=host, port=int(port))
-    with socket.create_server((host, int(port))):
-        pass
-
-
 def test_the_certificate_is_valid_for_its_host_and_its_authority_only():
     with running_apns_sandbox() as sandbox:
         assert sandbox.ca_file.read_text() == sandbox.ca_pem
@@ -45,24 +36,6 @@ def test_the_authority_can_be_written_to_a_chosen_file(tmp_path):
     assert path.exists()
 
 
-def test_keys_and_devices_survive_a_restart_and_receipts_do_not(tmp_path):
-    state = tmp_path / "apns.jsonl"
-    with running_apns_sandbox(state_file=state) as sandbox:
-        key, kept, deleted = sandbox.key(), sandbox.register(), sandbox.register()
-        sandbox.delete(deleted)
-        with Provider(sandbox) as provider:
-            assert provider.send(headers_of(kept, token_of(key))).status == 200
-    assert stat.S_IMODE(state.stat().st_mode) == 0o600
-    with running_apns_sandbox(state_file=state) as sandbox, Provider(sandbox) as provider:
-        token = token_of(key)
-        assert sandbox.accepted_count() == 0
-        assert provider.send(headers_of(kept, token)).status == 200
-        assert provider.send(headers_of(deleted, token)).reason == "Unregistered"
-        sandbox.reset()
-    with running_apns_sandbox(state_file=state) as sandbox:
-        assert sandbox.devices() == []
-
-
 def test_a_client_that_trusted_the_authority_still_trusts_it_after_a_restart(tmp_path):
     state = tmp_path / "apns.jsonl"
     with running_apns_sandbox(state_file=state) as sandbox:
@@ -72,15 +45,6 @@ def test_a_client_that_trusted_the_authority_still_trusts_it_after_a_restart(tmp
     with running_apns_sandbox(state_file=state) as sandbox, Provider(sandbox) as provider:
         assert sandbox.ca_pem == before
         assert provider.send(headers_of(sandbox.register(), token_of(sandbox.key()))).status == 200
-
-
-def test_without_content_only_counts_are_kept():
-    with running_apns_sandbox(keep_content=False) as sandbox:
-        key, device = sandbox.key(), sandbox.register()
-        with Provider(sandbox) as provider:
-            provider.send(headers_of(device, token_of(key)))
-        [receipt] = sandbox.messages(device.token)
-        assert (receipt.headers, receipt.payload, receipt.accepted) == ({}, None, True)
 
 
 def test_stopping_ends_hanging_requests_and_leaves_no_task():
@@ -104,11 +68,6 @@ def test_stopping_ends_hanging_requests_and_leaves_no_task():
         return sandbox.open_connection_count, asyncio.all_tasks() - {asyncio.current_task()}
 
     assert asyncio.run(whole()) == (0, set())
-
-
-def test_receipts_of_an_unknown_device_are_an_error():
-    with running_apns_sandbox() as sandbox, pytest.raises(KeyError):
-        sandbox.messages("a1")
 
 
 def test_a_client_that_breaks_the_protocol_loses_its_connection():

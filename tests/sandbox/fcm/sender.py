@@ -2,6 +2,7 @@
 
 import json
 import time
+from copy import copy
 from urllib.parse import urlencode
 
 from google.auth import crypt, jwt
@@ -21,6 +22,13 @@ class FcmSender:
         self.project = project
         self.key_file = sandbox.service_account(project)
         self.bearer = self.token().json["access_token"]
+
+    def moved_to(self, sandbox):
+        """The same account, at another run of the sandbox."""
+        moved = copy(self)
+        moved.sandbox = sandbox
+        moved.bearer = moved.token().json["access_token"]
+        return moved
 
     def assertion(self, key_file=None, header=None, **claims):
         """A valid assertion; a claim of None leaves it out."""
@@ -65,7 +73,8 @@ class Said:
     def __init__(self, answered):
         self.status = answered.status
         self.headers = answered.headers
-        self.json = json.loads(answered.body)
+        self.body = answered.body
+        self.json = json.loads(answered.body or b"null")
 
     @property
     def error(self):

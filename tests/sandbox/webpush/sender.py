@@ -57,9 +57,16 @@ class Sender:
         changed = good | {name.replace("_", "-"): value for name, value in changes.items()}
         return {name: value for name, value in changed.items() if value is not None}
 
-    def send(self, device: Device, body: bytes | None = None, **changes: str | None) -> Answered:
+    def send(
+        self,
+        device: Device,
+        body: bytes | None = None,
+        *,
+        timeout: float = 10,
+        **changes: str | None,
+    ) -> Answered:
         body = encoded(device) if body is None else body
-        return post(device.endpoint, self.headers(device, **changes), body)
+        return post(device.endpoint, self.headers(device, **changes), body, timeout)
 
 
 def encoded(device: Device, text: bytes = TEXT) -> bytes:

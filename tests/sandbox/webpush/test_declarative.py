@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sandbox.answering import RefusedError
+from sandbox.responses import RejectedError
 from sandbox.webpush.declarative import declared
 from tests.sandbox.webpush.sender import encoded
 
@@ -54,7 +54,7 @@ def test_another_message_is_none(text):
     ],
 )  # fmt: skip
 def test_a_message_that_no_browser_can_show_is_refused(broken):
-    with pytest.raises(RefusedError):
+    with pytest.raises(RejectedError):
         declared(message(**broken))
 
 

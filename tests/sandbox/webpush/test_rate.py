@@ -1,6 +1,6 @@
 """The sandbox's limit for each VAPID key, over a real socket."""
 
-from tests.sandbox.over_http import call
+from tests.sandbox.services import call
 from tests.sandbox.webpush.sender import Sender
 
 

@@ -1,4 +1,4 @@
-"""The answers of the APNs sandbox: Apple's reasons with their statuses, and one other reason.
+"""The responses of the APNs sandbox: Apple's reasons with their statuses, and one other reason.
 
 Apple, "Handling notification responses from APNs", tables of status codes and error strings.
 """
@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from sandbox.answering import Answer, RefusedError
+from sandbox.responses import RejectedError, Response
 
 STATUSES: Final[Mapping[str, int]] = {
     "BadCollapseId": 400,
@@ -41,20 +41,20 @@ STATUSES: Final[Mapping[str, int]] = {
 }
 
 
-def refused(reason: str) -> RefusedError:
-    return RefusedError(error_answer(reason))
+def rejected(reason: str) -> RejectedError:
+    return RejectedError(error_response(reason))
 
 
-def error_answer(
+def error_response(
     reason: str,
     timestamp: int | None = None,
     headers: Mapping[str, str] | None = None,
     now: float = 0.0,
-) -> Answer:
-    """The answer for a reason. A 410 has a timestamp in milliseconds: the given one, or `now` (Unix
-    seconds)."""
+) -> Response:
+    """The response for a reason. A 410 has a timestamp in milliseconds: the given one, or `now`
+    (Unix seconds)."""
     said: dict[str, str | int] = {"reason": reason}
     if STATUSES[reason] == 410:
         said["timestamp"] = int(now * 1_000) if timestamp is None else timestamp
     body = json.dumps(said, separators=(",", ":"))
-    return Answer(STATUSES[reason], body, {"content-type": "application/json", **(headers or {})})
+    return Response(STATUSES[reason], body, {"content-type": "application/json", **(headers or {})})

@@ -1,4 +1,4 @@
-"""The answers of the web push sandbox.
+"""The responses of the web push sandbox.
 
 Errors have the format, numbers and headers of Mozilla's autopush (autopush-rs: docs/src/errors.md,
 autoendpoint/src/error.rs). Errors without a number there have `errno: null`.
@@ -9,20 +9,20 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
 
-from sandbox.answering import Answer, RefusedError
+from sandbox.responses import RejectedError, Response
 
 _MORE_INFO = "http://autopush.readthedocs.io/en/latest/http.html#error-codes"
 
 
-def refused(
+def rejected(
     status: int, errno: int | None, message: str, headers: Mapping[str, str] | None = None
-) -> RefusedError:
-    return RefusedError(error_answer(status, errno, message, headers))
+) -> RejectedError:
+    return RejectedError(error_response(status, errno, message, headers))
 
 
-def error_answer(
+def error_response(
     status: int, errno: int | None, message: str, headers: Mapping[str, str] | None = None
-) -> Answer:
+) -> Response:
     body = {
         "code": status,
         "errno": errno,
@@ -30,7 +30,7 @@ def error_answer(
         "message": message,
         "more_info": _MORE_INFO,
     }
-    return Answer(
+    return Response(
         status, json.dumps(body), {"Content-Type": "application/json"} | dict(headers or {})
     )
 
@@ -42,21 +42,21 @@ def _phrase(status: int) -> str:
         return ""
 
 
-def not_found() -> Answer:
-    return error_answer(404, 102, "Invalid token")
+def not_found() -> Response:
+    return error_response(404, 102, "Invalid token")
 
 
-def gone() -> Answer:
-    return error_answer(410, 106, "No such subscription", {"Cache-Control": "max-age=86400"})
+def gone() -> Response:
+    return error_response(410, 106, "No such subscription", {"Cache-Control": "max-age=86400"})
 
 
-def too_large(limit: int) -> Answer:
-    return error_answer(413, 104, f"Body is larger than {limit} bytes")
+def too_large(limit: int) -> Response:
+    return error_response(413, 104, f"Body is larger than {limit} bytes")
 
 
-def too_large_for_bridge(excess: int) -> Answer:
+def too_large_for_bridge(excess: int) -> Response:
     """autopush-rs: autoendpoint/src/routers/mod.rs."""
-    return error_answer(
+    return error_response(
         413,
         104,
         "This message is intended for a constrained device and is limited in size. "
@@ -64,14 +64,16 @@ def too_large_for_bridge(excess: int) -> Answer:
     )
 
 
-# The answers of other services to a restricted subscription with another VAPID key.
-KEY_MISMATCHES: Final[Mapping[str, Answer]] = {
+# The responses of other services to a restricted subscription with another VAPID key.
+KEY_MISMATCHES: Final[Mapping[str, Response]] = {
     # Apple, "Sending web push notifications in web apps and browsers", table of reasons.
-    "apple": Answer(400, '{"reason":"VapidPkHashMismatch"}', {"Content-Type": "application/json"}),
+    "apple": Response(
+        400, '{"reason":"VapidPkHashMismatch"}', {"Content-Type": "application/json"}
+    ),
     # autopush-rs, autoendpoint/src/headers/vapid.rs (`VapidError::KeyMismatch`).
-    "mozilla": error_answer(401, 109, "VAPID public key mismatch"),
+    "mozilla": error_response(401, 109, "VAPID public key mismatch"),
     # Microsoft, "Troubleshooting push notifications", 403; the texts are those that senders report.
-    "wns": Answer(
+    "wns": Response(
         403,
         headers={
             "X-WNS-NotificationStatus": "dropped",
