@@ -55,7 +55,7 @@ _Fills: TypeAlias = Mapping[str, Callable[[Values], str]]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A text of a send that may contain placeholders. `attr`: its path, as in faults. `kind`: of a
+    """A text of a send that may contain placeholders. `attr`: its path, as in errors. `kind`: of a
     link."""
 
     attr: str

@@ -55,7 +55,7 @@ _UNWANTED: Final = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud8
 
 
 class NotATemplate(ValueError):
-    """The text cannot be personalized. `position`: of the character at fault, from 1."""
+    """The text cannot be personalized. `position`: of the wrong character, from 1."""
 
     def __init__(self, position: int, words: str) -> None:
         super().__init__(f"Character {position}: {words}")

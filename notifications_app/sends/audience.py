@@ -17,16 +17,16 @@ from subscriptions_app.segments.rules import rule_faults
 
 
 class RuleField(serializers.JSONField):
-    """A rule as JSON. Each fault has its own path."""
+    """A rule as JSON. Each error has its own path."""
 
     @override
     def to_internal_value(self, data: object) -> Any:
-        faults: dict[str, list[serializers.ErrorDetail]] = {}
-        for fault in rule_faults(data, ""):
-            path = fault.attr.removeprefix(".") or api_settings.NON_FIELD_ERRORS_KEY
-            faults.setdefault(path, []).append(serializers.ErrorDetail(fault.detail, fault.code))
-        if faults:
-            raise serializers.ValidationError(faults)
+        errors: dict[str, list[serializers.ErrorDetail]] = {}
+        for error in rule_faults(data, ""):
+            path = error.attr.removeprefix(".") or api_settings.NON_FIELD_ERRORS_KEY
+            errors.setdefault(path, []).append(serializers.ErrorDetail(error.detail, error.code))
+        if errors:
+            raise serializers.ValidationError(errors)
         return data
 
 

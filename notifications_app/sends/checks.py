@@ -82,17 +82,13 @@ def channel_check(channel: Channel, request: SendRequest) -> None:
     for platform in request.target_platforms:
         if not is_enabled(channel, platform):
             raise PlatformNotEnabled("target_platforms", platform)
-    _check_category(channel, request)
-    if request.rule is not None:
-        check_notifications(channel.id, request.rule)
-
-
-def _check_category(channel: Channel, request: SendRequest) -> None:
     if request.category and not is_category(channel.id, request.category):
         raise CategoryUnknown("category")
     is_wide = not request.targets and not request.only_subscription_id
     if channel.category_required and not request.category and is_wide:
         raise CategoryRequired
+    if request.rule is not None:
+        check_notifications(channel.id, request.rule)
 
 
 def _largest_payload(platform: Platform, content: Content) -> int:

@@ -67,9 +67,9 @@ class Vars(MapOf):
     def to_internal_value(self, data: object) -> dict[str, Any]:
         given = super().to_internal_value(data)
         words = f"Must be 1 to {MAX_VAR_NAME} letters, digits and `_`, and begin with no digit."
-        fault = ErrorDetail(words, code="malformed")
-        if faults := {name: [fault] for name in given if not _VAR_NAME.fullmatch(name)}:
-            raise serializers.ValidationError(faults)
+        error = ErrorDetail(words, code="malformed")
+        if errors := {name: [error] for name in given if not _VAR_NAME.fullmatch(name)}:
+            raise serializers.ValidationError(errors)
         return given
 
 
@@ -77,12 +77,12 @@ def check_placeholders(content: Content) -> None:
     """Checks texts with two opening braces, which are placeholders if the content is personal.
     Raises ValidationError."""
     found = list(places(content))
-    faults = {place.attr: [fault] for place in found if (fault := _fault(place, content))}
-    if not faults and content.personalize and _count(found) > MAX_IN_SEND:
+    errors = {place.attr: [error] for place in found if (error := _error(place, content))}
+    if not errors and content.personalize and _count(found) > MAX_IN_SEND:
         words = f"A send may have at most {MAX_IN_SEND} placeholders in all texts."
-        faults = {"personalize": [ErrorDetail(words, code="too_many")]}
-    if faults:
-        raise serializers.ValidationError(faults)
+        errors = {"personalize": [ErrorDetail(words, code="too_many")]}
+    if errors:
+        raise serializers.ValidationError(errors)
 
 
 def check_shown(content: Content) -> None:
@@ -90,13 +90,13 @@ def check_shown(content: Content) -> None:
     only values of the send fill it."""
     values = values_of(platform="", notification_id="", sent_vars=content.vars)
     words = "With these values it has no character that people can see."
-    faults = {
+    errors = {
         place.attr: [ErrorDetail(words, code="blank")]
         for place in places(content)
         if place.is_shown and _is_blank(template_of(place), values)
     }
-    if faults:
-        raise serializers.ValidationError(faults)
+    if errors:
+        raise serializers.ValidationError(errors)
 
 
 def _is_blank(template: Template, values: Values) -> bool:
@@ -107,7 +107,7 @@ def _is_blank(template: Template, values: Values) -> bool:
     return is_same_for_all and is_blank(template.text(values))
 
 
-def _fault(place: Place, content: Content) -> ErrorDetail | None:
+def _error(place: Place, content: Content) -> ErrorDetail | None:
     texts = [place.text]
     if content.personalize:
         try:

@@ -57,7 +57,8 @@ class ContentFields(DeclaredObject):
 
     @override
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        check_action_titles(attrs)
+        if attrs["translations"]:
+            check_action_titles(attrs)
         return attrs
 
 
