@@ -1,7 +1,7 @@
 """Named statements on notifications, plans, batches and deliveries.
 
 Each is one conditional statement. An update returns how many rows it changed, so its caller
-knows whether the rows were still as expected. SQL that the ORM cannot write is in the modules that
+sees whether the rows were still as expected. SQL that the ORM cannot write is in the modules that
 use it.
 """
 

@@ -74,7 +74,7 @@ class Misconfigured:
     was_called: bool = field(default=True, compare=False)
 
 
-# The code of a Deferred call that a web push service asked to make later.
+# The code of a Deferred call that a web push service throttled.
 THROTTLED: Final = "throttled"
 # The code of a call that raised, though a transport must not.
 INTERNAL_ERROR: Final = "internal_error"
@@ -173,7 +173,7 @@ def clean_text(text: str) -> str:
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
-    """The seconds that a Retry-After header asks for (RFC 9110 section 10.2.3), from 0 to
+    """The seconds of a Retry-After header (RFC 9110 section 10.2.3), from 0 to
     MAX_RETRY_AFTER; None if it is missing or malformed. `now` is aware."""
     if value is None:
         return None

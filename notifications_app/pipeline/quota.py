@@ -18,7 +18,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 BEGIN: Final = 0.1  # share of the full rate
 _PAUSE_SECONDS: Final = 5.0  # between two calls of one send; a longer pause counts as idle
-_LONGEST_WAIT: Final = 1.0  # seconds; then callers ask again, because others may ask first
+_LONGEST_WAIT: Final = 1.0  # seconds; then callers try again, because others may come first
 _MEMORY_SECONDS: Final = 600
 
 # A Lua function that takes up to `wanted` calls from the bucket at `key`. `now`: seconds on Redis's
@@ -71,7 +71,7 @@ return {granted, wait}
 
 
 class Grant(NamedTuple):
-    """`granted`: how many calls may begin now. `wait_seconds`: when to ask for the rest; 0 if all
+    """`granted`: how many calls may begin now. `wait_seconds`: when to take the rest; 0 if all
     were granted."""
 
     granted: int

@@ -49,7 +49,7 @@ class FieldEncoder(Encoder):
 
     @override
     def encode(self, headers: Any, huffman: bool = True) -> bytes:
-        if self.header_table.resized:  # the server is told at the beginning of the block
+        if self.header_table.resized:  # sent at the beginning of the block
             self._shared = None
             return super().encode(headers, huffman)
         first, shared, last = headers[0], headers[1:-1], headers[-1]

@@ -56,8 +56,8 @@ class Pool:
         return not busy and all(connection.is_idle for connection in self._connections)
 
     async def post(self, headers: Headers, body: bytes, until: float) -> Response:
-        """Sends a request and returns the response. Sends it again only if the server says that it
-        did not process it.
+        """Sends a request and returns the response. Sends it again only if the server reports that
+        it did not process it.
 
         `until`, on the loop's clock, limits all waits, including the wait for room. Raises
         NoConnectionError, NotProcessedError, ConnectionLostError, StreamResetError or TimeoutError.

@@ -80,7 +80,7 @@ WAITS: Final[Mapping[str, float]] = {
 
 # The codes of outcomes on iOS, with their meaning. docs/outcomes.md lists them.
 CODES: Final[Mapping[str, str]] = {
-    "bad_device_token": "APNs knows no such device token in this environment.",
+    "bad_device_token": "APNs has no such device token in this environment.",
     "bad_request": "The request is malformed (by our check, or 400, 404, 405).",
     "connection_failed": "There was no connection, or it ended before a response.",
     "device_token_not_for_topic": "The device token belongs to another app than the topic's.",

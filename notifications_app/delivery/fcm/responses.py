@@ -31,7 +31,7 @@ NONE: Final = ""
 INVALID_ADDRESS: Final = "INVALID_ARGUMENT address"
 UNAUTHENTICATED: Final = "unauthenticated"
 
-# Seconds to wait if FCM does not say how long (scale-fcm, "Handling retries").
+# Seconds to wait if FCM gives no time (scale-fcm, "Handling retries").
 WAITS: Final = {ResponseClass.THROTTLED: 60.0, ResponseClass.OUTAGE: 10.0}
 
 # By status and by the code of the FcmError among the details. A 4xx without Google's error object
@@ -85,7 +85,7 @@ CODES: Final[Mapping[str, str]] = {
     "sender_id_mismatch": "The registration token belongs to another Firebase project (403).",
     "service_error": "FCM failed (5xx).",
     "third_party_auth": "The token belongs to an iOS or web app, and FCM has no key for it (401).",
-    "throttled": "FCM asked to slow down (429).",
+    "throttled": "FCM requested a lower rate (429).",
     "timeout": "FCM did not respond in time.",
     "tls_failed": "FCM's certificate or TLS was not acceptable.",
     "token_invalid": "FCM did not issue the registration token or installation id (400).",

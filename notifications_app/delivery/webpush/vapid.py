@@ -13,7 +13,7 @@ from notifications_app.delivery import es256
 from pushsvc.common import base64url
 
 # All processes share windows of this length and sign deterministically (RFC 6979), so they present
-# the same token, even after a restart. Apple asks not to change the token within an hour.
+# the same token, even after a restart. Apple allows no change of the token within an hour.
 WINDOW: Final = 3 * 3_600
 # From the window's beginning. RFC 8292 section 2 allows 24 hours; half allows for wrong clocks.
 LIFETIME: Final = 12 * 3_600
