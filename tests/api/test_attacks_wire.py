@@ -73,7 +73,7 @@ def test_a_client_behind_a_proxy_cannot_choose_the_address_that_is_counted(setti
     """The proxy appends its own entry, and leaves what the client made up."""
     settings.TRUSTED_PROXIES = 1
     token = "a" * 32  # anybody may make one up, for cookie and form alike
-    fields = f"username=nobody&password=guess&csrfmiddlewaretoken={token}"
+    fields = f"login=nobody&password=guess&csrfmiddlewaretoken={token}"
     for made_up in ("198.51.100.1", "198.51.100.2"):
         headers = [
             (b"x-forwarded-for", b"203.0.113.7"),

@@ -146,7 +146,7 @@ def test_an_error_page_says_nothing_about_the_cause(house, secrets, caplog):
     VapidKey.objects.update(private_key_encrypted="planted-and-broken")
     client = Client(raise_request_exception=False)
     client.force_login(
-        house.members["manager"], backend="channels_app.sign_in.console.StaffBackend"
+        house.members["manager"], backend="channels_app.sign_in.backend.StaffBackend"
     )
 
     for name, path in addresses(house):

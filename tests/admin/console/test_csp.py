@@ -93,7 +93,7 @@ def test_a_refusal_names_the_role_that_is_needed(alice):
 
 def test_a_form_without_its_csrf_token_is_refused_with_advice(alice):
     client = Client(enforce_csrf_checks=True)
-    client.force_login(alice.members["owner"], backend="channels_app.sign_in.console.StaffBackend")
+    client.force_login(alice.members["owner"], backend="channels_app.sign_in.backend.StaffBackend")
     page = reverse("admin:channels_app_account_change", args=[alice.account.pk])
 
     answer = client.post(page, {"do": "add", "username": "carol", "role": "owner"})
