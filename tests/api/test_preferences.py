@@ -92,17 +92,6 @@ def test_choices_stay_when_the_device_returns(shop):
     assert chosen(shop) == {"offers": True, "news": True}
 
 
-def test_choices_move_with_a_device_that_proves_itself(shop):
-    device = browser(ENDPOINT)
-    shop.subscribe(device)
-    chosen(shop, {"offers": True})
-    new = browser(f"{ENDPOINT}2", previous_endpoint=ENDPOINT)
-
-    shop.subscribe(new | {"previous_auth": device["keys"]["auth"]})
-
-    assert chosen(shop, endpoint=new["endpoint"])["offers"] is True
-
-
 def test_a_device_with_two_rows_keeps_what_it_chose(shop):
     old, new = browser(ENDPOINT), browser(f"{ENDPOINT}2")
     for device in (old, new):
@@ -172,13 +161,14 @@ def linked(owner, device, **choices):
     return person
 
 
-def test_a_device_of_a_person_has_the_persons_choices(shop):
-    device = browser(ENDPOINT)
+@pytest.mark.parametrize(
+    "device", [browser(ENDPOINT), phone("ios", TOKEN, auth=browser()["keys"]["auth"])]
+)
+def test_a_device_of_a_person_has_the_persons_choices(shop, device):
     person = linked(shop, device, offers=True)
-    named = {"endpoint": ENDPOINT, "keys": device["keys"]}
 
-    assert chosen(shop, **named) == {"offers": True, "news": True}
-    assert chosen(shop, {"news": False}, **named) == {"offers": True, "news": False}
+    assert chosen(shop, **device) == {"offers": True, "news": True}
+    assert chosen(shop, {"news": False}, **device) == {"offers": True, "news": False}
 
     person.refresh_from_db()
     assert person.choices == {"offers": True, "news": False}
@@ -238,11 +228,3 @@ def test_what_was_chosen_without_proof_counts_for_the_device_until_the_person_ch
     assert stored() == {"offers": True}
     person.refresh_from_db()
     assert person.choices == {}
-
-
-def test_a_phone_of_a_person_proves_itself_by_its_auth(shop):
-    device = phone("ios", TOKEN, auth=browser()["keys"]["auth"])
-    person = linked(shop, device, offers=True)
-    assert chosen(shop, {"news": False}, **device) == {"offers": True, "news": False}
-    person.refresh_from_db()
-    assert person.choices == {"offers": True, "news": False}

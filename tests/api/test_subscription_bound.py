@@ -1,11 +1,5 @@
-"""How many subscriptions clients without a key can store.
+"""How many subscriptions clients without a key can store."""
 
-Over real sockets, against the Procfile's web process.
-"""
-
-import json
-import urllib.error
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
@@ -26,7 +20,7 @@ from subscriptions_app.devices.services import (
 from subscriptions_app.models import Subscription
 from tests import factories
 from tests.api.devices import ANDROID_TOKEN, HERE, THERE
-from tests.api.support import owner_of
+from tests.api.support import code, owner_of
 from tests.factories import browser, make_channel
 from tests.pipeline import support
 
@@ -45,15 +39,9 @@ def may_hold(owner, most):
     owner.channel.max_subscriptions = most
 
 
-def subscribe(service, owner, body):
-    """(status, answer, headers)"""
-    headers = {"Content-Type": "application/json", "X-Channel-ID": str(owner.channel.id)}
-    request = urllib.request.Request(f"{service}/subscribe", json.dumps(body).encode(), headers)
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.status, json.load(answer), answer.headers
-    except urllib.error.HTTPError as error:
-        return error.code, json.load(error), error.headers
+def subscribe(owner, body):
+    """The status."""
+    return owner.subscribe(body).status_code
 
 
 def phone(number):
@@ -93,9 +81,7 @@ def connections_at_most():
     return int(sql.rows("SHOW max_connections", {})[0][0])
 
 
-def test_concurrent_clients_never_exceed_the_bound_or_displace_a_proven_subscription(
-    service, alice
-):
+def test_concurrent_clients_never_exceed_the_bound_or_displace_a_proven_subscription(alice):
     """The bound leaves room at the beginning."""
     proven = [register(alice.channel, number) for number in range(10)]
     prove(*proven)
@@ -106,7 +92,8 @@ def test_concurrent_clients_never_exceed_the_bound_or_displace_a_proven_subscrip
 
     with ThreadPoolExecutor(THREADS + 1) as pool:
         watching = pool.submit(most_seen, alice.channel, is_over)
-        answers = list(pool.map(lambda n: subscribe(service, alice, phone(n))[0], range(most + 40)))
+        call = support.closing_connection(lambda number: subscribe(alice, phone(number)))
+        answers = list(pool.map(call, range(most + 40)))
         is_over.set()
 
     assert set(answers) == {201}
@@ -118,49 +105,49 @@ def test_concurrent_clients_never_exceed_the_bound_or_displace_a_proven_subscrip
     check_counts(alice.channel)
 
 
-def test_a_channel_full_of_proven_subscriptions_refuses_new_ones_only(service, alice):
+def test_a_channel_full_of_proven_subscriptions_refuses_new_ones_only(alice):
     body = browser(HERE)
     may_hold(alice, 1)
-    id_ = subscribe(service, alice, body)[1]["subscriptionId"]
+    id_ = alice.subscribe(body).json()["subscriptionId"]
     prove(Subscription.objects.get())
 
-    status, problem, headers = subscribe(service, alice, browser(THERE))
-    assert (status, problem["code"]) == (503, "subscriptions_full")
-    assert headers["Retry-After"] == "3600"
+    refused = alice.subscribe(browser(THERE))
+    assert code(refused, 503) == "subscriptions_full"
+    assert refused.headers["Retry-After"] == "3600"
 
-    assert subscribe(service, alice, browser(HERE))[0] == 503
+    assert subscribe(alice, browser(HERE)) == 503
     moved = browser(THERE, previous_endpoint=HERE, previous_subscription_id=id_)
-    assert subscribe(service, alice, moved)[0] == 200
+    assert subscribe(alice, moved) == 200
     assert Subscription.objects.get().address == THERE
     check_counts(alice.channel)
 
 
-def test_a_full_channel_affects_no_other_channel(service, alice, bob):
+def test_a_full_channel_affects_no_other_channel(alice, bob):
     may_hold(alice, 1)
     prove(register(alice.channel, 1))
-    assert subscribe(service, alice, phone(2))[0] == 503
-    assert subscribe(service, bob, browser(HERE))[0] == 201
+    assert subscribe(alice, phone(2)) == 503
+    assert subscribe(bob, browser(HERE)) == 201
 
 
-def test_expired_subscriptions_count_and_the_oldest_are_displaced_first(service, alice):
+def test_expired_subscriptions_count_and_the_oldest_are_displaced_first(alice):
     may_hold(alice, 2)
     first = register(alice.channel, 1)
     subscription_unsubscribe(channel=alice.channel, address=Address.of("android", first.address))
     second = register(alice.channel, 2)
 
-    assert subscribe(service, alice, phone(3))[0] == 201
+    assert subscribe(alice, phone(3)) == 201
 
     assert not rows_of(alice.channel).filter(pk=first.pk).exists()
     assert rows_of(alice.channel).filter(pk=second.pk).exists()
     check_counts(alice.channel)
 
 
-def test_a_lowered_bound_is_reached_step_by_step(service, alice):
+def test_a_lowered_bound_is_reached_step_by_step(alice):
     for number in range(5):
         register(alice.channel, number)
     may_hold(alice, 3)
 
-    assert subscribe(service, alice, phone(1))[0] == 201
+    assert subscribe(alice, phone(1)) == 201
 
     assert rows_of(alice.channel).count() == 3
     check_counts(alice.channel)
@@ -227,7 +214,7 @@ def test_retention_warns_of_a_channel_that_is_nearly_full(alice, bob, caplog):
 # --- bytes ---
 
 
-def test_the_largest_row_is_bounded(service, alice):
+def test_the_largest_row_is_bounded(alice):
     """The row is made of characters of four bytes that do not compress."""
 
     def text(seed, length):
@@ -239,7 +226,7 @@ def test_the_largest_row_is_bounded(service, alice):
     endpoint = "https://fcm.googleapis.com/" + "x" * 1973
     body = browser(endpoint, attributes=attributes)
 
-    assert subscribe(service, alice, body)[0] == 201
+    assert subscribe(alice, body) == 201
 
     with transaction.atomic():
         columns = "address, attributes, p256dh, auth, push_service"
