@@ -55,7 +55,7 @@ class IdentityOff(Invalid):
     """The channel does not link devices to people."""
 
     code = "identity_off"
-    title = "The channel knows no people"
+    title = "Identity is off"
 
     def __init__(self) -> None:
         detail = "The channel's setting `identity` is `off`, so no device belongs to a person."

@@ -162,7 +162,7 @@ def _external_id(request: Request) -> str:
     if text is None:
         raise Invalid([Fault("external_id", "required", "This parameter is required.")])
     if "\x00" in text:
-        raise NotFound("The channel knows no person with this `external_id`.")
+        raise NotFound("The channel has no person with this `external_id`.")
     return text
 
 

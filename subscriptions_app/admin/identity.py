@@ -17,7 +17,7 @@ from channels_app.identity_keys import MOST_KEYS, identity_key_create, identity_
 from channels_app.models import Identity, Role
 from channels_app.selectors import identity_keys
 from pushsvc.common.errors import Conflict, NotFound, PushsvcError, Unavailable
-from subscriptions_app.people.proof import identity_token_judge
+from subscriptions_app.people.proof import identity_token_check
 
 _SHOWN = ("alg", "kid", "sub", "aud", "exp")
 
@@ -81,7 +81,7 @@ class IdentityPage(TabPage, ActsPage):
         """Shows the token in this answer only, because whoever has it can act as the user."""
         token = post.get("token", "").strip()
         try:
-            judgement = identity_token_judge(self.channel, token)
+            judgement = identity_token_check(self.channel, token)
         except Unavailable as error:
             return self._failed(error)
         return self._once(judgement=judgement, claims=_claims(token), tested=token)

@@ -24,7 +24,7 @@ def language_shares(channel_id: UUID) -> Mapping[str, float]:
     Each platform's sample is weighted by the number of its devices.
     """
     parameters = {"channel": channel_id, "platforms": PLATFORM_VALUES, "sample": SAMPLE_ROWS}
-    rows = sql.rows(_SPOKEN, parameters)
+    rows = sql.rows(_LANGUAGES, parameters)
     totals = channel_totals(channel_id)
     seen: defaultdict[str, int] = defaultdict(int)
     for platform, _, count in rows:
@@ -46,7 +46,7 @@ def _shares(weights: Mapping[str, float]) -> dict[str, float]:
 
 # The language as delivery reads it: the column, or the attribute of the same name. Digests of
 # addresses are random, so the first ones are a random sample.
-_SPOKEN: Final = """
+_LANGUAGES: Final = """
 SELECT platform, language, count(*) FROM unnest(%(platforms)s::text[]) AS wanted (platform)
 CROSS JOIN LATERAL (
   SELECT coalesce(nullif(language, ''), attributes ->> 'language', '') AS language, expired_at

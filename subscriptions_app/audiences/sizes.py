@@ -44,8 +44,8 @@ _RECENT_ROWS: Final = 5_000  # rows of a platform that are read for examples and
 _MOST_WORK: Final = 600_000
 _CONSENT_COST: Final = 10
 _FEWER: Final = 20
-_NAMED_ROWS: Final = 1_000  # rows of a platform that are read for attributes
-_MOST_NAMES: Final = 100
+_ATTRIBUTE_ROWS: Final = 1_000  # rows of a platform that are read for attributes
+_MOST_ATTRIBUTES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +138,11 @@ def attribute_names(channel_id: UUID) -> list[AttributeSeen]:
     parameters = {
         "channel": channel_id,
         "platforms": PLATFORM_VALUES,
-        "most": _NAMED_ROWS,
-        "names": _MOST_NAMES,
+        "most": _ATTRIBUTE_ROWS,
+        "names": _MOST_ATTRIBUTES,
     }
     with _share_of(channel_id):
-        found = estimates.rows(_NAMES.format(recent=_RECENT), parameters)
+        found = estimates.rows(_ATTRIBUTES.format(recent=_RECENT), parameters)
     return [AttributeSeen(name, tuple(kinds)) for name, kinds in found]
 
 
@@ -267,7 +267,7 @@ _RECENT_SERVICES = """
 SELECT DISTINCT push_service FROM ({recent}) AS subscription WHERE {rule} ORDER BY push_service
 """
 
-_NAMES = """
+_ATTRIBUTES = """
 SELECT name, array_agg(DISTINCT jsonb_typeof(value) ORDER BY jsonb_typeof(value))
 FROM ({recent}) AS subscription, jsonb_each(subscription.attributes) AS seen (name, value)
 GROUP BY name ORDER BY count(*) DESC, name LIMIT %(names)s

@@ -60,43 +60,43 @@ class VerifyingKey:
         return jwt.get_algorithm_by_name(self.algorithm).prepare_key(self.material)
 
 
-class Judgement(NamedTuple):
+class TokenCheck(NamedTuple):
     """`broken` None: the token is good, and `subject` is the user's external id."""
 
     broken: Broken | None
     subject: str = ""
 
 
-def token_judge(
+def token_check(
     token: str | None,
     *,
     keys: Sequence[VerifyingKey],
     channel_id: UUID,
     external_id: str | None = None,
-) -> Judgement:
+) -> TokenCheck:
     """Returns which rule the token breaks first. `external_id` None: `sub` may be any person."""
     if not keys:
-        return Judgement(Broken.NO_KEY)
+        return TokenCheck(Broken.NO_KEY)
     if not token:
-        return Judgement(Broken.MISSING)
+        return TokenCheck(Broken.MISSING)
     if len(token) > MAX_TOKEN:
-        return Judgement(Broken.TOO_LONG)
+        return TokenCheck(Broken.TOO_LONG)
     try:
         named = jwt.get_unverified_header(token).get("kid")
     except (jwt.PyJWTError, ValueError):
-        return Judgement(Broken.MALFORMED)
+        return TokenCheck(Broken.MALFORMED)
     possible = [key for key in keys if named is None or str(key.id) == named]
-    found = Judgement(Broken.UNKNOWN_KEY)
+    found = TokenCheck(Broken.UNKNOWN_KEY)
     for key in possible:
-        found = _judged_by(key, token, channel_id, external_id)
+        found = _checked_with(key, token, channel_id, external_id)
         if found.broken != Broken.SIGNATURE:
             break
     return found
 
 
-def _judged_by(
+def _checked_with(
     key: VerifyingKey, token: str, channel_id: UUID, external_id: str | None
-) -> Judgement:
+) -> TokenCheck:
     try:
         claims = jwt.decode(
             token,
@@ -107,12 +107,12 @@ def _judged_by(
             options=_OPTIONS,
         )
     except jwt.PyJWTError as error:
-        return Judgement(_rule_of(error))
+        return TokenCheck(_rule_of(error))
     if int(claims["exp"]) > time.time() + MOST_SECONDS + LEEWAY_SECONDS:
-        return Judgement(Broken.TOO_FAR)
+        return TokenCheck(Broken.TOO_FAR)
     if external_id is not None and claims["sub"] != external_id:
-        return Judgement(Broken.SUBJECT)
-    return Judgement(None, claims["sub"])
+        return TokenCheck(Broken.SUBJECT)
+    return TokenCheck(None, claims["sub"])
 
 
 def _rule_of(error: jwt.PyJWTError) -> Broken:

@@ -11,7 +11,7 @@ from pushsvc.common.errors import Unavailable
 from pushsvc.common.store.crypto import SecretUnreadable, decrypt
 from subscriptions_app.errors import IdentityOff, IdentityRefused
 from subscriptions_app.people.fields import ExternalId
-from subscriptions_app.people.identity_tokens import Broken, Judgement, VerifyingKey, token_judge
+from subscriptions_app.people.identity_tokens import Broken, TokenCheck, VerifyingKey, token_check
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -41,7 +41,7 @@ def login_refusal(channel: Channel, login: Login) -> str | None:
     proof."""
     if login.external_id is None or channel.identity == Identity.TRUST:
         return None
-    broken = identity_token_judge(channel, login.token, external_id=login.external_id).broken
+    broken = identity_token_check(channel, login.token, external_id=login.external_id).broken
     return None if broken is None else refusal_words(broken)
 
 
@@ -49,7 +49,7 @@ def proven_person(channel: Channel, token: str) -> str:
     """The external id that the token proves. Raises IdentityOff, IdentityRefused."""
     if channel.identity == Identity.OFF:
         raise IdentityOff
-    broken, subject = identity_token_judge(channel, token)
+    broken, subject = identity_token_check(channel, token)
     if broken is not None:
         raise IdentityRefused(refusal_words(broken))
     try:
@@ -58,16 +58,16 @@ def proven_person(channel: Channel, token: str) -> str:
         raise IdentityRefused("`sub` is no external id.") from error
 
 
-def identity_token_judge(
+def identity_token_check(
     channel: Channel, token: str | None, *, external_id: str | None = None
-) -> Judgement:
+) -> TokenCheck:
     """Checks the token with the channel's keys in use. `external_id` None: `sub` may be any person.
 
     Raises Unavailable if the token may belong to a key whose secret cannot be decrypted. It is not
     refused, because clients do not repeat a refused sign-in."""
     live = recent_identity_keys(channel.pk)
     keys = [key for key in map(_verifying_key, live) if key is not None]
-    judgement = token_judge(token, keys=keys, channel_id=channel.pk, external_id=external_id)
+    judgement = token_check(token, keys=keys, channel_id=channel.pk, external_id=external_id)
     if len(keys) < len(live) and judgement.broken in _UNTRIED:
         raise Unavailable("A secret of the channel's identity keys cannot be decrypted.")
     return judgement

@@ -43,7 +43,7 @@ from subscriptions_app.people.counting import (
 from subscriptions_app.people.proof import proven_person
 from subscriptions_app.tags.services import TagChange, device_tags_change
 
-_UNKNOWN: Final = "The channel knows no person with this `external_id`."
+_UNKNOWN: Final = "The channel has no person with this `external_id`."
 _ERASED: Final = "The person was erased."
 
 

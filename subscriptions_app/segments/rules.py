@@ -51,7 +51,7 @@ _COMPARED: Final = ("attribute", "field")
 _KINDS: Final = (*_GROUPS, *_COMPARED, "tag", "notification")
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 
-_Check = Callable[[object, str], None]
+_Check = Callable[[object, str], object]
 
 
 def rule_faults(data: object, attr: str = "rule") -> list[Fault]:
@@ -98,7 +98,7 @@ class _Checker:
             "platform": self._platform,
             "created_at": self._moment,
             "last_seen_at": self._moment,
-            "language": self._spoken,
+            "language": self._canonical_language,
             "timezone": self._timezone,
             "external_id": self._flag,
         }
@@ -215,7 +215,9 @@ class _Checker:
             self.fault(attr, "not_a_choice", f"Must be one of: {', '.join(choices)}.")
         return data in choices
 
-    def _text(self, data: object, attr: str, *, least: int = 1, most: int = MAX_TEXT) -> None:
+    def _text(self, data: object, attr: str, *, least: int = 1, most: int = MAX_TEXT) -> bool:
+        """Whether the text is valid."""
+        before = len(self.faults)
         if not isinstance(data, str):
             self.fault(attr, "not_a_string", "Must be a string.")
         elif len(data) < least:
@@ -224,6 +226,7 @@ class _Checker:
             self.fault(attr, "too_long", f"Must be at most {most} characters long.")
         elif _UNSTORABLE.search(data):
             self.fault(attr, "malformed", "Contains NUL or half of a surrogate pair.")
+        return len(self.faults) == before
 
     def _scalar(self, data: object, attr: str) -> None:
         if isinstance(data, str):
@@ -252,16 +255,12 @@ class _Checker:
     def _language(self, data: object, attr: str) -> None:
         self._text(data, attr, most=MAX_LANGUAGE)
 
-    def _spoken(self, data: object, attr: str) -> None:
-        before = len(self.faults)
-        self._language(data, attr)
-        if len(self.faults) == before and canonical_language(str(data)) is None:
+    def _canonical_language(self, data: object, attr: str) -> None:
+        if self._text(data, attr, most=MAX_LANGUAGE) and canonical_language(str(data)) is None:
             self.fault(attr, "not_a_language", NOT_A_LANGUAGE)
 
     def _timezone(self, data: object, attr: str) -> None:
-        before = len(self.faults)
-        self._text(data, attr, most=MAX_TIMEZONE)
-        if len(self.faults) == before and canonical_timezone(str(data)) is None:
+        if self._text(data, attr, most=MAX_TIMEZONE) and canonical_timezone(str(data)) is None:
             self.fault(attr, "not_a_timezone", NOT_A_TIMEZONE)
 
     def _tag(self, data: object, attr: str) -> None:

@@ -15,7 +15,7 @@ from subscriptions_app.people.identity_tokens import (
     MAX_TOKEN,
     Broken,
     VerifyingKey,
-    token_judge,
+    token_check,
 )
 from tests.api.people import key_pair
 
@@ -34,7 +34,7 @@ def made(signs=PRIVATE, algorithm="ES256", headers=None, **claims):
 
 
 def judged(token, *keys, external_id="user-42"):
-    return token_judge(token, keys=keys or (HS, ES), channel_id=CHANNEL, external_id=external_id)
+    return token_check(token, keys=keys or (HS, ES), channel_id=CHANNEL, external_id=external_id)
 
 
 def part(value):
@@ -110,7 +110,7 @@ def test_only_a_key_in_use_of_the_channel_verifies():
     assert judged(made(headers={"kid": str(uuid4())})).broken == Broken.UNKNOWN_KEY
     assert judged(made(headers={"kid": str(HS.id)})).broken == Broken.SIGNATURE
     assert judged(made(headers={"kid": "../../keys"})).broken == Broken.UNKNOWN_KEY
-    assert token_judge(made(), keys=(), channel_id=CHANNEL).broken == Broken.NO_KEY
+    assert token_check(made(), keys=(), channel_id=CHANNEL).broken == Broken.NO_KEY
 
 
 def test_a_token_has_at_most_2048_characters():

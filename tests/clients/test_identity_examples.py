@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from subscriptions_app.people.identity_tokens import VerifyingKey, token_judge
+from subscriptions_app.people.identity_tokens import VerifyingKey, token_check
 from tests import missing
 from tests.clients.generators import go_cache
 from tests.clients.test_examples import CHECKOUT, EXAMPLES, found
@@ -31,7 +31,7 @@ RUN = {
 
 def judged(token, algorithm, material):
     key = VerifyingKey(uuid4(), algorithm, material)
-    return token_judge(token, keys=[key], channel_id=CHANNEL, external_id=USER)
+    return token_check(token, keys=[key], channel_id=CHANNEL, external_id=USER)
 
 
 def printed(command, folder, **environment):
