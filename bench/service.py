@@ -155,8 +155,7 @@ def _subscribe(channel: "Channel", platform: Platform, work: Work) -> None:
     stored = {name: value for name, value in row.items() if name != "id"}
     Subscription.objects.bulk_create(
         Subscription(
-            **stored | device,
-            address_sha256=Address.of(platform, device["address"]).digest,
+            **stored | device | {"address_sha256": Address.of(platform, device["address"]).digest}
         )
         for device in others
     )
