@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-fast test-pg16 test-engines test-previous cluster container say-what lint format audit sbom \
-	requirements openapi programs clients kotlin soak fuzz bench load bench-events bench-console screenshots icons
+	requirements openapi programs clients kotlin soak fuzz bench load bench-events bench-console screenshots icons modules
 
 BIN := .venv/bin
 # What takes minutes: whole deployments, killed processes, browsers, generated requests.
@@ -53,7 +53,7 @@ container: .venv/run.stamp ## as root: build the image on a minimal Debian, with
 test-previous: .venv/dev.stamp ## run the previous version's tests of the pipeline on the schema of this one (PREVIOUS=v1.0.0)
 	@exec $(BIN)/python -m tests.previous $(if $(PREVIOUS),--previous $(PREVIOUS)) $(ARGS)
 
-lint: .venv/dev.stamp .venv/node.stamp ## check style, types, imports, migrations, settings, OpenAPI, icons, scripts, templates, spelling
+lint: .venv/dev.stamp .venv/node.stamp ## check style, types, imports, migrations, settings, OpenAPI, modules, icons, scripts, templates, spelling
 	@.ci/lint
 
 format: .venv/dev.stamp .venv/node.stamp ## put the code into the form that lint asks for
@@ -90,6 +90,9 @@ bench-console: .venv/run.stamp ## print what the console's pages cost (ARGS="--s
 
 screenshots: .venv/dev.stamp ## take the pictures of the console in docs/screenshots again (ARGS="compose")
 	@exec $(BIN)/python -m tests.browser.screenshots $(ARGS)
+
+modules: .venv/dev.stamp ## write docs/modules.md and docs/modules-pushsvc.md, after a change of a module's first sentence
+	@$(BIN)/python .ci/modules.py docs
 
 icons: .venv/dev.stamp ## write the console's font of icons, after a change of .ci/icons.py or of the theme
 	@$(BIN)/python .ci/icons.py pushsvc/static/console/icons.woff2

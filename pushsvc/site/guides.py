@@ -60,6 +60,8 @@ GROUPS: Final = {
     "Understand": {
         "architecture": "Architecture",
         "delivery": "Delivery",
+        "modules": "Modules of the apps",
+        "modules-pushsvc": "Modules of the project",
         "states": "States",
         "glossary": "Glossary",
         "decisions": "Decisions",

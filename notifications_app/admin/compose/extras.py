@@ -1,5 +1,4 @@
-"""Fields of a form that are declared and have no attribute of the form: each value as text, by its
-path in the API's body.
+"""Declared fields without an attribute of the form: their values as texts, by path.
 
 `ios.badge` is "3" and `actions.0.title` is "Buy". `web.title.none` removes a text on a platform,
 as null does in the API's body.

@@ -1,3 +1,5 @@
+"""`manage.py doctor`: reports what is wrong with the installation."""
+
 import json
 import os
 import sys

@@ -1,5 +1,7 @@
-"""Stored secrets and VAPID subjects: whether they can be decrypted, are real, and whether providers
-accept the credentials. Credentials are checked with a message to a device that does not exist."""
+"""Whether stored secrets can be decrypted and are valid.
+
+Credentials are checked with a message to a device that does not exist.
+"""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,5 +1,4 @@
-"""Web and worker processes, which report to Redis: whether they run, have the keys and the code of
-this process, and the right time."""
+"""Whether web and worker processes run, with the keys, the code and the time of this process."""
 
 import time
 from collections import Counter
