@@ -80,11 +80,11 @@ class PasskeySignIn(LoginWebAuthnView):  # type: ignore[misc] # no types
     @override
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         count_attempt(request)
-        if not request.user.is_authenticated:
-            request.session.set_expiry(_VISIT_SECONDS)
         answer: HttpResponseBase = super().dispatch(request, *args, **kwargs)
         if request.user.is_authenticated:
             request.session.set_expiry(None)
+        elif request.session.modified:
+            request.session.set_expiry(_VISIT_SECONDS)
         return answer
 
 
