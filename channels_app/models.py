@@ -1,7 +1,7 @@
 """Accounts, channels, their keys and credentials, and their totals."""
 
-from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import models
@@ -10,8 +10,6 @@ from typing_extensions import override
 
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
-
-FIRST_RETRY: Final = timedelta(minutes=1)  # of a paused platform, after the pause
 
 
 class Account(models.Model):
@@ -115,17 +113,18 @@ class Channel(models.Model):
         max_length=2000,
         blank=True,
         default="",
-        db_default="",
-        help_text="What a click opens if the notification has no url and the worker is gone.",
+        help_text="Opened by a click if the notification has no url and the worker is gone.",
     )
     sends_per_second = models.PositiveIntegerField(
-        null=True, blank=True, help_text="For all keys together. Empty: the installation's setting."
+        null=True, blank=True, help_text="For all keys together. Null: the installation's default."
     )
     subscribes_per_minute = models.PositiveIntegerField(
-        null=True, blank=True, help_text="For each address. Empty: the installation's setting."
+        null=True, blank=True, help_text="For each address. Null: the installation's default."
     )
     max_subscriptions = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Also expired ones. Empty: the installation's setting."
+        null=True,
+        blank=True,
+        help_text="Includes expired subscriptions. Null: the installation's default.",
     )
     identity = models.CharField(
         max_length=5, choices=Identity.choices, default=Identity.PROOF, db_default=Identity.PROOF
@@ -226,8 +225,8 @@ class IdentityKey(models.Model):
 
 
 class Tries(NamedTuple):
-    """Of a paused platform: when it was last tried again, whether that was refused (else there was
-    no answer), and when it is tried next."""
+    """Of a paused platform: its last retry, whether that was refused (else there was no response),
+    and its next retry."""
 
     last_at: datetime | None
     is_refused: bool
@@ -252,26 +251,22 @@ class ProviderCredential(models.Model):
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_code = models.CharField(max_length=64, blank=True, default="")
     paused_detail = models.CharField(max_length=200, blank=True, default="")
-    # Without meaning while `paused_at` is null.
+    # These three have no meaning while `paused_at` is null.
     retry_at = models.DateTimeField(
-        null=True, blank=True, help_text="When a paused platform is tried again."
+        db_default=Now(), help_text="The next retry of a paused platform."
     )
     retried_at = models.DateTimeField(
-        null=True, blank=True, help_text="When a paused platform was last tried again."
+        null=True, blank=True, help_text="The last retry of a paused platform."
     )
     retries = models.PositiveSmallIntegerField(
-        null=True, blank=True, help_text="How often a paused platform was tried again."
+        default=0, db_default=0, help_text="The number of retries of a paused platform."
     )
     checked_at = models.DateTimeField(null=True, blank=True)
     is_accepted = models.BooleanField(
-        null=True, blank=True, help_text="By the last check of this version. Null: no answer."
+        null=True, blank=True, help_text="By the last check of this version. Null: no response."
     )
     checked_words = models.CharField(
-        max_length=300,
-        blank=True,
-        default="",
-        db_default="",
-        help_text="What was answered.",
+        max_length=300, blank=True, default="", help_text="The response to the last check."
     )
 
     class Meta:
@@ -306,11 +301,8 @@ class ProviderCredential(models.Model):
         if self.paused_at is None:
             return None
         is_after = self.retried_at is not None and self.retried_at > self.paused_at
-        return Tries(
-            self.retried_at if is_after else None,
-            self.is_accepted is False,
-            self.retry_at or self.paused_at + FIRST_RETRY,
-        )
+        last_at = self.retried_at if is_after else None
+        return Tries(last_at, self.is_accepted is False, self.retry_at)
 
 
 class ChannelCounter(models.Model):

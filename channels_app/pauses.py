@@ -1,7 +1,7 @@
-"""Pauses of platforms whose credentials were refused, the tries that end them, and checks.
+"""Pauses of platforms whose credentials were refused, the retries that end them, and checks.
 
-Every write is one conditional update that names the version of the credentials. So what becomes
-known about a version changes nothing once other credentials are stored.
+Every write is one conditional update that names the version of the credentials. So a late result
+for one version changes nothing once other credentials are stored.
 """
 
 from datetime import timedelta
@@ -19,17 +19,17 @@ from django.db.models import (
     Value,
     When,
 )
-from django.db.models.functions import Coalesce, Least, Now
+from django.db.models.functions import Least, Now
 from django.db.models.lookups import Exact
 
-from channels_app.models import FIRST_RETRY, ProviderCredential
+from channels_app.models import ProviderCredential
 from channels_app.selectors import credentials_to_retry
 from pushsvc.common.platforms import Platform
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# Between the tries of a paused platform; the last one again and again.
-_RETRY_WAITS: Final = (FIRST_RETRY, *(timedelta(minutes=each) for each in (5, 15, 30)))
+# Before the first, second, third and every later retry of a paused platform.
+_RETRY_WAITS: Final = tuple(timedelta(minutes=each) for each in (1, 5, 15, 30))
 _MOST_RETRIES: Final = 1_000  # counted; no wait depends on more
 _GOES_ON_WITHIN: Final = timedelta(hours=1)
 
@@ -40,13 +40,13 @@ def platform_pause(
     """Pauses the platform. Returns False if it was already paused, or if this version is no longer
     current.
 
-    The platform is tried again by itself. If a try ended its last pause within the last hour, the
-    waits between tries go on where they were, so that a platform that is paused again and again is
-    not tried again and again.
+    The platform is retried automatically. If a retry ended its last pause within the last hour, the
+    waits between retries continue where they were, so that a platform that is paused repeatedly is
+    not retried every minute.
     """
     current = _current(channel_id, platform, version).filter(paused_at__isnull=True)
     is_again = When(retried_at__gt=Now() - _GOES_ON_WITHIN, then=F("retries"))
-    retries = Coalesce(Case(is_again), 0)
+    retries = Case(is_again, default=0)
     paused = current.update(
         paused_at=Now(),
         **_refusal(code, detail),
@@ -60,12 +60,12 @@ def platform_pause(
 
 
 def credential_retry_claim(credential: ProviderCredential) -> bool:
-    """Claims the try of a paused platform that is due. Returns True for one caller only.
+    """Claims the due retry of a paused platform. Returns True for one caller only.
 
-    Also sets the time of the next try. So if the caller dies, the platform is tried again then.
+    Also sets the time of the next retry, so that the platform is retried even if the caller dies.
     """
     due = credentials_to_retry().filter(pk=credential.pk, version=credential.version)
-    retries = Least(Coalesce("retries", 0) + 1, _MOST_RETRIES)
+    retries = Least(F("retries") + 1, _MOST_RETRIES)
     claimed = due.update(
         retried_at=Now(), retries=retries, retry_at=Now() + _wait_after(retries), **_unended()
     )
@@ -81,10 +81,10 @@ def credential_check_record(
     code: str,
     detail: str = "",
 ) -> None:
-    """Stores the result of a check, or of a try of a paused platform, if this version is still
-    current. An accepted check ends a pause.
+    """Stores the result of a check, or of a retry of a paused platform, if this version is
+    still current. An accepted check ends a pause.
 
-    `is_accepted` is None if the push service could not be asked.
+    `is_accepted` is None if the push service could not be reached.
     """
     current = _current(channel_id, platform, version)
     checked = _checked(is_accepted, code, detail)
@@ -128,7 +128,7 @@ def _unended() -> dict[str, Any]:
 
 
 def _wait_after(retries: Any) -> Any:
-    """How long a paused platform waits for its next try, after so many."""
+    """How long a paused platform waits for its next retry, after so many."""
     *waits, last = (Value(wait) for wait in _RETRY_WAITS)
     counted = ExpressionWrapper(retries, output_field=IntegerField())
     whens = [When(Exact(counted, number), then=wait) for number, wait in enumerate(waits)]

@@ -11,7 +11,6 @@ from django.db.models import Case, F, FloatField, Max, QuerySet, Sum, When
 from django.db.models.functions import Cast, Coalesce, Now
 
 from channels_app.models import (
-    FIRST_RETRY,
     ApiKey,
     Channel,
     ChannelCounter,
@@ -212,10 +211,9 @@ def credentials_unchecked() -> QuerySet[ProviderCredential]:
 
 
 def credentials_to_retry() -> QuerySet[ProviderCredential]:
-    """Credentials of paused platforms whose next try is due, the longest due first."""
-    due_at = Coalesce("retry_at", F("paused_at") + FIRST_RETRY)
-    due = ProviderCredential.objects.filter(paused_at__isnull=False).alias(due_at=due_at)
-    return due.filter(due_at__lte=Now()).defer("secret_encrypted").order_by("due_at")
+    """Credentials of paused platforms whose next retry is due, the longest due first."""
+    due = ProviderCredential.objects.filter(paused_at__isnull=False, retry_at__lte=Now())
+    return due.defer("secret_encrypted").order_by("retry_at")
 
 
 def channel_api_keys(channel_id: UUID) -> QuerySet[ApiKey]:

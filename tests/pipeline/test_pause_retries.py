@@ -382,17 +382,6 @@ def test_an_accepted_check_by_staff_resumes_the_platform(provider, channel, paus
 # Times
 
 
-def test_a_pause_by_a_process_of_an_older_version_is_tried_again(provider, channel, paused):
-    ProviderCredential.objects.update(retry_at=None, retries=None)
-    assert credentials_to_retry().count() == 0
-    ProviderCredential.objects.update(paused_at=Now() - MINUTE)
-    assert phones.credential(channel).tries.next_at
-
-    tasks.check_credentials(provider.platform)
-
-    assert phones.credential(channel).retries == 1
-
-
 def test_a_platform_that_is_paused_again_soon_is_not_tried_more_often(provider, channel, paused):
     _, _, stored = paused
     try_again(provider)
