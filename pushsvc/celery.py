@@ -35,7 +35,7 @@ class _Amqp(AMQP):
 
 app = Celery("pushsvc", amqp=_Amqp)
 app.set_default()  # in every thread of the web server too
-app.config_from_object("django.conf:settings", namespace="CELERY")
+app.config_from_object("pushsvc.celery_settings")
 app.autodiscover_tasks(["notifications_app"])
 app.steps["worker"].add(Announce)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from django.conf import global_settings
-from kombu import Exchange, Queue
 
 from pushsvc.bundles import STATIC_BUNDLES as STATIC_BUNDLES  # read by name
 from pushsvc.common import database_url
@@ -28,16 +27,24 @@ DEBUG = False
 UNSET_SECRET_KEY = "unset-and-refused-by-the-checks"  # noqa: S105 - marks that it is unset
 SECRET_KEY = ENV.text("SECRET_KEY", UNSET_SECRET_KEY)
 SECRET_KEY_FALLBACKS = list(ENV.words("SECRET_KEY_FALLBACKS"))  # these verify, but do not sign
+CREDENTIAL_KEYS = ENV.words("CREDENTIAL_KEYS")  # Fernet keys that encrypt secrets, newest first
 PUBLIC_BASE_URL = ENV.text("PUBLIC_BASE_URL").rstrip("/")
 ALLOWED_HOSTS = list(ENV.words("ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]")))
 CSRF_TRUSTED_ORIGINS = [PUBLIC_BASE_URL] if PUBLIC_BASE_URL else []
 
-INSTALLED_APPS = [
-    "unfold.apps.BasicAppConfig",  # before the admin, because it replaces templates
-    "pushsvc.common.console.apps.ConsoleConfig",  # the admin
+_APPS_WITH_ROWS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
+    "auditlog",
+    "pushsvc",
+    "channels_app",
+    "subscriptions_app",
+    "notifications_app",
+]
+INSTALLED_APPS = [
+    "unfold.apps.BasicAppConfig",  # before the admin, because it replaces templates
+    "pushsvc.common.console.apps.ConsoleConfig",  # the admin
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "corsheaders",
@@ -45,16 +52,12 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",  # the files of Swagger UI
     "django_celery_beat",
-    "auditlog",
     "allauth",
     "allauth.account",
     "allauth.mfa",
     "allauth.socialaccount",
     "axes",
-    "pushsvc",
-    "channels_app",
-    "subscriptions_app",
-    "notifications_app",
+    *_APPS_WITH_ROWS,
 ]
 MIDDLEWARE = [
     "pushsvc.web.correlation.CorrelationMiddleware",
@@ -113,19 +116,8 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = False
 if is_worker() or is_beat():
-    # Workers serve no requests, so they load neither the console nor the HTTP interface. They need
-    # only the apps whose rows they write.
-    INSTALLED_APPS = [
-        "django.contrib.auth",
-        "django.contrib.contenttypes",
-        "django.contrib.sessions",
-        "auditlog",
-        "pushsvc",
-        "channels_app",
-        "subscriptions_app",
-        "notifications_app",
-        *(["django_celery_beat"] if is_beat() else []),
-    ]
+    # Workers serve no requests, so they load neither the console nor the HTTP interface.
+    INSTALLED_APPS = [*_APPS_WITH_ROWS, *(["django_celery_beat"] if is_beat() else [])]
     MIDDLEWARE = []
     TEMPLATES = []
     ROOT_URLCONF = ""
@@ -342,58 +334,15 @@ REDIS_URL = _redis(ENV.text("REDIS_URL", "redis://127.0.0.1:6379/0"))
 CELERY_BROKER_URL = _redis(ENV.text("CELERY_BROKER_URL")) or (
     REDIS_URL.replace("unix://", "redis+socket://", 1)
 )
-CELERY_BROKER_TRANSPORT_OPTIONS = {
-    "socket_timeout": 30,
-    "socket_connect_timeout": 5,
-    "socket_keepalive": True,
-    "health_check_interval": 25,
-}
-CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # tries every two seconds, for as long as it takes
-# How many tasks share a database connection. Practically unlimited, because a new session reads the
-# catalog again, which takes longer than planning a small send.
-CELERY_DB_REUSE_MAX = 2**31
-CELERY_TASK_IGNORE_RESULT = True
 # Seconds; longer than a batch may take. A process that takes longer hangs: its worker kills it and
-# starts another, and its batches go on as those of a killed worker.
+# starts another, and its batches continue like those of a killed worker.
 CELERY_TASK_TIME_LIMIT = 300
-CELERY_TASK_ACKS_LATE = False  # a message is only a wakeup, so it is done when it is received
-CELERY_TASK_QUEUES = [  # each with its exchange, because a shared one would copy messages
-    Queue(name, Exchange(name), routing_key=name)
-    for name in ("tick", "plan", "web", "android", "ios")
-]
-CELERY_TASK_CREATE_MISSING_QUEUES = False
-CELERY_TASK_DEFAULT_QUEUE = "plan"
-CELERY_TASK_SERIALIZER = "json"
-CELERY_ACCEPT_CONTENT = ["json"]
-CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_WORKER_SEND_TASK_EVENTS = False
-CELERY_ENABLE_UTC = True
-CELERY_TIMEZONE = "UTC"
-CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
-CELERY_BEAT_SCHEDULE = {
-    "tick": {
-        "task": "notifications_app.tasks.tick",
-        "schedule": 1.0,
-        "options": {"queue": "tick", "expires": 120.0},  # by the clock of the process that takes it
-    },
-    "housekeeping": {
-        "task": "notifications_app.tasks.housekeeping",
-        "schedule": 60.0,
-        "options": {"queue": "tick", "expires": 180.0},
-    },
-}
 PORT = ENV.whole("PORT", 8000, least=1, most=65_535)  # used by the Procfile
 WEB_CONCURRENCY = ENV.whole("WEB_CONCURRENCY", 1, least=1, most=256)
 WEB_WAIT_SECONDS = ENV.whole("WEB_WAIT_SECONDS", 5, least=1, most=600)  # for a thread
 ESTIMATE_SECONDS = ENV.whole("ESTIMATE_SECONDS", 1, least=1, most=600)  # for a statement
 WEB_CONNECTIONS = ENV.whole("WEB_CONNECTIONS", 4096, least=64, most=65_536)
 WORKER_CONCURRENCY = ENV.whole("WORKER_CONCURRENCY", 2, least=1, most=256)
-
-# --- Secrets at rest ------------------------------------------------------------------------------
-
-CREDENTIAL_KEYS = ENV.words("CREDENTIAL_KEYS")  # Fernet keys, newest first
 
 # --- Push services --------------------------------------------------------------------------------
 
@@ -434,17 +383,14 @@ SUBSCRIPTION_RETENTION_DAYS = 90
 
 # --- Traces and errors ----------------------------------------------------------------------------
 
-# Without /v1/traces. The names are those of OpenTelemetry and Sentry, whose packages read more
-# variables.
+# The names are those of OpenTelemetry and Sentry. The endpoint is without /v1/traces.
 OTEL_EXPORTER_OTLP_ENDPOINT = ENV.text("OTEL_EXPORTER_OTLP_ENDPOINT").rstrip("/")
 OTEL_TRACES_SAMPLER_ARG = ENV.share("OTEL_TRACES_SAMPLER_ARG", 1.0)
 SENTRY_DSN = ENV.text("SENTRY_DSN")
-for _setting, _package in (
-    ("OTEL_EXPORTER_OTLP_ENDPOINT", "opentelemetry.sdk"),
-    ("SENTRY_DSN", "sentry_sdk"),
-):
-    if globals()[_setting]:
-        require_package(_package, for_setting=_setting)
+if OTEL_EXPORTER_OTLP_ENDPOINT:
+    require_package("opentelemetry.sdk", for_setting="OTEL_EXPORTER_OTLP_ENDPOINT")
+if SENTRY_DSN:
+    require_package("sentry_sdk", for_setting="SENTRY_DSN")
 
 # --- Logging --------------------------------------------------------------------------------------
 

@@ -10,12 +10,12 @@ import re
 from urllib.parse import urlencode, urlsplit
 
 import pytest
-from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
 from django.db import connection
 from django.urls import get_resolver
 from django_celery_beat.models import PeriodicTask
 
+from pushsvc.celery import app
 from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
 from tests.admin.console.test_scope import patterns
@@ -115,7 +115,7 @@ def rows():
 
 
 def beat_has_its_rows():
-    schedule = settings.CELERY_BEAT_SCHEDULE
+    schedule = app.conf.beat_schedule
     return PeriodicTask.objects.filter(name__in=schedule).count() == len(schedule)
 
 

@@ -4,12 +4,12 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
-from django.conf import settings
 from django.db.models.functions import Now
 
 from notifications_app import retention, tasks
 from notifications_app.models import Batch, Delivery, Notification, Plan
 from notifications_app.pipeline import planning
+from pushsvc.celery import app
 from pushsvc.common import worker
 from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
@@ -112,7 +112,7 @@ def test_a_planner_whose_clock_is_a_minute_ahead_runs_the_ticks_of_beat(processe
     processes.start("worker-plan")
     support.until(lambda: worker.liveness(["plan"]).processes.get("plan"))
     redis_client().delete("pushsvc:ticked")
-    ticks = settings.CELERY_BEAT_SCHEDULE["tick"]["options"]
+    ticks = app.conf.beat_schedule["tick"]["options"]
 
     tasks.tick.apply_async(queue=ticks["queue"], expires=ticks["expires"] - 60)
 
