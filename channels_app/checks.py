@@ -6,7 +6,7 @@ docs/configuration.md lists the settings. Messages repeat no secret.
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from email.utils import parseaddr
 from typing import Any
 from urllib.parse import urlsplit
@@ -40,9 +40,8 @@ def require_working_settings() -> None:
     For web and workers, because neither a web server nor Celery runs system checks. Otherwise a
     malformed setting, such as TRUSTED_PROXIES, would silently have its default.
     """
-    faults = check_settings()
-    if faults:
-        sys.exit("\n".join(["The settings are refused:", *map(str, faults)]))
+    if errors := check_settings():
+        sys.exit("\n".join(["The settings are refused:", *map(str, errors)]))
 
 
 def check_settings(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
@@ -75,7 +74,7 @@ def _secrets() -> Iterator[CheckMessage]:
     if not settings.CREDENTIAL_KEYS:
         yield _error(3, "CREDENTIAL_KEYS is not set.", hint)
     for position, key in enumerate(settings.CREDENTIAL_KEYS, start=1):
-        if not _is_fernet_key(key):
+        if not _succeeds(Fernet, key):
             yield _error(4, f"Key {position} of CREDENTIAL_KEYS is not a Fernet key.", hint)
 
 
@@ -87,26 +86,26 @@ def _servers() -> Iterator[CheckMessage]:
     if _scheme(settings.CELERY_BROKER_URL).partition("+")[0] not in TRANSPORT_ALIASES:
         hint = "redis://…, amqp://… or another transport of Celery"
         yield _error(6, "CELERY_BROKER_URL is not a broker address.", hint)
-    if settings.PUBLIC_BASE_URL and not _is_origin(settings.PUBLIC_BASE_URL):
+    if settings.PUBLIC_BASE_URL and not _succeeds(normalise_origin, settings.PUBLIC_BASE_URL):
         hint = "https://push.example.com, without a path"
         yield _error(9, "PUBLIC_BASE_URL is not an origin.", hint)
 
 
 def _push_services() -> Iterator[CheckMessage]:
     for origin in settings.WEBPUSH_TRUSTED_ORIGINS:
-        if not _is_origin(origin):
-            message = f"WEBPUSH_TRUSTED_ORIGINS holds {origin!r}, which is not an origin."
+        if not _succeeds(normalise_origin, origin):
+            message = f"WEBPUSH_TRUSTED_ORIGINS contains {origin!r}, which is not an origin."
             yield _error(7, message, "https://push.example.com:8443")
     for host in settings.WEBPUSH_ALLOWED_HOSTS:
         if not _HOST.fullmatch(host):
-            message = f"WEBPUSH_ALLOWED_HOSTS holds {host!r}, which is not a host name."
+            message = f"WEBPUSH_ALLOWED_HOSTS contains {host!r}, which is not a host name."
             yield _error(8, message, "push.services.mozilla.com")
     if not is_vapid_subject(settings.VAPID_SUBJECT):
         hint = "Use mailto:you@your-domain.com or https://your-domain.com. Apple refuses others."
         yield _error(10, "VAPID_SUBJECT names no real domain.", hint)
     if settings.PROVIDER_CA_FILE and not os.access(settings.PROVIDER_CA_FILE, os.R_OK):
         yield _error(11, "PROVIDER_CA_FILE cannot be read.")
-    if not _is_origin(settings.FCM_API_BASE):
+    if not _succeeds(normalise_origin, settings.FCM_API_BASE):
         yield _error(12, "FCM_API_BASE is not an origin.", f"{_GOOGLE}, without a path")
     if _scheme(settings.GOOGLE_TOKEN_URI) not in {"http", "https"}:
         hint = "https://oauth2.googleapis.com/token"
@@ -119,7 +118,8 @@ def _push_services() -> Iterator[CheckMessage]:
 def _mail() -> Iterator[CheckMessage]:
     if settings.MAIL_SERVER is None:
         return
-    if not _is_sender(settings.EMAIL_FROM):
+    sender = settings.EMAIL_FROM
+    if not (sender.isprintable() and _succeeds(validate_email, parseaddr(sender)[1])):
         hint = "push@example.com, or pushsvc <push@example.com>"
         yield _error(15, "EMAIL_FROM is not an e-mail address.", hint)
     if not settings.PUBLIC_BASE_URL:
@@ -144,13 +144,13 @@ def _unsafe() -> Iterator[CheckMessage]:
         hint = "Set it to the mailto: or https: address where push services can reach you."
         yield _warning(1, "VAPID_SUBJECT is the example.", hint)
     if not settings.PUBLIC_BASE_URL.startswith("https://"):
-        hint = "Browsers subscribe only from https, and the console's cookies need it."
+        hint = "Browsers subscribe only over https, and the console's cookies require it."
         yield _warning(2, "PUBLIC_BASE_URL is not https.", hint)
     if any("ssl_cert_reqs=none" in url for url in (settings.REDIS_URL, settings.CELERY_BROKER_URL)):
-        hint = "Anybody who can redirect the connection can read and change what is in Redis."
+        hint = "Anyone who can redirect the connection can read and change the data in Redis."
         yield _warning(3, "The certificate of Redis is not verified.", hint)
     if settings.MAIL_SERVER is not None and settings.MAIL_SERVER.security == Security.NONE:
-        hint = "Anybody who reads a mail on its way can choose the password of its reader."
+        hint = "Anyone who reads a mail in transit can set the password of its recipient."
         yield _warning(4, "Mails are sent without TLS.", hint)
 
 
@@ -160,8 +160,8 @@ def _public() -> Iterator[CheckMessage]:
         return
     if not settings.TRUSTED_PROXIES:
         hint = (
-            "TLS ends in a proxy, and limits count it as one client, so one visitor can use them "
-            "up for all. Set TRUSTED_PROXIES to the number of proxies."
+            "Limits count the proxy that ends TLS as one client, so one visitor can use up the "
+            "limits of all. Set TRUSTED_PROXIES to the number of proxies."
         )
         yield _error(19, "PUBLIC_BASE_URL is https, and TRUSTED_PROXIES is 0.", hint)
     host = urlsplit(settings.PUBLIC_BASE_URL).hostname or ""
@@ -169,19 +169,20 @@ def _public() -> Iterator[CheckMessage]:
         message = f"ALLOWED_HOSTS does not contain {host}, the host of PUBLIC_BASE_URL."
         yield _error(20, message, f"Requests for it get 400 host_not_allowed. Add {host}.")
     if settings.DEMO_RECORD:
-        hint = "Everybody can send to the demo channel. Remove DEMO_RECORD."
+        hint = "Anyone can send to the demo channel. Remove DEMO_RECORD."
         yield _error(21, "DEMO_RECORD is set on a public service.", hint)
     for name, usual in (("FCM_API_BASE", _GOOGLE), ("APNS_SERVER", "")):
         value = getattr(settings, name)
         if value != usual:
-            hint = "Messages go there and not to the provider. Remove it unless that is intended."
+            hint = "Messages do not go to the provider. Remove the setting unless that is intended."
             yield _warning(5, f"{name} is {value}.", hint)
 
 
-def _is_fernet_key(key: str) -> bool:
+def _succeeds(check: Callable[[str], object], text: str) -> bool:
+    """Whether the check accepts the text, and raises none of the errors of the checks used here."""
     try:
-        Fernet(key)
-    except ValueError:
+        check(text)
+    except (ValueError, ValidationError, EndpointNotAllowed):
         return False
     return True
 
@@ -195,24 +196,8 @@ def _is_issuer(text: str) -> bool:
     return has_scheme and bool(parts.hostname) and not (parts.query or parts.fragment)
 
 
-def _is_sender(text: str) -> bool:
-    try:
-        validate_email(parseaddr(text)[1])
-    except ValidationError:
-        return False
-    return text.isprintable()
-
-
 def _scheme(url: str) -> str:
     try:
         return urlsplit(url).scheme
     except ValueError:
         return ""
-
-
-def _is_origin(text: str) -> bool:
-    try:
-        normalise_origin(text)
-    except EndpointNotAllowed:
-        return False
-    return True

@@ -1,12 +1,12 @@
 """Reads and checks the credentials that a channel's owner got from Google and Apple. Pure.
 
 Texts are accepted as editors, shells and web forms leave them, where only one meaning is possible.
-Private keys are loaded before anything is stored. Error details name the fault and repeat no value.
+Private keys are loaded before anything is stored. The details of errors repeat no value.
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -114,7 +114,7 @@ def secret_json(credential: ServiceAccount | ApnsKey) -> str:
 
 
 def parse_service_account(text: str) -> ServiceAccount:
-    """Parses the JSON file of Google's console. Raises Invalid with every fault by its path."""
+    """Parses the JSON file of Google's console. Raises Invalid with all errors and their paths."""
     given = _json_object(text, _FCM)
     _check_google_file(given)
     values = _Values(given, _FCM)
@@ -135,12 +135,8 @@ def _check_google_file(given: Mapping[str, Any]) -> None:
         (name for mark, name in _OTHER_GOOGLE_FILES.items() if mark in given), None
     )
     if missing and kind:
-        detail = f"This is {kind}. A “service_account” file is needed: {', '.join(missing)} "
-        raise Invalid([Fault(_FCM, "wrong_file", f"{detail}{_is_or_are(missing)} missing.")])
-
-
-def _is_or_are(names: Sequence[str]) -> str:
-    return "is" if len(names) == 1 else "are"
+        detail = f"This is {kind}. A “service_account” file is needed. Missing: "
+        raise Invalid([Fault(_FCM, "wrong_file", f"{detail}{', '.join(missing)}.")])
 
 
 def parse_apns_key(text: str, *, entries: Mapping[str, str], stored: Mapping[str, str]) -> ApnsKey:
@@ -178,7 +174,7 @@ class _KeyFault(NamedTuple):
 
 
 class _Values:
-    """Reads texts from an object and collects the faults, to report them together."""
+    """Reads texts from an object and collects the errors, to report them together."""
 
     def __init__(
         self, values: Mapping[str, Any], path: str, faults: list[Fault] | None = None

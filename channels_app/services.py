@@ -178,7 +178,7 @@ def _check_limits(channel: Channel, limits: Mapping[str, int | None]) -> None:
     for name, wanted in limits.items():
         most = max(getattr(settings, _LIMITS[name]), getattr(channel, name) or 0)
         if wanted is not None and wanted > most:
-            detail = f"Only a superuser sets more than {most:,}."
+            detail = f"Only a superuser can set more than {most:,}."
             faults.append(Fault(name, "out_of_range", detail))
     if faults:
         raise Invalid(faults)
@@ -222,7 +222,7 @@ def api_key_issue(
     ended = Q(revoked_at__isnull=False) | Q(expires_at__isnull=False, expires_at__lte=Now())
     if own.exclude(ended).count() >= MOST_API_KEYS:
         raise TooManyApiKeys
-    # The audit log keeps what is known of the oldest ones.
+    # The audit log still has those that are deleted.
     newest_first = own.filter(ended).order_by("-created_at", "-pk").values_list("pk", flat=True)
     own.filter(pk__in=list(newest_first[MOST_ENDED_API_KEYS:])).delete()
     text, presented = keys.generate()
@@ -266,8 +266,6 @@ def api_key_note_use(found: FoundKey) -> None:
     """Writes `last_used_at`, at most once a minute, even if several processes try at once."""
     if found.is_use_due:
         seen = ApiKey.objects.filter(pk=found.api_key.pk, last_used_at=found.api_key.last_used_at)
-        if found.api_key.last_used_at is None:
-            seen = ApiKey.objects.filter(pk=found.api_key.pk, last_used_at__isnull=True)
         seen.update(last_used_at=Now())
         found.api_key.last_used_at = found.read_at  # other requests may hold the same row
 
@@ -343,16 +341,13 @@ def _credential_store(
     if not own.update(version=F("version") + 1, **new):
         ProviderCredential.objects.create(channel=channel, platform=platform, **new)
     Channel.objects.filter(pk=channel.pk).update(**{f"{platform.value}_enabled": True})
-    _audit_credential(stored, own.get())
-
-
-def _audit_credential(before: ProviderCredential | None, after: ProviderCredential) -> None:
+    after = own.get()
     audit.record(
         after,
-        audit.Action.UPDATE if before else audit.Action.CREATE,
-        audit.fields_of(before) if before else None,
+        audit.Action.UPDATE if stored else audit.Action.CREATE,
+        audit.fields_of(stored) if stored else None,
         audit.fields_of(after),
-        note=f"Credentials for {after.platform} were stored.",
+        note=f"Credentials for {platform} were stored.",
     )
 
 

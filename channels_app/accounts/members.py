@@ -15,9 +15,9 @@ from pushsvc.common.errors import Conflict, Fault, Invalid
 from pushsvc.common.http.ratelimit import Limit, take
 
 MOST_MEMBERS: Final = 500  # of an account; its page shows all of them
-_KNOWN_ELSEWHERE = "A user with this name exists: a superuser must add them."
+_KNOWN_ELSEWHERE = "A user with this name exists. A superuser must add them."
 _OWN_SECOND_STEP = "Set up your own two-step sign-in first."
-_LAST_OWNER = "An account needs an owner: make another member an owner first."
+_LAST_OWNER = "An account needs an owner. Make another member an owner first."
 
 
 class TooManyMembers(Conflict):
@@ -94,7 +94,7 @@ def member_add(
         account=account, user=user, defaults={"role": role}
     )
     if not was_added:
-        raise Invalid([Fault("username", "not_a_choice", "This user is a member already.")])
+        raise Invalid([Fault("username", "not_a_choice", "This user is already a member.")])
     if not (is_new or by.is_superuser):
         raise Invalid([Fault("username", "not_a_choice", _KNOWN_ELSEWHERE)])
     if not user.is_active:

@@ -34,12 +34,12 @@ def user_create(
     try:
         user.full_clean()
     except ValidationError as error:
-        faults = [
+        errors = [
             Fault(field, "malformed", detail)
             for field, details in error.message_dict.items()
             for detail in details
         ]
-        raise Invalid(faults) from error
+        raise Invalid(errors) from error
     user.save()
     audit.record(user, audit.Action.CREATE, after=audit.fields_of(user), account_id=account_id)
     return user
@@ -79,7 +79,7 @@ def check_may_link(*, by: User, user: User) -> None:
     if user.pk == by.pk:
         raise Invalid([Fault("", "not_a_choice", _OWN_PASSWORD)])
     if not (by.is_superuser or _belongs_to_owner(by, user)):
-        detail = f"{user} also belongs to another account: a superuser must create the link."
+        detail = f"{user} also belongs to another account. A superuser must create the link."
         raise Invalid([Fault("", "not_a_choice", detail)])
 
 
@@ -91,7 +91,7 @@ def check_may_see_link(*, by: User, user: User) -> None:
     """
     check_may_link(by=by, user=user)
     if not by.is_superuser and is_linked(user):
-        detail = f"{user} signs in by {settings.OIDC_LABEL}. Mail the link, or ask a superuser."
+        detail = f"{user} signs in with {settings.OIDC_LABEL}. Mail the link, or ask a superuser."
         raise Invalid([Fault("", "not_a_choice", detail)])
 
 

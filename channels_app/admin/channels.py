@@ -38,7 +38,7 @@ class NewChannelPage(FormPage):
     def accept(self, form: NewChannelForm) -> HttpResponseBase:
         may_exceed = is_superuser(self.request.user)
         channel = channel_create(may_exceed=may_exceed, **form.cleaned_data)
-        text = f"The channel “{channel}” was created. Add it to your site next."
+        text = f"The channel “{channel}” was created. Next, add it to your site."
         messages.success(self.request, text)
         return HttpResponseRedirect(reverse("admin:channel_snippet", args=[channel.pk]))
 
@@ -109,7 +109,6 @@ class SettingsPage(TabPage, FormPage):
 class ChannelAdmin(ScopedAdmin):
     """Uses only the list of Django's admin. All other pages are pages of this app."""
 
-    channel_path = ""
     add_role = Role.MANAGER
     first_row = "create the first channel"
     new_page = NewChannelPage
@@ -118,7 +117,7 @@ class ChannelAdmin(ScopedAdmin):
     list_display = ("name", "account", "platforms_shown", "subscribers", "created")
     list_select_related = ("account",)
     search_fields = ("name", "=id")
-    search_help_text = "A part of the name, or the whole id."
+    search_help_text = "Part of the name, or the whole id."
     ordering = ("name", "id")
 
     @override

@@ -54,22 +54,22 @@ class CredentialsPage(TabPage):
             messages.success(request, f"The {_HEADINGS[str(form.prefix)]} credentials were stored.")
             own = reverse(f"admin:{self.tab}", args=[self.channel.pk])
             return HttpResponseRedirect(f"{own}?stored={form.prefix}")
-        return self.render_to_response(self.get_context_data(faulty=form), status=400)
+        return self.render_to_response(self.get_context_data(refused=form), status=400)
 
     def _store(self, form: FcmForm | ApnsForm) -> bool:
-        """Stores the credentials. Returns False if nothing was stored; then the form says why."""
+        """Stores the credentials. Returns False if they were refused; the form shows the errors."""
         try:
             provider_credentials_store(channel=self.channel, **_arguments(form))
         except Invalid as error:
-            error = Invalid(_told(error))
-            form.add_faults(error, _field_names(error))
+            error = Invalid(_shown_errors(error))
+            form.add_errors(error, _field_names(error))
             return False
         return True
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         stored = channel_credentials(self.channel.pk)
-        faulty = kwargs.get("faulty")
+        refused = kwargs.get("refused")
         platforms = [
             {
                 "name": name,
@@ -77,7 +77,7 @@ class CredentialsPage(TabPage):
                 "credential": stored.get(name),
                 "facts": shown_facts(stored.get(name)),
                 "is_new": self.request.GET.get("stored") == name and _is_unchecked(stored, name),
-                "form": faulty if isinstance(faulty, kind) else _empty(kind, stored.get(name)),
+                "form": refused if isinstance(refused, kind) else _empty(kind, stored.get(name)),
             }
             for name, kind in _FORMS.items()
         ]
@@ -115,19 +115,19 @@ def _text(form: FcmForm | ApnsForm) -> str:
     return str(data.decode(json.detect_encoding(data), "replace"))
 
 
-def _told(error: Invalid) -> list[Fault]:
-    """The faults, each with the name of its entry in the pasted JSON. Missing entries are one
-    fault."""
+def _shown_errors(error: Invalid) -> list[Fault]:
+    """The errors, each with the name of its entry in the pasted JSON. Missing entries are one
+    error."""
     inside = {fault: _entry(fault) for fault in error.faults if _entry(fault)}
     missing = [name for fault, name in inside.items() if fault.code == "required"]
-    told = [
+    shown = [
         replace(fault, detail=f"{inside[fault]}: {fault.detail}") if fault in inside else fault
         for fault in error.faults
         if fault not in inside or fault.code != "required"
     ]
     if missing:
-        told.insert(0, Fault("text", "required", f"Missing in the JSON: {', '.join(missing)}."))
-    return told
+        shown.insert(0, Fault("text", "required", f"Missing in the JSON: {', '.join(missing)}."))
+    return shown
 
 
 def _entry(fault: Fault) -> str:
@@ -137,6 +137,6 @@ def _entry(fault: Fault) -> str:
 
 
 def _field_names(error: Invalid) -> dict[str, str]:
-    """The form's field for each path in the API's body. Most faults are in the text itself."""
+    """The form's field for each path in the API's body. Most errors are in the text itself."""
     paths = {fault.attr: "text" for fault in error.faults}
     return paths | {f"providers_config.apns_{name}": name for name in _APNS_FIELDS}

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.forms.models import model_to_dict
 
 from channels_app.models import Account, Channel, Identity, Scope
 from pushsvc.common.console.forms import ConsoleForm
@@ -22,14 +23,14 @@ class ChannelForm(ConsoleForm):
         max_length=2000,
         required=False,
         label="Address of your site",
-        help_text="Safari opens it at a click on a notification without an address of its own, if "
-        "it has removed your site's worker.",
+        help_text="Safari opens this address on a click if the notification has none and Safari "
+        "has removed your site's service worker.",
     )
 
 
 class NewChannelForm(ChannelForm):
     account = forms.ModelChoiceField(
-        queryset=Account.objects.none(), help_text="Members of this account may see the channel."
+        queryset=Account.objects.none(), help_text="Members of this account can see the channel."
     )
     field_order = ("account",)
 
@@ -40,8 +41,8 @@ def _limit(label: str, whose: str, most: int = 1_000_000) -> forms.IntegerField:
         min_value=1,
         max_value=most,
         label=label,
-        help_text=f"{whose} If empty, the installation's setting applies. "
-        "Only a superuser sets more than that.",
+        help_text=f"{whose} Leave empty to use the installation's default. "
+        "Only a superuser can set a higher limit.",
     )
 
 
@@ -52,42 +53,32 @@ class SettingsForm(ChannelForm):
         widget=forms.CheckboxSelectMultiple,
         help_text="A disabled platform accepts no subscriptions and no notifications.",
     )
-    sends_per_second = _limit("Sends per second", "All API keys of the channel count together.")
-    subscribes_per_minute = _limit("Subscriptions per minute", "Each IP address counts for itself.")
+    sends_per_second = _limit("Sends per second", "For all API keys of the channel together.")
+    subscribes_per_minute = _limit("Subscriptions per minute", "For each IP address.")
     max_subscriptions = _limit(
-        "Most subscriptions",
-        "Expired ones count too. A full channel deletes the oldest that never accepted a message.",
+        "Maximum subscriptions",
+        "Includes expired subscriptions. When the channel is full, the oldest subscriptions that "
+        "never accepted a message are deleted.",
         1_000_000_000,
     )
 
     identity = forms.ChoiceField(
-        label="Who a device belongs to",
+        label="Identity",
         choices=Identity.choices,
-        help_text="With “Trust”, anybody can name any user's id and receive that user's messages.",
+        help_text="With “Trust”, anyone who knows a user's id can receive that user's messages.",
     )
 
     @classmethod
     def of(cls, channel: Channel, choices: list[str], data: Any = None) -> "SettingsForm":
         """The form with the channel's values. `choices`: the platforms that can be enabled."""
-        form = cls(
-            data,
-            initial={
-                "name": channel.name,
-                "vapid_subject": channel.vapid_subject,
-                "site_url": channel.site_url,
-                "enabled": [name for name, is_on in channel.platforms.items() if is_on],
-                "sends_per_second": channel.sends_per_second,
-                "subscribes_per_minute": channel.subscribes_per_minute,
-                "max_subscriptions": channel.max_subscriptions,
-                "identity": channel.identity,
-            },
-        )
+        enabled = [name for name, is_on in channel.platforms.items() if is_on]
+        form = cls(data, initial=model_to_dict(channel) | {"enabled": enabled})
         form.fields["enabled"].choices = [(name, PLATFORM_NAMES[name]) for name in choices]  # type: ignore[attr-defined] # a choice field
         return form
 
 
 class KeyForm(ConsoleForm):
-    name = forms.CharField(max_length=200, required=False, help_text="Who or what uses it.")
+    name = forms.CharField(max_length=200, required=False, help_text="What the key is for.")
     scopes = forms.MultipleChoiceField(
         choices=[
             (Scope.SEND.value, "send: sends and cancels notifications"),
@@ -102,7 +93,7 @@ class KeyForm(ConsoleForm):
         required=False,
         label="Expires (UTC)",
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}),
-        help_text="If empty, it never expires.",
+        help_text="Leave empty for a key that never expires.",
     )
 
 
@@ -121,7 +112,7 @@ class FcmForm(ConsoleForm):
         "Service account (JSON)",
         "Firebase console → Project settings → Service accounts → Generate new private key.",
     )
-    file = forms.FileField(required=False, label="or its file")
+    file = forms.FileField(required=False, label="Or upload the file")
 
 
 class ApnsForm(ConsoleForm):
@@ -131,7 +122,7 @@ class ApnsForm(ConsoleForm):
     text = _pasted(
         "Key (.p8)", "developer.apple.com → Keys → a key with Apple Push Notifications service."
     )
-    file = forms.FileField(required=False, label="or its file")
+    file = forms.FileField(required=False, label="Or upload the file")
     key_id = forms.CharField(max_length=10, label="Key id")
     team_id = forms.CharField(max_length=10, label="Team id")
     topic = forms.CharField(max_length=255, label="Topic (bundle id)")

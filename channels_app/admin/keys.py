@@ -36,10 +36,10 @@ class KeysPage(TabPage, FormPage):
         return self._shown_once(*api_key_issue(channel=self.channel, **form.cleaned_data))
 
     def _shown_once(self, issued: ApiKey, text: str) -> HttpResponseBase:
-        """Shows the key in this answer, because a redirect would have to store the key."""
-        answer = self.render_to_response(self.get_context_data(issued=issued, issued_text=text))
-        answer.headers["Cache-Control"] = "no-store"
-        return answer
+        """Shows the key in this response, because a redirect would have to store the key."""
+        response = self.render_to_response(self.get_context_data(issued=issued, issued_text=text))
+        response.headers["Cache-Control"] = "no-store"
+        return response
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -57,7 +57,7 @@ class RevokePage(TabPage):
     def post(self, request: HttpRequest, *args: Any, key_id: UUID, **kw: Any) -> HttpResponseBase:
         key = get_object_or_404(channel_api_keys(self.channel.pk), pk=key_id)
         api_key_revoke(api_key=key)
-        return self.back(f"The key “{key}” was revoked. It is refused from now on.")
+        return self.back(f"The key “{key}” was revoked. Requests with it are refused from now on.")
 
 
 class VapidPage(TabPage):
@@ -72,7 +72,7 @@ class VapidPage(TabPage):
         except TooManyVapidKeys as error:
             messages.error(request, error.detail)
             return HttpResponseRedirect(request.path)
-        return self.back("Browsers subscribe with a new key from now on.")
+        return self.back("Browsers now subscribe with a new key.")
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.db.models import ForeignKey, QuerySet
-from django.forms import ModelChoiceField
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from typing_extensions import override
@@ -14,55 +13,35 @@ from typing_extensions import override
 from channels_app.console.access import channels_of, is_superuser, may, may_anywhere
 from channels_app.console.pages import WithPages
 from channels_app.models import Channel, Role
-from pushsvc.common.console.admin import DropdownFilter, ModelAdmin, ReadOnlyAdmin
+from pushsvc.common.console.admin import DropdownFilter, ReadOnlyAdmin
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.periods import PERIOD_NAMES, parse_days, period
 from pushsvc.common.store import sql
 
 
-class ScopedAdmin(WithPages, ModelAdmin):
-    """Rows that belong to a channel, limited to the channels that the user may see.
+class ScopedAdmin(WithPages, ReadOnlyAdmin):
+    """Channels, or rows that belong to a channel, limited to the channels that the user may see.
 
-    `channel_path`: the lookup from the model to its channel ("" for Channel itself).
-    `*_role`: the required role. None: not possible here, not even for superusers.
+    `add_role`: the required role. None: no rows can be added here, not even by superusers.
     `compose_role`: the role that adds rows on a separate page, without the admin's button.
     """
 
-    channel_path: ClassVar[str] = "channel"
     view_role: ClassVar[Role] = Role.VIEWER
     add_role: ClassVar[Role | None] = None
     compose_role: ClassVar[Role | None] = None
-    change_role: ClassVar[Role | None] = None
-    delete_role: ClassVar[Role | None] = None
-    actions = None
 
     @override
     def missing_role(self, request: HttpRequest) -> str:
         role = self.compose_role or self.add_role
         return role.value if role and not may_anywhere(request.user, role) else ""
 
-    def channel_of(self, obj: Any) -> Channel:
-        """The channel that the row belongs to."""
-        found: Any = obj
-        for name in filter(None, self.channel_path.split("__")):
-            found = getattr(found, name)
-        channel: Channel = found
-        return channel
-
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows = super().get_queryset(request)
         if request.user.is_superuser:
             return rows
-        seen = channels_of(request.user, self.view_role)
-        return rows.filter(**{f"{self.channel_path or 'pk'}__in": seen})
-
-    def _has(self, request: HttpRequest, role: Role | None, obj: Any) -> bool:
-        if role is None:
-            return False
-        if obj is None:
-            return may_anywhere(request.user, role)
-        return may(request.user, self.channel_of(obj).account_id, role)
+        path = "pk" if self.model is Channel else "channel"
+        return rows.filter(**{f"{path}__in": channels_of(request.user, self.view_role)})
 
     @override
     def has_module_permission(self, request: HttpRequest) -> bool:
@@ -70,27 +49,14 @@ class ScopedAdmin(WithPages, ModelAdmin):
 
     @override
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._has(request, self.view_role, obj)
+        if obj is None:
+            return may_anywhere(request.user, self.view_role)
+        channel = obj if isinstance(obj, Channel) else obj.channel
+        return may(request.user, channel.account_id, self.view_role)
 
     @override
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return self._has(request, self.add_role, None)
-
-    @override
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._has(request, self.change_role, obj)
-
-    @override
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._has(request, self.delete_role, obj)
-
-    @override
-    def formfield_for_foreignkey(
-        self, db_field: "ForeignKey[Any, Any]", request: HttpRequest, **kwargs: Any
-    ) -> "ModelChoiceField[Any] | None":
-        if db_field.related_model is Channel:
-            kwargs["queryset"] = channels_of(request.user, self.change_role or self.view_role)
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+        return self.add_role is not None and may_anywhere(request.user, self.add_role)
 
 
 class ChannelFilter(DropdownFilter):

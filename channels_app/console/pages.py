@@ -5,6 +5,7 @@ from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
@@ -22,7 +23,6 @@ from pushsvc.common.errors import Conflict, Invalid
 from pushsvc.common.ids import parse_number, parse_uuid
 
 Row = TypeVar("Row", bound=Model)
-Act = TypeVar("Act")
 
 
 class ConsolePage(TemplateView):
@@ -37,6 +37,11 @@ class ConsolePage(TemplateView):
         self.check_access(request, **kwargs)
         return super().dispatch(request, *args, **kwargs)
 
+    @property
+    def staff(self) -> User:
+        """The signed-in user."""
+        return self.request.user  # type: ignore[return-value] # the site admits no others
+
     def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
         """Raises PermissionDenied, or Http404 if the user may not learn that the row exists."""
         require(may_anywhere(request.user, self.role), self.role)
@@ -50,7 +55,7 @@ class ConsolePage(TemplateView):
         return context | super().get_context_data(**kwargs)
 
     def refused(self, **context: Any) -> HttpResponseBase:
-        """The page again with status 400, for a form with faults."""
+        """The page again with status 400, for a form with errors."""
         return self.render_to_response(self.get_context_data(**context), status=400)
 
 
@@ -74,7 +79,7 @@ class FormPage(ConsolePage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         form = self.make_form(request.POST)
         if form.is_valid():
-            with form.showing_faults():
+            with form.showing_errors():
                 return self.accept(form)
         return self.refused(form=form)
 
@@ -96,14 +101,16 @@ class ActsPage(ConsolePage):
         raise NotImplementedError
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        act = chosen_act(request, self.acts())
+        act = self.acts().get(request.POST.get("do", ""))
+        if act is None:
+            raise BadRequest("The form does not name an action.")
         try:
             return act(request.POST)
         except Invalid as error:
-            said = " ".join(fault.detail for fault in error.faults)
+            detail = " ".join(each.detail for each in error.faults)
         except Conflict as error:
-            said = error.detail
-        messages.error(request, said)
+            detail = error.detail
+        messages.error(request, detail)
         return HttpResponseRedirect(self.own_url())
 
     def back(self, message: str) -> HttpResponseBase:
@@ -124,8 +131,8 @@ class SuperuserPage(ConsolePage):
 class ChannelPage(ConsolePage):
     """A page about a channel, or about a row of a channel. `self.channel` is that channel.
 
-    Answers 404 for a channel that does not exist or that the user may not see. GET requires `role`;
-    POST requires `post_role` if it is set.
+    The response is 404 for a channel that does not exist or that the user may not see. GET requires
+    `role`; POST requires `post_role` if it is set.
     """
 
     post_role: ClassVar[Role | None] = None
@@ -217,14 +224,6 @@ class WithPages(ModelAdmin):
         if self.row_page is None:
             return super().change_view(request, object_id, form_url, extra_context)
         return self.show(self.row_page, request, **{self.row_name: object_id})
-
-
-def chosen_act(request: HttpRequest, acts: Mapping[str, Act]) -> Act:
-    """Returns the function that the form's field `do` names. Raises BadRequest."""
-    act = acts.get(request.POST.get("do", ""))
-    if act is None:
-        raise BadRequest("The form does not say what to do.")
-    return act
 
 
 def require(is_allowed: bool, role: Role) -> None:

@@ -135,7 +135,7 @@ REFRESHED = {
         ({"project_info": {"project_id": "x"}, "client": []}, "“google-services.json”"),
     ],
 )
-def test_another_kind_of_google_file_is_named_in_the_fault(alice, file, kind):
+def test_another_kind_of_google_file_is_named_in_the_error(alice, file, kind):
     answer = store(alice, fcm_service_account=file)
 
     assert faults(answer) == [(_FCM, "wrong_file")]
@@ -143,7 +143,7 @@ def test_another_kind_of_google_file_is_named_in_the_fault(alice, file, kind):
     assert kind in detail
     assert "A “service_account” file is needed" in detail
     assert "client_email" in detail
-    assert "private_key are missing" in detail
+    assert detail.endswith("private_key.")
     assert "not-for-us" not in answer.content.decode()
 
 

@@ -6,7 +6,6 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
 from django.core.exceptions import BadRequest
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponseRedirect, QueryDict
@@ -15,6 +14,7 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from typing_extensions import override
 
+from channels_app.accounts.admin.links import LinksPage
 from channels_app.accounts.members import (
     account_create,
     account_rename,
@@ -23,7 +23,6 @@ from channels_app.accounts.members import (
     member_remove,
     member_role_set,
 )
-from channels_app.accounts.users import check_may_link, check_may_see_link
 from channels_app.console.access import accounts_of, is_superuser, may
 from channels_app.console.pages import (
     ActsPage,
@@ -35,11 +34,9 @@ from channels_app.console.pages import (
 )
 from channels_app.models import Account, Membership, Role
 from channels_app.sign_in import mails, two_step
-from channels_app.sign_in.passwords import set_password_path
 from pushsvc.common.console.admin import ReadOnlyAdmin, badge
 from pushsvc.common.console.figures import moment
 from pushsvc.common.console.forms import ConsoleForm
-from pushsvc.common.http.origin import own_origin
 
 
 class AccountForm(ConsoleForm):
@@ -50,14 +47,14 @@ class MemberForm(ConsoleForm):
     username = forms.CharField(
         max_length=150,
         label="User name",
-        help_text="A new user gets a link to choose a password. You pass the link on.",
+        help_text="For a new user, you get a link to choose a password, which you pass on.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     email = forms.EmailField(
         required=False,
         max_length=254,
         label="E-mail",
-        help_text="A new user gets the link by mail. Without an address, you pass the link on.",
+        help_text="A new user gets the link by mail. Without an address, you pass it on.",
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
     )
     role = forms.ChoiceField(choices=Role.choices)
@@ -84,7 +81,7 @@ class NewAccountPage(SuperuserPage, FormPage):
         return HttpResponseRedirect(_members_url(account))
 
 
-class MembersPage(ActsPage):
+class MembersPage(ActsPage, LinksPage):
     """For owners and superusers."""
 
     title = "Members"
@@ -116,18 +113,20 @@ class MembersPage(ActsPage):
     def _add(self, data: QueryDict) -> HttpResponseBase:
         form = MemberForm(data)
         if form.is_valid():
-            with form.showing_faults():
+            with form.showing_errors():
                 name, role = form.cleaned_data["username"], Role(form.cleaned_data["role"])
                 membership, is_new = member_add(
                     account=self.account,
                     username=name,
                     role=role,
-                    by=self.request.user,  # type: ignore[arg-type] # staff
+                    by=self.staff,
                     email=form.cleaned_data.get("email", ""),
                 )
-                if is_new:
-                    return self._invited(membership)
-                return self.back(f"{name} now belongs to the account.")
+                if not is_new:
+                    return self.back(f"{name} now belongs to the account.")
+                if membership.user.email and mails.is_on():
+                    return self.back(self.mail_link(membership.user))
+                return self.show_link(membership.user)
         return self.refused(form=form)
 
     def _set_role(self, data: QueryDict) -> HttpResponseBase:
@@ -144,20 +143,16 @@ class MembersPage(ActsPage):
         return self.back(f"{membership.user} no longer belongs to the account.")
 
     def _link(self, data: QueryDict) -> HttpResponseBase:
-        return self._with_link(self._membership(data))
+        return self.show_link(self._membership(data).user)
 
     def _mail(self, data: QueryDict) -> HttpResponseBase:
-        return self._with_mail(self._membership(data))
+        return self.back(self.mail_link(self._membership(data).user))
 
     def _require_two_step(self, data: QueryDict) -> HttpResponseBase:
         is_required = data.get("required") == "yes"
-        account_require_two_step(
-            account=self.account,
-            is_required=is_required,
-            by=self.request.user,  # type: ignore[arg-type] # staff
-        )
-        now = "now required of" if is_required else "no longer required of"
-        return self.back(f"Two-step sign-in is {now} the members.")
+        account_require_two_step(account=self.account, is_required=is_required, by=self.staff)
+        now = "now required" if is_required else "no longer required"
+        return self.back(f"Two-step sign-in is {now} for all members.")
 
     def _rename(self, data: QueryDict) -> HttpResponseBase:
         require(is_superuser(self.request.user), Role.OWNER)
@@ -169,26 +164,6 @@ class MembersPage(ActsPage):
         own = Membership.objects.filter(account=self.account).select_related("user")
         return get_object_or_404(own, pk=number)
 
-    def _invited(self, membership: Membership) -> HttpResponseBase:
-        if membership.user.email and mails.is_on():
-            return self._with_mail(membership)
-        return self._with_link(membership)
-
-    def _with_mail(self, membership: Membership) -> HttpResponseBase:
-        """Sends the member a mail with a link. Raises Invalid."""
-        check_may_link(by=self.request.user, user=membership.user)  # type: ignore[arg-type] # staff
-        mails.invite(user=membership.user, account=self.account)
-        return self.back(mailed_to(membership.user))
-
-    def _with_link(self, membership: Membership) -> HttpResponseBase:
-        """Shows a link for the member, in this answer only. Raises Invalid."""
-        user = membership.user
-        check_may_see_link(by=self.request.user, user=user)  # type: ignore[arg-type] # staff
-        path = set_password_path(user=user, account_id=self.account.pk)
-        link = f"{own_origin(self.request)}{path}"
-        context = self.get_context_data(link=link, linked=user)
-        return self.render_to_response(context)
-
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         kwargs.setdefault("form", MemberForm(initial={"role": Role.VIEWER}))
@@ -198,7 +173,7 @@ class MembersPage(ActsPage):
             account=self.account,
             members=members,
             lacking=sum(not member.has_second_step for member in members),
-            may_require=two_step.is_on(self.request.user),  # type: ignore[arg-type] # staff
+            may_require=two_step.is_on(self.staff),
             roles=[(role.value, role.label.partition(":")[0]) for role in Role],
             explained=[role.label.partition(": ")[::2] for role in Role],
             may_rename=is_superuser(self.request.user),
@@ -215,7 +190,7 @@ class AccountAdmin(WithPages, ReadOnlyAdmin):
 
     list_display = ("name", "member_count", "channel_count", "two_step", "created")
     search_fields = ("name",)
-    search_help_text = "A part of the name."
+    search_help_text = "Part of the name."
     ordering = ("name", "id")
     new_page = NewAccountPage
     row_page = MembersPage
@@ -259,10 +234,6 @@ class AccountAdmin(WithPages, ReadOnlyAdmin):
     @override
     def has_add_permission(self, request: HttpRequest) -> bool:
         return is_superuser(request.user)
-
-
-def mailed_to(user: User) -> str:
-    return f"{user} gets a mail at {user.email}, with a link to choose a password."
 
 
 def _members_url(account: Account) -> str:

@@ -14,19 +14,17 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.accounts.admin.accounts import mailed_to
-from channels_app.accounts.users import check_may_link, user_change, user_create
+from channels_app.accounts.admin.links import LinksPage
+from channels_app.accounts.users import user_change, user_create
 from channels_app.console.access import is_superuser
 from channels_app.console.lists import SuperuserAdmin
 from channels_app.console.pages import ActsPage, FormPage, SuperuserPage, number_or_404
 from channels_app.sign_in import mails, two_step
-from channels_app.sign_in.passwords import set_password_path
 from channels_app.sign_in.provider_links import is_linked, unlink
 from pushsvc.common.console.admin import badge, site
 from pushsvc.common.console.figures import moment
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.errors import Fault, Invalid
-from pushsvc.common.http.origin import own_origin
 
 _OWN_SECOND_STEP = "Turn off your own under “Two-step sign-in”, with your password and a code."
 
@@ -35,29 +33,30 @@ for model in (User, Group):
     site.unregister(model)
 
 
-class NewUserForm(ConsoleForm):
-    username = forms.CharField(max_length=150, label="User name")
+class _UserFields(ConsoleForm):
     email = forms.EmailField(required=False, label="E-mail")
     is_superuser = forms.BooleanField(
         required=False,
         label="Superuser",
-        help_text="May do everything in all accounts. Other users get a role in an account.",
+        help_text="Can do everything in all accounts. Other users get a role in an account.",
     )
 
 
-class UserForm(ConsoleForm):
-    email = forms.EmailField(required=False, label="E-mail")
+class NewUserForm(_UserFields):
+    username = forms.CharField(max_length=150, label="User name")
+    field_order = ("username",)
+
+
+class UserForm(_UserFields):
     is_active = forms.BooleanField(
         required=False,
         label="Active",
-        help_text="If off, the user may not sign in, and all their sessions end at once.",
+        help_text="If off, the user cannot sign in, and all their sessions end immediately.",
     )
-    is_superuser = forms.BooleanField(
-        required=False, label="Superuser", help_text="May do everything in all accounts."
-    )
+    field_order = ("email", "is_active")
 
 
-class NewUserPage(SuperuserPage, FormPage):
+class NewUserPage(SuperuserPage, FormPage, LinksPage):
     title = "New user"
     template_name = "console/users/new.html"
     form_class = NewUserForm
@@ -66,14 +65,12 @@ class NewUserPage(SuperuserPage, FormPage):
     def accept(self, form: NewUserForm) -> HttpResponseBase:
         user = user_create(**form.cleaned_data)
         if user.email and mails.is_on():
-            mails.invite(user=user)
-            messages.success(self.request, mailed_to(user))
+            messages.success(self.request, self.mail_link(user))
             return HttpResponseRedirect(reverse("admin:auth_user_change", args=[user.pk]))
-        link = f"{own_origin(self.request)}{set_password_path(user=user)}"
-        return self.render_to_response(self.get_context_data(link=link, linked=user))
+        return self.show_link(user)
 
 
-class UserPage(SuperuserPage, ActsPage):
+class UserPage(SuperuserPage, ActsPage, LinksPage):
     title = "User"
     template_name = "console/users/user.html"
     shown: User
@@ -100,31 +97,27 @@ class UserPage(SuperuserPage, ActsPage):
     def _change(self, data: QueryDict) -> HttpResponseBase:
         form = UserForm(data)
         if form.is_valid():
-            with form.showing_faults():
-                user_change(user=self.shown, by=self.request.user, **form.cleaned_data)  # type: ignore[arg-type] # staff
+            with form.showing_errors():
+                user_change(user=self.shown, by=self.staff, **form.cleaned_data)
                 return self.back("The user was changed.")
         return self.refused(form=form)
 
     def _link(self, data: QueryDict) -> HttpResponseBase:
-        check_may_link(by=self.request.user, user=self.shown)  # type: ignore[arg-type] # staff
-        link = f"{own_origin(self.request)}{set_password_path(user=self.shown)}"
-        return self.render_to_response(self.get_context_data(link=link))
+        return self.show_link(self.shown)
 
     def _mail(self, data: QueryDict) -> HttpResponseBase:
-        check_may_link(by=self.request.user, user=self.shown)  # type: ignore[arg-type] # staff
-        mails.invite(user=self.shown)
-        return self.back(mailed_to(self.shown))
+        return self.back(self.mail_link(self.shown))
 
     def _reset(self, data: QueryDict) -> HttpResponseBase:
         if self.shown == self.request.user:
             raise Invalid([Fault("", "not_a_choice", _OWN_SECOND_STEP)])
         note = "A superuser turned two-step sign-in off."
         two_step.turn_off(user=self.shown, note=note)
-        return self.back("Two-step sign-in is off. The password alone is enough.")
+        return self.back("Two-step sign-in was turned off. The password alone is now enough.")
 
     def _unlink(self, data: QueryDict) -> HttpResponseBase:
         unlink(user=self.shown)
-        return self.back("The link was removed. The next sign-in finds the user by the address.")
+        return self.back("The link was removed. The next sign-in is matched by e-mail address.")
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -135,7 +128,6 @@ class UserPage(SuperuserPage, ActsPage):
         held = self.shown.memberships.select_related("account").order_by("account__name")
         return super().get_context_data(
             shown=self.shown,
-            linked=self.shown,
             is_own=self.shown == self.request.user,
             may_mail=mails.is_on() and bool(self.shown.email),
             provider=settings.OIDC_LABEL if settings.OIDC_ISSUER else "",
@@ -152,7 +144,7 @@ class UserAdmin(SuperuserAdmin):
     list_display = ("username", "email", "state", "rank", "second_step", "signed_in")
     list_filter = ("is_active", "is_superuser")
     search_fields = ("username", "email")
-    search_help_text = "A part of the name or of the e-mail address."
+    search_help_text = "Part of the name or of the e-mail address."
     ordering = ("username",)
     new_page = NewUserPage
     row_page = UserPage

@@ -1,4 +1,4 @@
-"""Forms of the console's own pages. They show faults that services raise at the fields."""
+"""Forms of the console's own pages. They show the errors of services next to the fields."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,17 +12,17 @@ class ConsoleForm(forms.Form):
     """Rendered by templates/console/parts/form.html."""
 
     @contextmanager
-    def showing_faults(self) -> Iterator[None]:
-        """A context that catches Invalid and Conflict and adds their faults to the form."""
+    def showing_errors(self) -> Iterator[None]:
+        """A context that catches Invalid and Conflict and adds their errors to the form."""
         try:
             yield
         except Invalid as error:
-            self.add_faults(error)
+            self.add_errors(error)
         except Conflict as error:
             self.add_error(None, error.detail)
 
-    def add_faults(self, error: Invalid, fields: Mapping[str, str] | None = None) -> None:
-        """Adds each fault to the field that `fields` names for its path, or the field of the same
+    def add_errors(self, error: Invalid, fields: Mapping[str, str] | None = None) -> None:
+        """Adds each error to the field that `fields` names for its path, or the field of the same
         name, or the whole form."""
         for fault in error.faults:
             name = (fields or {}).get(fault.attr, fault.attr)

@@ -94,7 +94,7 @@ def test_a_superuser_adds_an_existing_user_without_a_link(alice, bob, root):
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("alice-viewer", "is a member already"),
+        ("alice-viewer", "is already a member"),
         ("Alice-Viewer", "A user with this name"),
         ("no blanks", "valid username"),
     ],

@@ -165,5 +165,5 @@ def test_a_user_created_by_one_owner_opens_no_account_of_another_owner(
     )
 
     assert answer.status_code == 400
-    assert "a superuser must add them" in answer.content.decode()
+    assert "A superuser must add them" in answer.content.decode()
     assert not bob.account.memberships.filter(user=carol).exists()

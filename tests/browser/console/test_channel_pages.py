@@ -75,7 +75,7 @@ def test_an_uploaded_apple_key_is_recognised_and_checked(console, alice, manager
     ios = section(page, "iOS")
 
     file = {"name": "AuthKey.p8", "mimeType": "text/plain", "buffer": given["key"].encode()}
-    ios.get_by_label("or its file").set_input_files(file)
+    ios.get_by_label("Or upload the file").set_input_files(file)
     ios.get_by_label("Key id").fill(given["key_id"])
     ios.get_by_label("Team id").fill(given["team_id"])
     ios.get_by_label("Topic (bundle id)").fill(given["topic"])
