@@ -108,7 +108,7 @@ def record(
     may have fewer fields). A field that is not in SHOWN raises ValueError. An update without
     differences and without a note writes nothing. `note`: one sentence for people, without secrets.
     `account_id`: the account whose staff may read the entry, if the row has no account. `actor`:
-    the user, if the request has none yet (at sign-in). A streamed answer must record before its
+    the user, if the request has none yet (at sign-in). A streamed response must record before its
     first part.
     """
     changes = _changes(instance._meta.label_lower, before or {}, after or {})

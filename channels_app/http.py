@@ -107,7 +107,7 @@ def _accepted(text: str) -> FoundKey:
 
 
 def require_scope(scope: str) -> type[BasePermission]:
-    """For `permission_classes` of a KeyedView: answers 403 for a key without this scope."""
+    """For `permission_classes` of a KeyedView: refuses a key without this scope with 403."""
 
     class HasScope(BasePermission):
         @override

@@ -73,13 +73,13 @@ class Resource:
             found, links = (act(**of), {}) if description else read_page(request, act, **of)
             return Response(self.output(found, many=True).data, headers=links)
 
-        answer, problems = ("All of them.", ()) if description else ("A page.", (400,))
+        response, problems = ("All of them.", ()) if description else ("A page.", (400,))
         return self._documented("list", summary, description or PAGE_DESCRIPTION)(
             parameters=[] if description else PAGE_PARAMETERS,
             extensions=self.follow_ups(200, f"/0/{self.id_field}"),
             responses=_responses(
                 200,
-                OpenApiResponse(self.output(many=True), answer, [self._example(self.shown)]),
+                OpenApiResponse(self.output(many=True), response, [self._example(self.shown)]),
                 *problems,
                 *self.refusals,
             ),
@@ -196,7 +196,7 @@ class Resource:
         return (401, MissingScope(self.scope), ChannelNotFound(), 429, 503)
 
     def follow_ups(self, status: int, path: str) -> dict[str, Any]:
-        """`path`: of the id in the body of the answer."""
+        """`path`: of the id in the body of the response."""
         names = [f"{self.name}_{each}" for each in self.operations]
         place = {self.id_name: f"$response.body#{path}", "channel_id": "$request.path.channel_id"}
         return follow_ups(status, *names, **place)
@@ -224,5 +224,5 @@ class Resource:
         return OpenApiExample(name, value, request_only=is_request, response_only=not is_request)
 
 
-def _responses(status: int, answer: OpenApiResponse, *problems: Problem) -> dict[Any, Any]:
-    return {status: answer, **problem_responses(*problems)}
+def _responses(status: int, response: OpenApiResponse, *problems: Problem) -> dict[Any, Any]:
+    return {status: response, **problem_responses(*problems)}

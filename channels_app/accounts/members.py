@@ -78,7 +78,7 @@ def member_add(
     An existing user keeps their e-mail address. Raises Invalid for a malformed name, a deactivated
     user, a user who is already a member, and the account's owners if they created
     NEW_USERS_PER_HOUR, because users are never deleted. Raises TooManyMembers. Only superusers may
-    add existing users, because the owner of another account may have created the user, or know the
+    add existing users, because the owner of another account may have created the user, or have its
     password.
     """
     Account.objects.select_for_update(no_key=True).get(pk=account.pk)

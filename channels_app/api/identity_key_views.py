@@ -25,8 +25,8 @@ class IdentityKeyInput(StrictSerializer):
 
     algorithm = Choice(
         ["HS256", "ES256"],
-        help_text="`HS256`: the service makes a secret, and shows it once. `ES256`: your backend"
-        " keeps a private key, and the service gets the public key only.",
+        help_text="`HS256`: the service creates a secret and shows it once. `ES256`: your backend"
+        " keeps a private key, and the service stores only the public key.",
     )
     public_key = Text(
         min_length=1,
@@ -40,12 +40,12 @@ class IdentityKeyInput(StrictSerializer):
         """Returns the arguments of `identity_key_create`."""
         needed = attrs["algorithm"] == "ES256"
         if needed != ("public_key" in attrs):
-            fault = (
+            error = (
                 serializers.ErrorDetail("This field is required.", code="required")
                 if needed
-                else serializers.ErrorDetail("Goes with ES256 only.", code="unknown_field")
+                else serializers.ErrorDetail("Only for ES256.", code="unknown_field")
             )
-            raise serializers.ValidationError({"public_key": [fault]})
+            raise serializers.ValidationError({"public_key": [error]})
         return {"public_key": attrs.get("public_key")}
 
 
@@ -53,20 +53,22 @@ class IdentityKeyOutput(serializers.Serializer[Any]):
     """An identity key, without its secret."""
 
     identity_key_id = serializers.UUIDField(source="id", help_text="For `kid` of a token.")
-    algorithm = serializers.ChoiceField(["HS256", "ES256"], help_text="By which it signs.")
+    algorithm = serializers.ChoiceField(
+        ["HS256", "ES256"], help_text="The algorithm of its signatures."
+    )
     public_key = serializers.SerializerMethodField(help_text="PEM; null for HS256.")
-    created_at = Timestamp(help_text="When the key was made.")
+    created_at = Timestamp(help_text="When the key was created.")
 
     def get_public_key(self, key: IdentityKey) -> str | None:
         return key.public_key or None
 
 
 class ShownIdentityKeyOutput(IdentityKeyOutput):
-    """A new identity key."""
+    """A new identity key with its secret."""
 
     secret = serializers.CharField(
         allow_null=True,
-        help_text="The text whose bytes sign, `psi_` included; null for ES256. It is not shown"
+        help_text="The signing secret, whose bytes include `psi_`; null for ES256. It is not shown"
         " again.",
     )
 

@@ -56,17 +56,17 @@ _EXAMPLE = {
 
 
 class PauseOutput(serializers.Serializer[Any]):
-    """Why a platform sends nothing now."""
+    """Why a platform is paused."""
 
     code = serializers.CharField(help_text="Why the push service refused the credentials.")
-    detail = serializers.CharField(help_text="The push service's answer; may be empty.")
+    detail = serializers.CharField(help_text="The push service's response; may be empty.")
     since = Timestamp(help_text="When they were refused.")
     retried_at = Timestamp(
         allow_null=True,
-        help_text="When the platform was last tried again with one recipient; null: not yet.",
+        help_text="The last retry with one recipient; null: not yet.",
     )
     retry_at = Timestamp(
-        help_text="When it is tried again. It resumes by itself when the push service accepts."
+        help_text="The next retry. Sending resumes automatically once the push service accepts."
     )
 
 

@@ -17,7 +17,7 @@ _NOT_AN_OBJECT = (
 
 
 class FileText(Text):
-    """The JSON of a file, as a string. The detail says how to make one of an object."""
+    """The JSON of a file, as a string. The error for an object explains how to encode it."""
 
     @override
     def to_internal_value(self, data: object) -> str:
@@ -27,7 +27,7 @@ class FileText(Text):
 
 
 class ProvidersConfigInput(StrictSerializer):
-    """Credentials of push services. What is missing stays as it is."""
+    """Credentials of push services. Missing fields do not change."""
 
     fcm_service_account = FileText(
         min_length=1,
@@ -54,8 +54,8 @@ class ProvidersConfigInput(StrictSerializer):
         """Returns the arguments of `provider_credentials_store`."""
         entries = {name: attrs[f"apns_{name}"] for name in _APNS_ENTRIES if f"apns_{name}" in attrs}
         if entries and "apns_key" not in attrs:
-            fault = serializers.ErrorDetail("Must accompany the other entries.", code="required")
-            raise serializers.ValidationError({"apns_key": [fault]})
+            error = serializers.ErrorDetail("Must accompany the other entries.", code="required")
+            raise serializers.ValidationError({"apns_key": [error]})
         if not attrs:
             detail = "Must contain fcm_service_account, apns_key or both."
             raise serializers.ValidationError(detail, code="empty")
@@ -73,7 +73,7 @@ class ProvidersInput(StrictSerializer):
 
 
 class MessageOutput(serializers.Serializer[Any]):
-    """That it is done."""
+    """A confirmation."""
 
     message = serializers.CharField(help_text="For people.")
 
@@ -111,7 +111,7 @@ class NotificationStatsOutput(serializers.Serializer[Any]):
     total_delivered = serializers.IntegerField(
         help_text="Recipients whose push service accepted the message."
     )
-    total_bounced = serializers.IntegerField(help_text="Recipients that it could not reach.")
+    total_bounced = serializers.IntegerField(help_text="Recipients that could not be reached.")
     total_clicked = serializers.IntegerField(help_text="Recipients that clicked.")
 
 

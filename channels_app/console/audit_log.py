@@ -35,7 +35,7 @@ _KINDS = {label: label.rpartition(".")[2] for label in SHOWN} | {
     "subscriptions_app.subscription": "subscriber",
     "subscriptions_app.testdevice": "test device",
 }
-_NOBODY = {"command": "a command", "nobody": "somebody not signed in"}
+_NOBODY = {"command": "a command", "nobody": "a visitor who was not signed in"}
 
 
 class WhenFilter(DropdownFilter):
@@ -92,8 +92,8 @@ class AuditAdmin(ReadOnlyAdmin):
     list_select_related = ("actor", "content_type")
     search_fields = ("object_repr",)
     search_help_text = (
-        "A user name, an address, an id, an external id of a person, or a part of the name of what"
-        " was changed."
+        "A user name, an address, an id, a person's external id, or part of the name of the changed"
+        " object."
     )
     ordering = ("-id",)
     fields = readonly_fields = ("when", "who", "address", "done", "what", "note", "differences")

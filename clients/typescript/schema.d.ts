@@ -1284,7 +1284,7 @@ export interface components {
         IdentityAlgorithm: "HS256" | "ES256";
         /** @description A new identity key. */
         IdentityKeyInput: {
-            /** @description `HS256`: the service makes a secret, and shows it once. `ES256`: your backend keeps a private key, and the service gets the public key only. */
+            /** @description `HS256`: the service creates a secret and shows it once. `ES256`: your backend keeps a private key, and the service stores only the public key. */
             algorithm: components["schemas"]["IdentityAlgorithm"];
             /** @description With `ES256` only: the PEM of the public key, on P-256. */
             public_key?: string | null;
@@ -1296,13 +1296,13 @@ export interface components {
              * @description For `kid` of a token.
              */
             identity_key_id: string;
-            /** @description By which it signs. */
+            /** @description The algorithm of its signatures. */
             algorithm: components["schemas"]["IdentityAlgorithm"];
             /** @description PEM; null for HS256. */
             readonly public_key: string | null;
             /**
              * Format: date-time
-             * @description When the key was made.
+             * @description When the key was created.
              */
             created_at: string;
         };
@@ -1427,7 +1427,7 @@ export interface components {
             full: number;
             unknown: components["schemas"]["UnknownMembers"];
         };
-        /** @description That it is done. */
+        /** @description A confirmation. */
         MessageOutput: {
             /** @description For people. */
             message: string;
@@ -1600,7 +1600,7 @@ export interface components {
             total_recipients: number;
             /** @description Recipients whose push service accepted the message. */
             total_delivered: number;
-            /** @description Recipients that it could not reach. */
+            /** @description Recipients that could not be reached. */
             total_bounced: number;
             /** @description Recipients that clicked. */
             total_clicked: number;
@@ -1651,11 +1651,11 @@ export interface components {
              */
             dismissed_at: string | null;
         };
-        /** @description Why a platform sends nothing now. */
+        /** @description Why a platform is paused. */
         PauseOutput: {
             /** @description Why the push service refused the credentials. */
             code: string;
-            /** @description The push service's answer; may be empty. */
+            /** @description The push service's response; may be empty. */
             detail: string;
             /**
              * Format: date-time
@@ -1664,12 +1664,12 @@ export interface components {
             since: string;
             /**
              * Format: date-time
-             * @description When the platform was last tried again with one recipient; null: not yet.
+             * @description The last retry with one recipient; null: not yet.
              */
             retried_at: string | null;
             /**
              * Format: date-time
-             * @description When it is tried again. It resumes by itself when the push service accepts.
+             * @description The next retry. Sending resumes automatically once the push service accepts.
              */
             retry_at: string;
         } | null;
@@ -1933,7 +1933,7 @@ export interface components {
             /** @description Names the request in the service's log. */
             request_id?: string;
         };
-        /** @description Credentials of push services. What is missing stays as it is. */
+        /** @description Credentials of push services. Missing fields do not change. */
         ProvidersConfigInput: {
             /** @description The service account's JSON file, as a string. */
             fcm_service_account?: string | null;
@@ -2131,23 +2131,23 @@ export interface components {
             /** @description The most bytes that it takes for each of its devices. A larger message is sent all the same, and bounces as `size_refused` where it is refused. */
             payload_limit: number;
         };
-        /** @description A new identity key. */
+        /** @description A new identity key with its secret. */
         ShownIdentityKeyOutput: {
             /**
              * Format: uuid
              * @description For `kid` of a token.
              */
             identity_key_id: string;
-            /** @description By which it signs. */
+            /** @description The algorithm of its signatures. */
             algorithm: components["schemas"]["IdentityAlgorithm"];
             /** @description PEM; null for HS256. */
             readonly public_key: string | null;
             /**
              * Format: date-time
-             * @description When the key was made.
+             * @description When the key was created.
              */
             created_at: string;
-            /** @description The text whose bytes sign, `psi_` included; null for ES256. It is not shown again. */
+            /** @description The signing secret, whose bytes include `psi_`; null for ES256. It is not shown again. */
             secret: string | null;
         };
         /** @description How many subscribers a segment has. */

@@ -3,11 +3,11 @@
 from contextlib import suppress
 from typing import Any, Final
 
-from django.conf import settings
 from kombu import Connection, Queue
 from kombu.exceptions import OperationalError
 from redis.exceptions import NoPermissionError
 
+from pushsvc import celery_settings
 from pushsvc.common.store.redis_client import try_to_write
 
 _SECONDS: Final = 1.0
@@ -22,7 +22,7 @@ class Broker:
 
     def __init__(self, url: str) -> None:
         timeouts = dict.fromkeys(_TIMEOUTS, _SECONDS)
-        options = settings.CELERY_BROKER_TRANSPORT_OPTIONS | timeouts
+        options = celery_settings.broker_transport_options | timeouts
         self._connection = Connection(url, connect_timeout=_SECONDS, transport_options=options)
         self._queue: Queue | None = None
         self.name: str = self._connection.as_uri()  # without its password
@@ -44,7 +44,7 @@ class Broker:
         try:
             if self._queue is None:
                 self._connection.ensure_connection(max_retries=0)
-                self._queue = settings.CELERY_TASK_QUEUES[0](self._connection.channel())
+                self._queue = celery_settings.task_queues[0](self._connection.channel())
             self._queue.queue_declare()
             self._try_to_write(self._queue.channel)
         except self.errors as error:

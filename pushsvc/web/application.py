@@ -1,8 +1,8 @@
-"""How the web process answers: the event loop communicates with clients, and threads do the work.
+"""How the web process responds: the event loop communicates with clients, and threads do the work.
 
 If threads waited for clients, any client could occupy them. So the event loop first reads the whole
-request (request_body.py). Then threads produce the answer part by part, and the event loop sends
-each part. Between two parts an answer occupies no thread. Django's WSGI application runs in the
+request (request_body.py). Then threads produce the response part by part, and the event loop sends
+each part. Between two parts an response occupies no thread. Django's WSGI application runs in the
 threads, which keep their database connections.
 """
 
@@ -34,7 +34,7 @@ from pushsvc.web.request_body import RequestBody
 from pushsvc.web.sockets import UNREAD_SECONDS, end_unread_connections
 
 PART_BYTES = 64 * 1024
-PART_SECONDS = float(UNREAD_SECONDS)  # for a client to read one part of a long answer
+PART_SECONDS = float(UNREAD_SECONDS)  # for a client to read one part of a long response
 
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
@@ -66,9 +66,11 @@ class BufferedApplication:
                 key = environ.get("HTTP_AUTHORIZATION")
                 sender = key if key and queue.kind == "estimate" else address
                 queue.require_room(sender)
-                answer = _Answer(self._application, complete)
+                response = _Response(self._application, complete)
                 run = partial(queue.run, sender=sender)
-                await _give(answer, run, receive, send, ends_with_client=queue.ends_with_client)
+                await _respond(
+                    response, run, receive, send, ends_with_client=queue.ends_with_client
+                )
         except TooManyInFlight as error:
             await body.discard()
             await _refuse(send, request, error)
@@ -76,8 +78,8 @@ class BufferedApplication:
             await _refuse(send, request, error)
 
 
-class _Answer:
-    """The application's answer to one request, in parts. Each part may be produced in another
+class _Response:
+    """The application's response to one request, in parts. Each part may be produced in another
     thread, but only one at a time."""
 
     def __init__(self, application: _Application, environ: dict[str, Any]) -> None:
@@ -89,7 +91,7 @@ class _Answer:
         self.client = Client()
 
     def part(self) -> list[_Message]:
-        """The next messages. Closes the answer after the last part, or if the application fails.
+        """The next messages. Closes the response after the last part, or if the application fails.
         Raises ClientLeft."""
         is_last = True
         try:
@@ -110,7 +112,7 @@ class _Answer:
         return messages
 
     def close(self) -> None:
-        """Closes the answer. Call it in a thread, because Django closes old database connections
+        """Closes the response. Call it in a thread, because Django closes old database connections
         here."""
         close = getattr(self._body, "close", None)
         self._body = ()
@@ -134,23 +136,23 @@ class _Answer:
 
 
 class _ClientLeft(Exception):
-    """The client left before the end of the answer, or read nothing for PART_SECONDS."""
+    """The client left before the end of the response, or read nothing for PART_SECONDS."""
 
 
-async def _give(
-    answer: _Answer, run: _Run, receive: _Receive, send: _Send, *, ends_with_client: bool
+async def _respond(
+    response: _Response, run: _Run, receive: _Receive, send: _Send, *, ends_with_client: bool
 ) -> None:
-    """Produces the answer and sends it, part by part. `ends_with_client`: whether the statement of
-    an estimate ends when the client leaves."""
+    """Produces the response and sends it, part by part. `ends_with_client`: whether the statement
+    of an estimate ends when the client leaves."""
     # The request's body has been read, so the next message can only be that the client has left.
     leaving = asyncio.ensure_future(receive()) if ends_with_client else None
     try:
         if leaving is not None:
-            leaving.add_done_callback(partial(_end_estimate, answer))
-        messages = await run(answer.part, within=settings.WEB_WAIT_SECONDS)
+            leaving.add_done_callback(partial(_end_estimate, response))
+        messages = await run(response.part, within=settings.WEB_WAIT_SECONDS)
         if messages[-1]["more_body"]:
             leaving = leaving or asyncio.ensure_future(receive())
-            await _send_parts(answer, messages, run, leaving, send)
+            await _send_parts(response, messages, run, leaving, send)
         else:
             await _send_all(send, messages)
     finally:
@@ -158,26 +160,26 @@ async def _give(
             leaving.cancel()
 
 
-def _end_estimate(answer: _Answer, leaving: "asyncio.Future[_Message]") -> None:
+def _end_estimate(response: _Response, leaving: "asyncio.Future[_Message]") -> None:
     if not leaving.cancelled():
-        answer.client.leave()
+        response.client.leave()
 
 
 async def _send_parts(
-    answer: _Answer,
+    response: _Response,
     messages: list[_Message],
     run: _Run,
     leaving: "asyncio.Future[_Message]",
     send: _Send,
 ) -> None:
-    """Sends the first messages of a long answer, then produces and sends the others."""
+    """Sends the first messages of a long response, then produces and sends the others."""
     try:
         await _send_in_time(send, messages, leaving)
         while messages[-1]["more_body"]:
-            messages = await run(answer.part)
+            messages = await run(response.part)
             await _send_in_time(send, messages, leaving)
     except _ClientLeft:
-        await run(answer.close)
+        await run(response.close)
 
 
 async def _send_in_time(
@@ -226,11 +228,11 @@ def _complete(environ: dict[str, Any], body: bytes) -> dict[str, Any]:
 
 
 async def _refuse(send: _Send, request: HttpRequest, error: errors.PushsvcError) -> None:
-    """Answers with an error, without a thread. The answer has the same headers as Django's."""
+    """Responds with an error, without a thread. The response has the same headers as Django's."""
     metrics.REQUESTS_REFUSED.add(1, error.code)
     refuse = CorsMiddleware(partial(refusal, error=error))
-    answer: Any = SecurityMiddleware(PolicyMiddleware(refuse))
-    response: Any = CorrelationMiddleware(answer)(request)
+    guarded: Any = SecurityMiddleware(PolicyMiddleware(refuse))
+    response: Any = CorrelationMiddleware(guarded)(request)
     headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": response.content})

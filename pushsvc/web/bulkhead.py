@@ -2,9 +2,9 @@
 
 Exports, the console and reads each occupy at most a quarter of the threads. So a quarter is always
 left for requests of devices and senders. Requests wait for a thread in the event loop, and are
-refused if they wait too long, because their clients would not wait for the answer. Health checks
+refused if they wait too long, because their clients would not wait for the response. Health checks
 have their own threads, because otherwise an overloaded process would be restarted. Estimates of
-audiences have their own threads, because their cost depends on what a tenant asks for.
+audiences have their own threads, because their cost depends on the tenant's request.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ OF_KEY_IN_ESTIMATES: Final = Capacity(ESTIMATES.threads - 1, 16)  # so one key l
 # One address cannot take all places. Its requests may occupy both threads.
 ADDRESS_IN_HEALTH: Final = Capacity(HEALTH.threads, 16)
 ADDRESS_IN_QUARTER: Final = Capacity(QUARTER.threads - 1, 16)  # so one address leaves a thread free
-IN_FLIGHT: Final = 1_024  # requests of an address: being read, waiting or being answered
+IN_FLIGHT: Final = 1_024  # requests of an address: being read, waiting or being served
 
 _T = TypeVar("_T")
 _HEALTH: Final = frozenset({"healthz", "readyz"})

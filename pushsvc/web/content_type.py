@@ -1,8 +1,8 @@
 """Reduces a request's Content-Type to the media type and the boundary of a form.
 
-Django parses the whole header before it can turn errors into answers. Some of Python's charsets are
-not for text (`zlib`, `undefined`), a parameter may name an unknown encoding, and the time to parse
-a long header grows with the square of its length.
+Django parses the whole header before it can turn errors into responses. Some of Python's charsets
+are not for text (`zlib`, `undefined`), a parameter may name an unknown encoding, and the time to
+parse a long header grows with the square of its length.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Gives every request correlation ids, and every answer its `X-Request-ID`."""
+"""Gives every request correlation ids, and every response its `X-Request-ID`."""
 
 import re
 from collections.abc import Callable

@@ -16,15 +16,15 @@ SELF: Final = "'self'"
 
 Policy = Mapping[str, str]
 
-ANSWER: Final[Policy] = {
+RESPONSE: Final[Policy] = {
     "default-src": NONE,
     "base-uri": NONE,
     "form-action": NONE,
     "frame-ancestors": NONE,
 }
-PAGE: Final[Policy] = {**ANSWER, "img-src": SELF, "style-src": SELF}
+PAGE: Final[Policy] = {**RESPONSE, "img-src": SELF, "style-src": SELF}
 # The policy of a service worker: it may import our script, and report events to us.
-WORKER: Final[Policy] = {**ANSWER, "connect-src": SELF, "script-src": SELF}
+WORKER: Final[Policy] = {**RESPONSE, "connect-src": SELF, "script-src": SELF}
 DEMO: Final[Policy] = {**PAGE, **WORKER, "worker-src": SELF, "manifest-src": SELF}
 REFERENCE: Final[Policy] = {
     **PAGE,
@@ -33,7 +33,7 @@ REFERENCE: Final[Policy] = {
     "script-src": SELF,
 }
 CONSOLE: Final[Policy] = {
-    **ANSWER,
+    **RESPONSE,
     "connect-src": SELF,
     "font-src": SELF,
     "form-action": SELF,
@@ -61,7 +61,7 @@ def _policy(path: str) -> Policy:
     page = path.rstrip("/") or "/"
     if page.startswith("/test-device/"):
         return WORKER if page.endswith("/sw.js") else DEMO
-    return PAGE if page.startswith("/docs/") else _BY_PATH.get(page, ANSWER)
+    return PAGE if page.startswith("/docs/") else _BY_PATH.get(page, RESPONSE)
 
 
 class PolicyMiddleware:

@@ -2,7 +2,7 @@
 
 The server closes a connection if its request is not read to the end. If the client is still
 sending, the kernel resets the connection, and the client (or the proxy in front of us) may see the
-reset instead of the answer. So the rest of a refused body is read and dropped, up to
+reset instead of the response. So the rest of a refused body is read and dropped, up to
 DISCARDED_BYTES.
 """
 

@@ -33,7 +33,7 @@ def require_files(connections: int) -> None:
 
 @cache
 def end_unread_connections() -> None:
-    """Makes the kernel end connections whose peer reads nothing of an answer for UNREAD_SECONDS.
+    """Makes the kernel end connections whose peer reads nothing of a response for UNREAD_SECONDS.
 
     granian has no such timeout and cannot set socket options. So the option is set on the listening
     socket, and accepted sockets inherit it. Linux only.

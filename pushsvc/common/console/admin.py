@@ -89,27 +89,27 @@ class _List(ThemedChangeList):
     @property
     def is_narrowed(self) -> bool:
         """Whether a search or a filter excludes rows."""
-        given = {name: value for name, value in self._asked.items() if value}
+        given = {name: value for name, value in self._chosen.items() if value}
         return self.whole != urlencode(given)
 
     @property
     def whole(self) -> str:
         """The query of the unfiltered list."""
         kept = self.model_admin.list_always_of
-        return urlencode({kept: self._asked[kept]}) if kept in self._asked else ""
+        return urlencode({kept: self._chosen[kept]}) if kept in self._chosen else ""
 
     @property
-    def _asked(self) -> dict[str, str]:
-        asked: dict[str, str] = self.get_filters_params(self.params)
-        return asked | ({SEARCH_VAR: self.query} if self.query else {})
+    def _chosen(self) -> dict[str, str]:
+        chosen: dict[str, str] = self.get_filters_params(self.params)
+        return chosen | ({SEARCH_VAR: self.query} if self.query else {})
 
 
 class ModelAdmin(ThemedModelAdmin):
     """A page for one model. It never counts all rows of a table.
 
     `list_name`: the heading of the list, if it is not the model's name. `list_always_of`: the
-    parameter of a filter that is always set. `empty_help`: the text of an empty list, which says
-    where rows come from. `first_row`: the action that creates the first row, in words.
+    parameter of a filter that is always set. `empty_help`: the text of an empty list: the
+    origin of rows. `first_row`: the action that creates the first row, in words.
     """
 
     list_name = ""

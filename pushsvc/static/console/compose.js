@@ -148,9 +148,7 @@
       show(await answer.json());
     } catch (error) {
       if (error.name !== "AbortError")
-        told([
-          text("p", "The service could not be reached. The next change tries again.", "ps-fault"),
-        ]);
+        told([text("p", "The service could not be reached. The next change retries.", "ps-fault")]);
     }
   }
 
@@ -173,7 +171,7 @@
   function uncounted(faults) {
     return faults.target_platforms
       ? "Choose a platform to count its subscribers."
-      : "Say who gets it to count them.";
+      : "Choose an audience to count its subscribers.";
   }
 
   function reach(platforms, faults) {
@@ -192,11 +190,11 @@
     ];
   }
 
-  // The entered ids that get nothing.
+  // The entered ids that receive nothing.
   function named(unknown, missed) {
     const shown = unknown.slice(0, 20).join(", ");
     const more = unknown.length > 20 ? ` and ${unknown.length - 20} more` : "";
-    const words = `Unknown, so without effect: ${shown}${more}`;
+    const words = `Unknown and ignored: ${shown}${more}`;
     return [unknown.length ? words : "", missed]
       .filter(Boolean)
       .map((each) => text("p", each, "ps-fault"));

@@ -1,4 +1,4 @@
-// Shared by the pages of the console. Pages have their own file, too; no page has code in its HTML.
+// Shared by the pages of the console. Pages also have their own file; no page has code in its HTML.
 
 // <button data-copy="#id-of-an-element">: puts that element's text (or value) on the clipboard.
 document.addEventListener("click", async (event) => {
@@ -13,12 +13,12 @@ document.addEventListener("click", async (event) => {
   }, 1500);
 });
 
-// [data-shown-once] is in the answer to a form, which a reload would send again.
+// [data-shown-once] is in the response to a form, which a reload would send again.
 document.addEventListener("DOMContentLoaded", () => {
   if (document.querySelector("[data-shown-once]")) history.replaceState(null, "", location.href);
 });
 
-// <form data-confirm="…">, or a button of it: asks before the form is sent, and before other scripts
+// <form data-confirm="…">, or a button in it: confirms before the form is sent, and before other scripts
 // get the event.
 document.addEventListener(
   "submit",

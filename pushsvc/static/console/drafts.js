@@ -64,12 +64,13 @@
       try {
         answer = await fetch(form.dataset.save, { method: "POST", body: new FormData(form) });
       } catch {
-        throw new Error("The service could not be reached. The next change tries again.");
+        throw new Error("The service could not be reached. The next change retries.");
       }
-      if (answer.redirected) throw new Error("Sign in again, in another tab.");
+      if (answer.redirected) throw new Error("Sign in again in another tab.");
       const isJson = answer.headers.get("Content-Type")?.startsWith("application/json");
       const said = isJson ? await answer.json() : {};
-      if (!answer.ok) throw new Error(said.detail ?? `The service answered ${answer.status}.`);
+      if (!answer.ok)
+        throw new Error(said.detail ?? `The service responded with ${answer.status}.`);
       return said;
     }
 

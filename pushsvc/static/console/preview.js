@@ -71,7 +71,7 @@
       buttons();
       const [one, chosen] = [personal.chosen(), languages.chosen()];
       for (const place of document.querySelectorAll("#preview-language")) {
-        const inLanguage = chosen ? `As devices in ${chosen} show it.` : "";
+        const inLanguage = chosen ? `As shown on devices in ${chosen}.` : "";
         place.textContent = one ? `With the values of ${one}.` : inLanguage;
       }
       for (const name of Object.keys(WORDS)) soon(name);
@@ -152,7 +152,7 @@
       try {
         checks.set(address, { ...(await asked(address)), isUnknown: false });
       } catch {
-        const fault = "The address could not be checked. The next change tries again.";
+        const fault = "The address could not be checked. The next change retries.";
         checks.set(address, { fault, isUnknown: true });
       }
       pictures();

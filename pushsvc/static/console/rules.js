@@ -35,7 +35,7 @@
           "div",
           { className: "ps-group-head" },
           element("span", {}, "Matches"),
-          select("How the conditions go together", Object.entries(MODES), mode),
+          select("How the conditions are combined", Object.entries(MODES), mode),
           button("Remove group", "✕", () => remove(node), "ps-remove"),
         ),
         rows,

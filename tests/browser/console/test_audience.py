@@ -45,7 +45,7 @@ def test_conditions_are_built_counted_kept_in_the_draft_and_sent(
     page.reload(wait_until="networkidle")
     write(page)
     choose(page, "rule")
-    expect(page.locator("#check")).to_contain_text("Say who gets it")
+    expect(page.locator("#check")).to_contain_text("Choose an audience")
     expect(page.locator(".ps-rule .ps-fault")).to_have_count(0)
     expect(page.get_by_label("Conditions, as JSON")).to_be_hidden()
 
@@ -99,7 +99,7 @@ def test_unsent_conditions_are_restored_after_a_reload(console, alice, sender, c
     choose(page, "rule")
     page.locator(".ps-rule").get_by_label("Attribute", exact=True).fill("plan")
     page.locator(".ps-rule").get_by_label("Value", exact=True).fill("free")
-    expect(page.locator("#save-state")).to_have_text("Not saved: The service answered 503.")
+    expect(page.locator("#save-state")).to_have_text("Not saved: The service responded with 503.")
     page.unroute("**/draft/save/")
 
     page.reload()
@@ -123,7 +123,7 @@ def test_conditions_are_edited_in_the_builder_and_stay_what_they_are(console, al
     assert (notification.title, notification.rule) == ("Another", PRO)
 
     page.goto(f"/admin/notifications_app/notification/{notification.pk}/edit/")
-    page.get_by_label("How the conditions go together").select_option("none")
+    page.get_by_label("How the conditions are combined").select_option("none")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("The notification is changed.")).to_be_visible()
     notification.refresh_from_db()

@@ -60,7 +60,7 @@ def test_what_could_not_be_saved_is_said_and_outlives_a_reload(console, alice, s
     page.route("**/draft/save/", lambda route: route.fulfill(status=503))
 
     write(page, title="Half of a thought")
-    expect(page.locator("#save-state")).to_have_text("Not saved: The service answered 503.")
+    expect(page.locator("#save-state")).to_have_text("Not saved: The service responded with 503.")
     page.unroute("**/draft/save/")
     page.reload()
 
@@ -165,11 +165,11 @@ def test_a_sent_notification_takes_only_its_own_text_out_of_the_tab(console, ali
     page = console.open(f"{COMPOSE}?draft={other.pk}", sender)
     page.route("**/draft/save/", lambda route: route.fulfill(status=503))
     write(page, title="Not saved yet")
-    expect(page.locator("#save-state")).to_have_text("Not saved: The service answered 503.")
+    expect(page.locator("#save-state")).to_have_text("Not saved: The service responded with 503.")
 
     page.goto(f"{COMPOSE}?channel={alice.channel.pk}")
     write(page, title="Sent")
-    expect(page.locator("#save-state")).to_have_text("Not saved: The service answered 503.")
+    expect(page.locator("#save-state")).to_have_text("Not saved: The service responded with 503.")
     review(page)
     page.get_by_role("button", name="Send it to 0").click()
     expect(page.get_by_text("The notification is stored")).to_be_visible()

@@ -71,7 +71,7 @@ def test_a_nested_rule_is_built_counted_saved_and_shown_again(console, alice, cr
     rules.nth(2).get_by_label("Comparison").select_option("gte-days")
     rules.nth(2).get_by_label("Days").fill("7")
     expect(count(page)).to_have_text("6")
-    inner.get_by_label("How the conditions go together").select_option("all")
+    inner.get_by_label("How the conditions are combined").select_option("all")
     expect(count(page)).to_have_text("2")
     expect(page.locator(".ps-samples > li")).to_have_count(2)
     page.get_by_role("button", name="Save").click()
@@ -119,7 +119,7 @@ def test_conditions_on_tags_people_and_earlier_notifications_are_built_and_shown
         if place:
             page.get_by_role("button", name="Add condition").click()
         rules.nth(place).get_by_label("What is tested").select_option(subject)
-    page.get_by_label("How the conditions go together").select_option("any")
+    page.get_by_label("How the conditions are combined").select_option("any")
     rules.nth(0).get_by_label("Tag").fill("team-7")
     rules.nth(1).get_by_label("Comparison").select_option("starts_with")
     rules.nth(1).get_by_label("Language").fill("de")
