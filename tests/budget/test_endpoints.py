@@ -89,7 +89,7 @@ async def called(server, seconds):
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_an_endless_answer_is_cut_off_before_its_time_ends(name):
+def test_an_endless_response_is_cut_off_before_its_time_ends(name):
     server = Server(*ENDLESS[name])
 
     outcome = asyncio.run(called(server, seconds=600))
@@ -100,14 +100,14 @@ def test_an_endless_answer_is_cut_off_before_its_time_ends(name):
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_a_slowly_dripping_answer_ends_at_its_time_limit(name):
+def test_a_slowly_dripping_response_ends_at_its_time_limit(name):
     server = Server(*SLOW[name], pause=0.05)
 
     assert isinstance(asyncio.run(called(server, seconds=1.0)), TimeoutError)
     assert server.calls == 1
 
 
-def test_each_answer_on_a_kept_connection_is_measured_alone():
+def test_each_response_on_a_kept_connection_is_measured_alone():
     """Push services keep connections for thousands of answers."""
     answer = ANSWERED + b"Content-Length: 1000\r\n\r\n" + b"x" * 1_000
 

@@ -44,31 +44,18 @@ def test_an_unsubscribed_browser_is_sent_nothing(push, shop):
     assert push.wait(sent["notification_id"])["recipient_count"] == 0
 
 
-def test_a_scheduled_notification_is_cancelled(push):
-    sent = push.send(body="Later", scheduled_at="2999-01-01T00:00:00Z")
+def test_a_scheduled_notification_is_paused_resumed_and_cancelled_but_not_stopped(push):
+    sent = push.send(body="Later", scheduled_at="2999-01-01T00:00:00Z")["notification_id"]
 
-    push.cancel(sent["notification_id"])
-
-    assert push.notification(sent["notification_id"])["status"] == "cancelled"
-
-
-def test_a_scheduled_notification_waits_while_it_is_paused(push):
-    sent = push.send(body="Later", scheduled_at="2999-01-01T00:00:00Z")
-
-    push.pause(sent["notification_id"])
-    paused = push.details(sent["notification_id"])
-    push.resume(sent["notification_id"])
-    resumed = push.details(sent["notification_id"])
-
-    assert (paused["paused"], resumed["paused"]) == (True, False)
-    assert paused["content"]["body"] == "Later"
-
-
-def test_only_what_is_being_sent_is_stopped(push):
-    sent = push.send(body="Later", scheduled_at="2999-01-01T00:00:00Z")
-
+    push.pause(sent)
+    paused = push.details(sent)
+    assert (paused["paused"], paused["content"]["body"]) == (True, "Later")
+    push.resume(sent)
+    assert push.details(sent)["paused"] is False
     with pytest.raises(Refused, match="not_running"):
-        push.stop(sent["notification_id"])
+        push.stop(sent)
+    push.cancel(sent)
+    assert push.notification(sent)["status"] == "cancelled"
 
 
 def test_the_state_of_each_platform_is_read(push):
@@ -107,7 +94,7 @@ def test_the_same_idempotency_key_sends_once(push):
     assert first == second
 
 
-def test_an_error_has_its_code_and_its_faults(push):
+def test_an_error_has_its_code_and_its_errors(push):
     with pytest.raises(Refused) as refused:
         push.send(body="", target_platforms=["web", "fax"])
 
@@ -132,8 +119,9 @@ def test_the_asynchronous_client_has_the_same_results(shop):
 # Retries
 
 
-def test_a_send_is_retried_with_the_same_idempotency_key():
-    with failing(BUSY, BUSY, SENT) as (push, requests):
+@pytest.mark.parametrize("answer", [BUSY, None], ids=["busy", "none"])
+def test_a_send_is_retried_with_the_same_idempotency_key(answer):
+    with failing(answer, answer, SENT) as (push, requests):
         assert push.send(body="Once")["notification_id"] == "one"
 
     assert len(requests) == 3
@@ -148,37 +136,27 @@ def test_two_sends_have_two_idempotency_keys():
     assert len({headers["Idempotency-Key"] for headers in requests}) == 2
 
 
-def test_a_permanently_refused_request_is_not_retried():
-    refusal = (400, {"code": "validation_error"}, {})
-    with failing(refusal, SENT) as (push, requests), pytest.raises(Refused, match="validation"):
+@pytest.mark.parametrize(
+    ("answers", "retries", "error", "words"),
+    [
+        ([(400, {"code": "validation_error"}, {})], 4, Refused, "validation"),
+        ([BUSY] * 5, 4, Refused, "busy"),
+        ([None, None], 1, Unreachable, None),
+    ],
+    ids=["for good", "too often", "no answer"],
+)
+def test_the_last_attempts_error_is_raised(answers, retries, error, words):
+    with (
+        failing(*answers, retries=retries) as (push, requests),
+        pytest.raises(error, match=words),
+    ):
         push.send(body="Once")
 
-    assert len(requests) == 1
-
-
-def test_the_last_attempts_error_is_raised():
-    with failing(*[BUSY] * 5) as (push, requests), pytest.raises(Refused, match="busy"):
-        push.send(body="Once")
-
-    assert len(requests) == 5
-
-
-def test_a_broken_connection_is_retried():
-    with failing(None, SENT) as (push, requests):
-        assert push.send(body="Once")["notification_id"] == "one"
-
-    assert len(requests) == 2
-
-
-def test_a_server_without_answers_is_unreachable():
-    with failing(None, None, retries=1) as (push, requests), pytest.raises(Unreachable):
-        push.notification("one")
-
-    assert len(requests) == 2
+    assert len(requests) == len(answers)
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_retry_waits_for_as_long_as_the_answer_says(status):
+def test_a_retry_waits_for_as_long_as_the_response_says(status):
     attempts = calls.attempts(calls.notification("one"), 1)
     next(attempts)
 

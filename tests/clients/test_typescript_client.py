@@ -64,7 +64,7 @@ def test_a_send_is_repeated_with_the_same_idempotency_key(project, answer):
     assert len({each["Idempotency-Key"] for each in requests}) == 1
 
 
-def test_a_retry_waits_for_as_long_as_it_is_told(project):
+def test_a_retry_waits_for_as_long_as_the_response_says(project):
     told = (429, {"code": "rate_limited"}, {"Retry-After": "7"})
 
     said, _ = retried(project, told, SENT)

@@ -55,18 +55,18 @@ def test_clocks_may_differ_by_minutes(age):
 
 
 @pytest.mark.parametrize("age", [timedelta(minutes=-6), timedelta(minutes=6)])
-def test_a_request_of_another_time_is_refused(age):
+def test_a_request_of_another_time_is_rejected(age):
     with pytest.raises(InvalidWebhook, match="five minutes"):
         verify_webhook(BODY, signed(SECRET, age=age), SECRET)
 
 
-def test_a_signature_of_another_secret_is_refused():
+def test_a_signature_of_another_secret_is_rejected():
     with pytest.raises(InvalidWebhook, match="signature"):
         verify_webhook(BODY, signed(OTHER), SECRET)
 
 
 @pytest.mark.parametrize("body", [BODY + b" ", b"", b"\xff\xfe"])
-def test_a_changed_body_is_refused(body):
+def test_a_changed_body_is_rejected(body):
     with pytest.raises(InvalidWebhook, match="signature"):
         verify_webhook(body, signed(SECRET), SECRET)
 
@@ -82,7 +82,7 @@ def test_an_old_request_does_not_become_new_by_its_header():
 @pytest.mark.parametrize(
     "value", [None, "", "x", "v1,", "v1,ü", "v1,\udcff", "nan", "-1", "9" * 5000, "٣"]
 )
-def test_a_malformed_header_is_refused_like_a_forged_one(name, value):
+def test_a_malformed_header_is_rejected_like_a_forged_one(name, value):
     headers = {**signed(SECRET), name: value}
     if value is None:
         del headers[name]
@@ -100,7 +100,7 @@ def test_a_signature_of_another_version_does_not_count():
 
 
 @pytest.mark.parametrize("body", [b"", b"x", b"[]", b"{}", b'"text"', b'{"type": "x", "data": {}}'])
-def test_a_signed_body_that_is_no_event_is_refused(body):
+def test_a_signed_body_that_is_not_an_event_is_rejected(body):
     with pytest.raises(InvalidWebhook, match="no event"):
         verify_webhook(body, signed(SECRET, body=body), SECRET)
 

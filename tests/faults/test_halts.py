@@ -41,6 +41,15 @@ def change(channel, notification, act):
     return time.time()
 
 
+def halted_early(channel, act):
+    """A notification that is paused or stopped at one of its first calls, and when."""
+    slow_audience(channel, many(250))
+    with standing_still_early(channel, PLATFORMS) as wait_until_called:
+        notification = channel.send(*PLATFORMS)
+        wait_until_called()
+        return notification, change(channel, notification, act)
+
+
 def received_at(channel):
     """The times at which the requests came, in order."""
     return sorted(
@@ -56,11 +65,7 @@ def is_idle(channel):
 
 
 def test_no_call_begins_during_a_pause_and_everybody_is_called_afterwards(system, channel):
-    slow_audience(channel, many(250))
-    with standing_still_early(channel, PLATFORMS) as wait_until_called:
-        notification = channel.send(*PLATFORMS)
-        wait_until_called()
-        paused_at = change(channel, notification, "pause")
+    notification, paused_at = halted_early(channel, "pause")
     until(lambda: is_idle(channel), "the workers have learned it")
     before = requests(channel)
     time.sleep(PROMISED + 2)
@@ -77,11 +82,7 @@ def test_no_call_begins_during_a_pause_and_everybody_is_called_afterwards(system
 
 
 def test_a_notification_that_is_stopped_reaches_nobody_else(system, channel):
-    slow_audience(channel, many(250))
-    with standing_still_early(channel, PLATFORMS) as wait_until_called:
-        notification = channel.send(*PLATFORMS)
-        wait_until_called()
-        stopped_at = change(channel, notification, "stop")
+    notification, stopped_at = halted_early(channel, "stop")
 
     assert_exact(channel, [notification])
 

@@ -58,7 +58,7 @@ def test_a_boundary_is_passed_on_unchanged(boundary):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_web_process_answers_requests_with_any_content_type(tmp_path):
+def test_a_web_process_responds_to_requests_with_any_content_type(tmp_path):
     lines = ["GET /healthz?a=%41", "POST /events?a=%41", "POST /admin/login/?next=%2Fadmin%2F"]
     with running_web(tmp_path / "web.log") as address:
         port = urlsplit(address).port

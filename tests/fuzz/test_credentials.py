@@ -151,7 +151,7 @@ def read(parse, text, path):
 @example(json.dumps(GOOGLE | {"project_id": "example.com:my-project"}))
 @example("[" * 60_000)
 @settings(max_examples=150, deadline=None)
-def test_a_service_account_works_or_is_refused(text):
+def test_a_service_account_works_or_is_rejected(text):
     account = read(parse_service_account, text, "providers_config.fcm_service_account")
     if account is not None:
         credentials = fcm.ServiceAccount.parse(secret_json(account), 3)
@@ -171,7 +171,7 @@ def parse_p8(text):
 @example(json.dumps(APPLE))
 @example(P8)
 @settings(max_examples=200, deadline=None)
-def test_a_p8_key_works_or_is_refused(text):
+def test_a_p8_key_works_or_is_rejected(text):
     key = read(parse_p8, text, "providers_config")
     if key is not None:
         credentials = apns.AppKey.parse(secret_json(key), 3)

@@ -267,7 +267,7 @@ REACH = [reach_as_limits_do, reach_as_celery_does]
 
 
 @pytest.mark.parametrize("reach", REACH)
-def test_redis_with_an_unverified_certificate_is_refused(redis_client_url, reach):
+def test_redis_with_an_unverified_certificate_is_rejected(redis_client_url, reach):
     with pytest.raises(redis.ConnectionError, match="CERTIFICATE_VERIFY_FAILED"):
         reach(redis_client_url({}))
 

@@ -160,7 +160,7 @@ def chosen(folder, *arguments):
     return done.stdout
 
 
-def test_a_container_starts_the_process_that_it_is_told(tmp_path):
+def test_a_container_starts_the_named_process(tmp_path):
     assert chosen(tmp_path, "web") == "web 8000 sh\n"
     assert chosen(tmp_path, "worker-web") == "worker\n"
 

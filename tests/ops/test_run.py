@@ -246,12 +246,29 @@ def test_every_file_with_a_secret_is_private(run):
     assert {path: oct(path.stat().st_mode) for path in private if path.stat().st_mode & 0o177} == {}
 
 
-def test_a_second_start_in_the_same_home_is_refused_in_one_line(run):
-    second = spawn(["-m", "local.run"], run.home, PORT=str(own_port()))
-    said = finish(second)
-    assert second.returncode == 1
-    assert said.count("\n") == 1
+def error_of_start(home, port):
+    """The one line of a start that fails."""
+    start = spawn(["-m", "local.run"], home, PORT=str(port))
+    said = finish(start)
+    assert (start.returncode, said.count("\n")) == (1, 1)
+    return said
+
+
+def test_a_second_start_in_the_same_home_is_rejected_in_one_line(run):
+    said = error_of_start(run.home, own_port())
     assert f"already running from {run.home} (process {run.process.pid})" in said
+
+
+def test_a_port_in_use_is_rejected_in_one_line_before_anything_starts(home):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"port {port} on 127.0.0.1" in error_of_start(home, port)
+    assert not (home / "postgres").exists()
+
+
+@pytest.mark.parametrize("port", ["eighty", "0", "70000", "-1", "٨٠"])
+def test_an_invalid_port_is_rejected_in_one_line(home, port):
+    assert "PORT is" in error_of_start(home, port)
 
 
 def test_a_command_uses_the_running_servers_and_leaves_them_running(run):
@@ -298,28 +315,6 @@ def is_ready(run):
         return get(run, "/readyz")
     except OSError:
         return None
-
-
-def test_a_port_in_use_is_refused_in_one_line_before_anything_starts(home):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        start = spawn(["-m", "local.run"], home, PORT=str(port))
-        said = finish(start)
-    assert start.returncode == 1
-    assert said.count("\n") == 1
-    assert f"port {port} on 127.0.0.1" in said
-    assert not (home / "postgres").exists()
-
-
-@pytest.mark.parametrize("port", ["eighty", "0", "70000", "-1", "٨٠"])
-def test_an_invalid_port_is_refused_in_one_line(home, port):
-    start = spawn(["-m", "local.run"], home, PORT=port)
-    said = finish(start)
-    assert start.returncode == 1
-    assert said.count("\n") == 1
-    assert "PORT is" in said
 
 
 def test_the_next_run_ends_what_a_killed_one_left_and_keeps_the_devices(killed_run, run):

@@ -34,20 +34,22 @@ def test_every_platform_uses_the_sandbox_by_default(home):
     assert list(sandbox.controls) == ["web", "android", "ios"]
 
 
-@pytest.mark.parametrize("given", ["FCM_API_BASE", "GOOGLE_TOKEN_URI", "FCM_API_BASE_FILE"])
-def test_a_given_part_of_androids_settings_keeps_all_of_them_as_given(given, home, monkeypatch):
-    monkeypatch.setenv(given, "http://a.test")
-    sandbox = sandbox_of(home)
-    assert list(sandbox.controls) == ["web", "ios"]
-    assert sandbox.settings().keys() == {*NAMES} - {"FCM_API_BASE", "GOOGLE_TOKEN_URI"}
-
-
-@pytest.mark.parametrize("given", ["APNS_SERVER", "PROVIDER_CA_FILE"])
-def test_a_given_part_of_ios_settings_keeps_all_of_them_as_given(given, home, monkeypatch):
-    monkeypatch.setenv(given, "given")
-    sandbox = sandbox_of(home)
-    assert list(sandbox.controls) == ["web", "android"]
-    assert sandbox.settings().keys() == {*NAMES} - {"APNS_SERVER", "PROVIDER_CA_FILE"}
+@pytest.mark.parametrize(
+    ("platform", "names"),
+    [
+        ("android", ("FCM_API_BASE", "GOOGLE_TOKEN_URI")),
+        ("ios", ("APNS_SERVER", "PROVIDER_CA_FILE")),
+    ],
+)
+def test_a_given_part_of_a_platforms_settings_keeps_all_of_them_as_given(
+    home, monkeypatch, platform, names
+):
+    for given in (*names, f"{names[0]}_FILE"):
+        monkeypatch.setenv(given, "http://a.test")
+        sandbox = sandbox_of(home)
+        monkeypatch.delenv(given)
+        assert sandbox.controls.keys() == {"web", "android", "ios"} - {platform}
+        assert sandbox.settings().keys() == {*NAMES} - {*names}
 
 
 def test_an_empty_value_counts_as_unset(home, monkeypatch):

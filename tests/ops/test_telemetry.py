@@ -22,22 +22,23 @@ django.setup()
 """
 
 
-def start(missing=(), **environment):
-    """A process with these settings, in which these packages are not installed."""
+def run(program, **environment):
+    """A process with these settings, in the service's environment."""
+    settings = {"DJANGO_SETTINGS_MODULE": "pushsvc.settings", **environment}
     return subprocess.run(
-        [sys.executable, "-c", START.format(missing=list(missing))],
+        [sys.executable, "-c", program],
         cwd=CHECKOUT,
-        env={
-            **os.environ,
-            **ENVIRONMENT,
-            "DJANGO_SETTINGS_MODULE": "pushsvc.settings",
-            **environment,
-        },
+        env={**os.environ, **ENVIRONMENT, **settings},
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
+
+
+def start(missing=(), **environment):
+    """The same, without these packages."""
+    return run(START.format(missing=list(missing)), **environment)
 
 
 @pytest.mark.parametrize("name", ON)
@@ -84,21 +85,11 @@ print(spans.begin("request", marked, is_request=True).correlation.traceparent)
     ],
 )
 def test_the_ratio_alone_decides_which_requests_are_recorded(program, trace, is_recorded):
-    shown = subprocess.run(
-        [sys.executable, "-c", RATIO.format(program=program, trace=trace)],
-        cwd=CHECKOUT,
-        env={
-            **os.environ,
-            **ENVIRONMENT,
-            "DJANGO_SETTINGS_MODULE": "pushsvc.settings",
-            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
-            "OTEL_TRACES_SAMPLER_ARG": "0.5",
-            "OTEL_EXPORTER_OTLP_TIMEOUT": "1",
-        },
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=300,
-        check=True,
+    shown = run(
+        RATIO.format(program=program, trace=trace),
+        OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9",
+        OTEL_TRACES_SAMPLER_ARG="0.5",
+        OTEL_EXPORTER_OTLP_TIMEOUT="1",
     )
 
     _, trace_id, _, flags = shown.stdout.strip().split("-")
@@ -120,15 +111,6 @@ os._exit(0)
 """
 
 
-def test_a_collector_that_does_not_answer_does_not_keep_a_process_that_ends():
+def test_a_collector_that_does_not_respond_does_not_keep_a_process_that_ends():
     """OpenTelemetry itself would wait for half a minute, which is all that a process has."""
-    environment = {
-        **os.environ,
-        **ENVIRONMENT,
-        "DJANGO_SETTINGS_MODULE": "pushsvc.settings",
-        "OTEL_EXPORTER_OTLP_TIMEOUT": "60",
-    }
-    command = [sys.executable, "-c", ENDING]
-    ended = subprocess.run(command, cwd=CHECKOUT, env=environment, timeout=300, check=False)
-
-    assert ended.returncode == 0
+    assert run(ENDING, OTEL_EXPORTER_OTLP_TIMEOUT="60").returncode == 0

@@ -108,7 +108,7 @@ def test_only_http_1_is_spoken(nginx):
     assert ask(nginx.connect(), upgrade)[0] == 200
 
 
-def test_large_headers_are_refused_by_the_proxy(nginx):
+def test_large_headers_are_rejected_by_the_proxy(nginx):
     assert ask(nginx.connect(), message("GET", "/healthz", *["X: " + "a" * 7_000] * 3))[0] == 200
     assert everything(
         nginx.connect(), message("GET", "/healthz", *["X: " + "a" * 7_000] * 5)
@@ -118,7 +118,7 @@ def test_large_headers_are_refused_by_the_proxy(nginx):
     )
 
 
-def test_large_bodies_are_refused_by_the_service_or_the_proxy(nginx, owner):
+def test_large_bodies_are_rejected_by_the_service_or_the_proxy(nginx, owner):
     status, headers, _ = ask(nginx.connect(), send_notification(owner, "x" * 100_000))
     assert (status, headers["Content-Type"]) == (413, "application/problem+json")
 

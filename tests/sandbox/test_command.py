@@ -120,7 +120,7 @@ def test_ios_messages_arrive_at_the_printed_settings():
     assert message["accepted"]
 
 
-def test_the_sandbox_answers_every_printed_curl_command():
+def test_the_sandbox_responds_to_every_printed_curl_command():
     with serving("--port", "0") as shown:
         assert shown.curls
         known = {}

@@ -53,7 +53,7 @@ def is_answered(device):
     return bool(device.receipts) and device.receipts[-1].complete
 
 
-def test_an_answer_that_waits_unread_when_the_sender_closes_is_noted(web):
+def test_a_response_that_waits_unread_when_the_sender_closes_is_noted(web):
     device = web.subscribe()
     connection = request_to(device)
     until(lambda: is_answered(device))
@@ -62,7 +62,7 @@ def test_an_answer_that_waits_unread_when_the_sender_closes_is_noted(web):
     assert device.receipts[0].accepted
 
 
-def test_an_answer_to_a_sender_that_has_closed_is_noted(web):
+def test_a_response_to_a_sender_that_has_closed_is_noted(web):
     device = web.subscribe()
     with standing_still([device]) as wait_until_called:
         connection = request_to(device)
@@ -71,7 +71,7 @@ def test_an_answer_to_a_sender_that_has_closed_is_noted(web):
     until(lambda: device.receipts[0].unread)
 
 
-def test_an_answer_was_read_if_another_request_followed():
+def test_a_response_was_read_if_another_request_followed():
     with running_sandbox() as web:
         device = web.subscribe()
         connection = request_to(device)
@@ -93,7 +93,7 @@ def test_a_sender_that_closes_after_it_read_the_answer_is_not_noted():
     assert not device.receipts[0].unread
 
 
-def test_an_answer_on_a_stream_that_the_client_resets_is_noted_and_no_other(apns, token):
+def test_a_response_on_a_stream_that_the_client_resets_is_noted_and_no_other(apns, token):
     read, given_up = apns.register(), apns.register()
     with Provider(apns) as provider:
         assert provider.send(headers_of(read, token)).status == 200
@@ -117,7 +117,7 @@ def test_a_request_that_is_reset_before_it_is_read_is_not_taken_and_costs_no_oth
     assert given_up.receipts == []
 
 
-def test_an_answer_is_noted_if_the_client_leaves_without_a_word(apns, token):
+def test_a_response_is_noted_if_the_client_leaves_without_a_word(apns, token):
     device = apns.register()
     with Provider(apns) as provider:
         provider.post(headers_of(device, token))
@@ -125,7 +125,7 @@ def test_an_answer_is_noted_if_the_client_leaves_without_a_word(apns, token):
     until(lambda: device.receipts[0].unread)
 
 
-def test_an_answer_is_not_noted_if_the_client_says_goodbye():
+def test_a_response_is_not_noted_if_the_client_says_goodbye():
     with running_apns_sandbox() as apns:
         device = apns.register()
         with Provider(apns) as provider:
@@ -150,7 +150,7 @@ def test_a_connection_that_the_push_service_cuts_is_no_excuse(apns, token, mode)
     assert not device.receipts[0].unread
 
 
-def test_an_answer_before_a_ping_that_the_client_answered_was_read():
+def test_a_response_before_a_ping_that_the_client_acknowledged_was_read():
     with running_apns_sandbox() as apns:
         device = apns.register()
         with Provider(apns) as provider:

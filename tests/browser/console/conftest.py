@@ -76,6 +76,16 @@ def alice(transactional_db, settings):
 
 
 @pytest.fixture
+def sender(alice):
+    return alice.members["sender"]
+
+
+@pytest.fixture
+def manager(alice):
+    return alice.members["manager"]
+
+
+@pytest.fixture
 def bob(alice):
     return make_house(f"Bob-{next(_NUMBERS)}")
 

@@ -12,7 +12,7 @@ from tests.admin.support import signed_in
 TIMEOUT = 120_000  # milliseconds; machines that run tests are busy
 expect.set_options(timeout=TIMEOUT)
 PHONE = {"width": 390, "height": 844}
-AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")
+_AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")
 
 
 class Console:
@@ -37,8 +37,9 @@ class Console:
             complaints = [each for each in self.complaints if not self._is_expected(each)]
             assert not complaints, complaints
 
-    def open(self, path="/admin/", user=None, **options):
-        """A page at `path`, in a browser in which `user` has signed in."""
+    def open(self, path="/admin/", user=None, *, axe=False, **options):
+        """A page at `path`, in a browser in which `user` has signed in; with axe-core for
+        `violations_of` if that is wanted."""
         context = self._chromium.new_context(base_url=self.address, **options)
         self._contexts.enter_context(context)
         context.set_default_timeout(TIMEOUT)
@@ -49,6 +50,8 @@ class Console:
             session = signed_in(user).cookies["sessionid"].value
             cookie = {"name": "sessionid", "value": session, "url": self.address}
             context.add_cookies([cookie])
+        if axe:
+            context.add_init_script(path=_AXE)
         page = context.new_page()
         page.goto(path)
         return page
@@ -94,7 +97,7 @@ def faults_of(page):
 
 
 def violations_of(page, *rules):
-    """What axe-core finds on the page, which must have loaded it as an init script. `rules`: those
+    """What axe-core finds on the page, which must have been opened with it. `rules`: those
     that are asked; all if none is given."""
     return page.evaluate(
         """async (rules) => {

@@ -5,16 +5,11 @@ from playwright.sync_api import expect
 
 from notifications_app.models import Notification
 from subscriptions_app.admin.conditions import MOST_TAGS
-from tests.browser.console.support import AXE, PHONE, is_wider_than_screen, violations_of
+from tests.browser.console.support import PHONE, is_wider_than_screen, violations_of
 from tests.browser.console.writing import COMPOSE, review, write
 from tests.factories import add_each, add_subscriptions, add_tags, make_notification
 
 PRO = {"attribute": "plan", "operator": "eq", "value": "pro"}
-
-
-@pytest.fixture
-def sender(alice):
-    return alice.members["sender"]
 
 
 @pytest.fixture
@@ -40,9 +35,8 @@ def sent_to(house):
 def test_conditions_are_built_counted_kept_in_the_draft_and_sent(
     console, alice, sender, crowd, scheme
 ):
-    page = console.open(COMPOSE, sender, color_scheme=scheme)
-    page.add_init_script(path=AXE)
-    page.reload(wait_until="networkidle")
+    page = console.open(COMPOSE, sender, axe=True, color_scheme=scheme)
+    page.wait_for_load_state("networkidle")
     write(page)
     choose(page, "rule")
     expect(page.locator("#check")).to_contain_text("Choose an audience")
@@ -70,7 +64,7 @@ def test_conditions_are_built_counted_kept_in_the_draft_and_sent(
     assert sent_to(alice) == {"all": [PRO]}
 
 
-def test_a_fault_stands_beside_its_condition(console, alice, sender, crowd):
+def test_an_error_is_shown_beside_its_condition(console, alice, sender, crowd):
     console.answers.add(400)
     page = console.open(COMPOSE, sender)
     write(page)

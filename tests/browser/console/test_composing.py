@@ -14,13 +14,12 @@ from notifications_app.models import Delivery, Notification
 from subscriptions_app.segments.services import segment_create
 from tests import factories
 from tests.browser.chromium import skip_without_chromium
-from tests.browser.console.support import PHONE, path_of, post, press_until
+from tests.browser.console.support import PHONE, path_of, press_until
 from tests.browser.console.writing import COMPOSE, NEW_YORK, review, write
 from tests.factories import (
     add_crowd,
     add_each,
     make_device,
-    make_sent_notification,
 )
 from tests.pipeline import phones, support
 from tests.pipeline.processes import running_web
@@ -34,11 +33,6 @@ def service(transactional_db, to_sandboxes, tmp_path_factory):
     names = ("worker-plan", "worker-web", "worker-android", "worker-ios", "beat")
     with to_sandboxes(), running_web(log_path, *names) as address:
         yield address
-
-
-@pytest.fixture
-def sender(alice):
-    return alice.members["sender"]
 
 
 @pytest.fixture
@@ -61,10 +55,6 @@ def messages_of(devices):
 
 def only_one(house):
     return Notification.objects.get(channel=house.channel)
-
-
-def path_to(notification):
-    return f"/admin/notifications_app/notification/{notification.pk}/change/"
 
 
 # --- composing ------------------------------------------------------------------------------------
@@ -100,21 +90,6 @@ def test_the_audience_follows_platforms_and_segment(console, alice, sender, devi
     expect(total).to_have_text("5 subscribers")
     page.get_by_label("Subscribers", exact=True).select_option(label="Segment: Pro")
     expect(total).to_have_text("3 subscribers")
-
-
-def test_faults_are_shown_beside_their_fields_and_the_input_is_kept(console, alice, sender):
-    console.answers.add(400)
-    page = console.open(COMPOSE, sender)
-    write(page, title="Fresh bread", body="")
-    page.get_by_label("Opens", exact=True).fill("ftp://shop.example")
-
-    page.get_by_role("button", name="Review before sending").click()
-
-    expect(page.get_by_role("alert").first).to_contain_text("Nothing was sent")
-    expect(page.locator("#fault-body")).not_to_be_empty()
-    expect(page.locator("#fault-url")).not_to_be_empty()
-    expect(page.get_by_label("Title", exact=True)).to_have_value("Fresh bread")
-    assert not Notification.objects.filter(channel=alice.channel).exists()
 
 
 def test_an_address_as_people_write_it_gets_its_https(console, alice, sender):
@@ -174,20 +149,6 @@ def test_a_double_click_on_the_confirmation_sends_once(console, alice, sender, d
     assert messages_of(devices) == [1, 1, 1]
 
 
-def test_a_repeated_confirmation_sends_once(console, alice, sender):
-    page = console.open(COMPOSE, sender)
-    write(page)
-    review(page)
-    fields = page.eval_on_selector_all(
-        "#confirm input", "(all) => Object.fromEntries(all.map((it) => [it.name, it.value]))"
-    )
-
-    statuses = [post(page, COMPOSE, **fields, step="send") for _ in range(2)]
-
-    assert statuses == [302, 302]
-    assert only_one(alice).title == "Fresh bread"
-
-
 def test_a_notification_is_composed_with_the_keyboard_alone(console, alice, sender):
     add_crowd(alice.channel, 2)
     page = console.open("/admin/notifications_app/notification/", sender)
@@ -214,18 +175,6 @@ def test_a_notification_is_composed_with_the_keyboard_alone(console, alice, send
 
     expect(page.get_by_role("heading", level=1)).to_have_text("By hand")
     assert only_one(alice).body == "Without a mouse"
-
-
-def test_a_duplicate_starts_with_the_earlier_notifications_content(console, alice, sender):
-    earlier = make_sent_notification(alice.channel, title="Spring sale", data={"colour": "green"})
-    page = console.open(path_to(earlier), sender)
-
-    page.get_by_role("button", name="Duplicate").click()
-
-    expect(page.get_by_label("Title", exact=True)).to_have_value("Spring sale")
-    expect(page.locator("[name=data_value]").first).to_have_value("green")
-    review(page)
-    expect(page.locator(".ps-compose-review")).to_contain_text("Twenty per cent off")
 
 
 # --- sending --------------------------------------------------------------------------------------

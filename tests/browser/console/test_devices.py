@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from subscriptions_app.models import TestDevice
 from tests.browser.chromium import beside
-from tests.browser.console.support import AXE, violations_of
+from tests.browser.console.support import violations_of
 from tests.browser.sdk.site import PUSH_SERVICE
 
 
@@ -16,12 +16,11 @@ def chromium(chromium):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_this_browser_becomes_a_test_device(console, alice, scheme):
+def test_this_browser_becomes_a_test_device(console, alice, sender, scheme):
     path = f"/admin/subscriptions_app/subscription/test-devices/{alice.channel.pk}/"
-    page = console.open(path, alice.members["sender"], color_scheme=scheme)
+    page = console.open(path, sender, axe=True, color_scheme=scheme)
     page.context.grant_permissions(["notifications"], origin=console.address)
     page.context.add_init_script(PUSH_SERVICE)
-    page.context.add_init_script(path=AXE)
     page.get_by_label("Name").first.fill("Alice's laptop")
     page.get_by_role("button", name="Show link and code").click()
     expect(page.locator(".ps-qr svg")).to_be_visible()

@@ -2,17 +2,11 @@
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
 from notifications_app.models import Draft
 from tests.browser.console.writing import COMPOSE, NEW_YORK, review, write
 from tests.factories import make_channel, make_draft
-
-
-@pytest.fixture
-def sender(alice):
-    return alice.members["sender"]
 
 
 def draft_of(house):

@@ -5,7 +5,6 @@ from playwright.sync_api import expect
 
 from notifications_app.models import Notification
 from tests.browser.console.support import (
-    AXE,
     PHONE,
     faults_of,
     is_wider_than_screen,
@@ -24,11 +23,6 @@ TEXTS = {
     "translations.de-AT.body": "Ab sechse",
     "translations.pt-BR.title": "",
 }
-
-
-@pytest.fixture
-def sender(alice):
-    return alice.members["sender"]
 
 
 @pytest.fixture
@@ -56,9 +50,8 @@ def previewed(page):
 def test_each_language_has_a_tab_that_says_what_is_missing_and_who_reads_it(
     console, path, sender, scheme
 ):
-    page = console.open(path, sender, color_scheme=scheme)
-    page.add_init_script(path=AXE)
-    page.reload(wait_until="networkidle")
+    page = console.open(path, sender, axe=True, color_scheme=scheme)
+    page.wait_for_load_state("networkidle")
 
     said = [" ".join(each.split()) for each in page.get_by_role("tab").all_inner_texts()]
     assert said == [

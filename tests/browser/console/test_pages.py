@@ -14,7 +14,6 @@ from subscriptions_app.segments.services import segment_create
 from tests.admin.support import fill_hours, subscriber
 from tests.api.credentials import APPLE, GOOGLE
 from tests.browser.console.support import (
-    AXE,
     PHONE,
     choose_scheme,
     faults_of,
@@ -134,8 +133,7 @@ def each(page, paths):
 def test_axe_finds_no_violation_and_contrast_suffices_on_every_page(console, alice, furnished):
     """Only colours differ by scheme. Each page is loaded in the scheme that the page before was
     changed to."""
-    page = console.open("/admin/", alice.members["owner"], color_scheme="light")
-    page.add_init_script(path=AXE)
+    page = console.open("/admin/", alice.members["owner"], axe=True, color_scheme="light")
     found, schemes = [], ("light", "dark")
 
     for path in each(page, furnished):
@@ -151,20 +149,17 @@ def test_axe_finds_no_violation_and_contrast_suffices_on_every_page(console, ali
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_violation_on_the_sign_in_and_on_pages_of_errors(console, bob, scheme):
     console.answers |= {403, 404}
-    page = console.open("/admin/login/", color_scheme=scheme)
-    page.add_init_script(path=AXE)
-    found = _violations(page, "/admin/login/", 200)
-    page = console.open("/admin/", bob.members["viewer"], color_scheme=scheme)
-    page.add_init_script(path=AXE)
-    found += _violations(page, "/admin/nowhere/", 404)
-    found += _violations(page, "/admin/notifications_app/notification/compose/", 403)
+    found = []
+    for path, user, status in (
+        ("login/", None, 200),
+        ("nowhere/", bob.members["viewer"], 404),
+        ("notifications_app/notification/compose/", bob.members["viewer"], 403),
+    ):
+        page = console.open("/admin/login/", user, axe=True, color_scheme=scheme)
+        assert page.goto(f"/admin/{path}", wait_until="networkidle").status == status
+        found += [f"{path}: {fault}" for fault in (*faults_of(page), *violations_of(page))]
 
     assert "\n".join(found) == ""
-
-
-def _violations(page, path, status):
-    assert page.goto(path, wait_until="networkidle").status == status
-    return [f"{path}: {fault}" for fault in (*faults_of(page), *violations_of(page))]
 
 
 def test_the_keyboard_skips_the_side_bar(console, alice):

@@ -4,14 +4,9 @@ import pytest
 from playwright.sync_api import expect
 
 from notifications_app.models import Draft, Notification
-from tests.browser.console.support import AXE, faults_of, press_until, violations_of
+from tests.browser.console.support import faults_of, press_until, violations_of
 from tests.browser.console.writing import COMPOSE, review, write
 from tests.factories import add_each
-
-
-@pytest.fixture
-def sender(alice):
-    return alice.members["sender"]
 
 
 @pytest.fixture
@@ -33,9 +28,8 @@ def switch(page):
 def test_a_placeholder_is_put_into_the_text_and_previewed_as_each_subscriber(
     console, alice, sender, crowd, scheme
 ):
-    page = console.open(COMPOSE, sender, color_scheme=scheme)
-    page.add_init_script(path=AXE)
-    page.reload(wait_until="networkidle")
+    page = console.open(COMPOSE, sender, axe=True, color_scheme=scheme)
+    page.wait_for_load_state("networkidle")
     write(page, title="Hi ")
     subscribers = page.get_by_label("As which subscriber")
     expect(subscribers).to_be_hidden()
@@ -96,7 +90,7 @@ def test_the_keyboard_alone_puts_a_placeholder_into_the_url(console, alice, send
     expect(page.locator("#fault-url")).to_be_empty()
 
 
-def test_a_fault_names_the_place_in_its_text_and_the_preview_shows_what_is_written(
+def test_an_error_names_the_place_in_its_text_and_the_preview_shows_what_is_written(
     console, alice, sender, crowd
 ):
     page = console.open(COMPOSE, sender)

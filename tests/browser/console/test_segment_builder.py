@@ -18,11 +18,6 @@ from tests.factories import (
 
 
 @pytest.fixture
-def manager(alice):
-    return alice.members["manager"]
-
-
-@pytest.fixture
 def crowd(alice):
     """12 subscribers on the web, 6 of them of plan pro, aged 20 to 31; and two phones without
     attributes."""
@@ -47,6 +42,33 @@ def parts(rule):
     }
 
 
+def rule_shown(page):
+    return page.evaluate("JSON.parse(document.querySelector('#segment-rule').value)")
+
+
+@pytest.fixture
+def edited(console, alice, manager):
+    """Opens the builder with a rule: the segment and the page."""
+
+    def opened(rule, **options):
+        segment = make_segment(alice.channel, rule)
+        path = f"/admin/subscriptions_app/segment/{segment.pk}/change/"
+        return segment, console.open(path, manager, **options)
+
+    return opened
+
+
+@pytest.fixture
+def page(console, manager):
+    """The builder of a new segment."""
+    return console.open("/admin/subscriptions_app/segment/add/", manager)
+
+
+def save(page):
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("was saved")).to_be_visible()
+
+
 def fill(rule, attribute, kind, operator, value):
     parts(rule)["attribute"].fill(attribute)
     parts(rule)["attribute"].press("Tab")
@@ -55,8 +77,7 @@ def fill(rule, attribute, kind, operator, value):
     parts(rule)["value"].fill(value)
 
 
-def test_a_nested_rule_is_built_counted_saved_and_shown_again(console, alice, crowd, manager):
-    page = console.open("/admin/subscriptions_app/segment/add/", manager)
+def test_a_nested_rule_is_built_counted_saved_and_shown_again(page, alice, crowd):
     page.get_by_label("Name").fill("Loyal and grown up")
     rules = page.locator(".ps-rule")
 
@@ -74,9 +95,8 @@ def test_a_nested_rule_is_built_counted_saved_and_shown_again(console, alice, cr
     inner.get_by_label("How the conditions are combined").select_option("all")
     expect(count(page)).to_have_text("2")
     expect(page.locator(".ps-samples > li")).to_have_count(2)
-    page.get_by_role("button", name="Save").click()
+    save(page)
 
-    expect(page.get_by_text("was saved")).to_be_visible()
     rule = {
         "all": [
             {"attribute": "plan", "operator": "eq", "value": "pro"},
@@ -91,12 +111,11 @@ def test_a_nested_rule_is_built_counted_saved_and_shown_again(console, alice, cr
     assert Segment.objects.get(channel=alice.channel).rule == rule
     page.reload()
     expect(count(page)).to_have_text("2")
-    assert page.evaluate("JSON.parse(document.querySelector('#segment-rule').value)") == rule
+    assert rule_shown(page) == rule
     expect(parts(rules.nth(1))["value"]).to_have_value("28")
 
 
-def test_an_attribute_matches_as_text_and_as_a_number_differently(console, alice, crowd, manager):
-    page = console.open("/admin/subscriptions_app/segment/add/", manager)
+def test_an_attribute_matches_as_text_and_as_a_number_differently(page, crowd):
     rule = page.locator(".ps-rule").first
 
     fill(rule, "size", "text", "eq", "12")
@@ -105,13 +124,10 @@ def test_an_attribute_matches_as_text_and_as_a_number_differently(console, alice
     expect(count(page)).to_have_text("0")
 
 
-def test_conditions_on_tags_people_and_earlier_notifications_are_built_and_shown_again(
-    console, alice, manager
-):
+def test_conditions_on_tags_people_and_earlier_notifications_are_built_and_shown_again(page, alice):
     sent = make_sent_notification(alice.channel)
     members = add_subscriptions(alice.channel, 3, language="de-AT", timezone="Europe/Vienna")
     add_tags(members, "team-7")
-    page = console.open("/admin/subscriptions_app/segment/add/", manager)
     page.get_by_label("Name").fill("Austrian followers")
     rules = page.locator(".ps-rule")
     subjects = ("tag", "language", "timezone", "external_id", "notification")
@@ -129,9 +145,8 @@ def test_conditions_on_tags_people_and_earlier_notifications_are_built_and_shown
     rules.nth(4).get_by_label("Notification id").fill(str(sent.pk))
     rules.nth(4).get_by_label("Outcome").select_option("clicked")
     expect(count(page)).to_have_text("3")
-    page.get_by_role("button", name="Save").click()
+    save(page)
 
-    expect(page.get_by_text("was saved")).to_be_visible()
     rule = {
         "any": [
             {"tag": "team-7"},
@@ -148,14 +163,10 @@ def test_conditions_on_tags_people_and_earlier_notifications_are_built_and_shown
     assert Segment.objects.get(channel=alice.channel).rule == rule
     page.reload()
     expect(count(page)).to_have_text("3")
-    assert page.evaluate("JSON.parse(document.querySelector('#segment-rule').value)") == rule
+    assert rule_shown(page) == rule
 
 
-def rule_shown(page):
-    return page.evaluate("JSON.parse(document.querySelector('#segment-rule').value)")
-
-
-def test_the_values_of_a_list_stay_as_they_are_when_the_segment_is_edited(console, alice, manager):
+def test_the_values_of_a_list_stay_as_they_are_when_the_segment_is_edited(edited):
     values = ["Bern, Zürich", "Basel", " blank ", 'a "b', '"quoted"', "two\nlines", "", "\\n"]
     values.append("\u2028")  # a line in JavaScript, and not in a form
     rule = {
@@ -165,8 +176,7 @@ def test_the_values_of_a_list_stay_as_they_are_when_the_segment_is_edited(consol
             {"field": "language", "operator": "in", "value": ["de", "pt-BR"]},
         ]
     }
-    segment = make_segment(alice.channel, rule)
-    page = console.open(f"/admin/subscriptions_app/segment/{segment.pk}/change/", manager)
+    segment, page = edited(rule)
     shown = page.get_by_label("Value", exact=True).first
     expect(shown).to_have_value(
         'Bern, Zürich\nBasel\n" blank "\na "b\n"\\"quoted\\""\n"two\\nlines"\n""\n\\n\n"\u2028"'
@@ -174,19 +184,17 @@ def test_the_values_of_a_list_stay_as_they_are_when_the_segment_is_edited(consol
 
     shown.press("Control+End")
     shown.press_sequentially("\n  Genf, Vevey \n\n")
-    page.get_by_role("button", name="Save").click()
+    save(page)
 
-    expect(page.get_by_text("was saved")).to_be_visible()
     rule["all"][0]["value"].append("Genf, Vevey")
     segment.refresh_from_db()
     assert segment.rule == rule
     assert rule_shown(page) == rule
 
 
-def test_a_list_survives_another_comparison_that_is_only_tried(console, alice, manager):
+def test_a_list_survives_another_comparison_that_is_only_tried(edited):
     rule = {"all": [{"attribute": "city", "operator": "in", "value": ["Bern, CH", "Basel"]}]}
-    segment = make_segment(alice.channel, rule)
-    page = console.open(f"/admin/subscriptions_app/segment/{segment.pk}/change/", manager)
+    _, page = edited(rule)
     condition = parts(page.locator(".ps-rule").first)
 
     condition["operator"].select_option("contains")
@@ -203,10 +211,9 @@ def test_a_list_survives_another_comparison_that_is_only_tried(console, alice, m
     expect(page.locator("#segment-rule")).to_have_value(re.compile(r'"value":\["Bern, CH"\]'))
 
 
-def test_a_text_survives_a_list_that_is_only_tried(console, alice, manager):
+def test_a_text_survives_a_list_that_is_only_tried(edited):
     rule = {"all": [{"attribute": "city", "operator": "eq", "value": '"Bern" '}]}
-    segment = make_segment(alice.channel, rule)
-    page = console.open(f"/admin/subscriptions_app/segment/{segment.pk}/change/", manager)
+    _, page = edited(rule)
     condition = parts(page.locator(".ps-rule").first)
 
     condition["operator"].select_option("in")
@@ -218,10 +225,9 @@ def test_a_text_survives_a_list_that_is_only_tried(console, alice, manager):
 
 
 @pytest.mark.parametrize("tried", [[], ["contains"]], ids=["from the list", "from its text"])
-def test_an_attribute_with_a_list_can_be_asked_for_as_missing(console, alice, manager, tried):
+def test_an_attribute_with_a_list_can_be_asked_for_as_missing(edited, tried):
     rule = {"all": [{"attribute": "city", "operator": "in", "value": ["Bern", "Basel"]}]}
-    segment = make_segment(alice.channel, rule)
-    page = console.open(f"/admin/subscriptions_app/segment/{segment.pk}/change/", manager)
+    _, page = edited(rule)
     comparison = parts(page.locator(".ps-rule").first)["operator"]
 
     for operator in [*tried, "missing"]:
@@ -232,31 +238,25 @@ def test_an_attribute_with_a_list_can_be_asked_for_as_missing(console, alice, ma
     assert rule_shown(page) == {"all": [missing]}
 
 
-def test_a_moment_of_the_api_stays_in_utc_and_one_that_browsers_cannot_read_is_asked_for(
-    console, alice, manager
-):
+def test_a_moment_of_the_api_stays_in_utc_and_one_that_browsers_cannot_read_is_asked_for(edited):
     moments = ("2026-01-01T09:30", "2026-W01-4T09:30Z")
     rule = {"any": [{"field": "created_at", "operator": "gte", "value": each} for each in moments]}
-    segment = make_segment(alice.channel, rule)
-    path = f"/admin/subscriptions_app/segment/{segment.pk}/change/"
 
-    page = console.open(path, manager, timezone_id="Asia/Tokyo")
+    segment, page = edited(rule, timezone_id="Asia/Tokyo")
 
     rules = page.locator(".ps-rule")
     moment = page.get_by_label("Date and time (UTC)")
     expect(rules.nth(1).locator(".ps-fault")).to_have_text("Enter a date and a time.")
     expect(moment.nth(1)).to_have_value("")
     rules.nth(1).get_by_role("button", name="Remove condition").click()
-    page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("was saved")).to_be_visible()
+    save(page)
     expect(moment).to_have_value("2026-01-01T09:30")
     segment.refresh_from_db()
     assert segment.rule["any"][0]["value"] == "2026-01-01T09:30:00Z"
 
 
-def test_an_unfinished_rule_is_not_saved_and_its_fault_is_shown_beside_it(console, alice, manager):
+def test_an_unfinished_rule_is_not_saved_and_its_error_is_shown_beside_it(console, page, alice):
     console.answers.add(400)
-    page = console.open("/admin/subscriptions_app/segment/add/", manager)
     page.get_by_label("Name").fill("Nothing yet")
 
     page.get_by_role("button", name="Save").click()
@@ -267,9 +267,8 @@ def test_an_unfinished_rule_is_not_saved_and_its_fault_is_shown_beside_it(consol
     assert not Segment.objects.filter(channel=alice.channel).exists()
 
 
-def test_an_unfinished_number_is_not_saved_as_text_and_stays_a_number(console, alice, manager):
+def test_an_unfinished_number_is_not_saved_as_text_and_stays_a_number(console, page, alice):
     console.answers.add(400)
-    page = console.open("/admin/subscriptions_app/segment/add/", manager)
     page.get_by_label("Name").fill("Grown up")
     rules = page.locator(".ps-rule")
     fill(rules.nth(0), "plan", "text", "eq", "pro")
@@ -286,14 +285,12 @@ def test_an_unfinished_number_is_not_saved_as_text_and_stays_a_number(console, a
 
     parts(rules.nth(1))["value"].fill("18")
     expect(rules.nth(1).locator(".ps-fault")).to_have_count(0)
-    page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("was saved")).to_be_visible()
+    save(page)
     rule = Segment.objects.get(channel=alice.channel).rule
     assert rule["all"][1] == {"attribute": "age", "operator": "gte", "value": 18}
 
 
-def test_a_condition_shows_its_fault_only_after_it_was_left(console, manager):
-    page = console.open("/admin/subscriptions_app/segment/add/", manager)
+def test_a_condition_shows_its_error_only_after_it_was_left(page):
     page.wait_for_load_state("networkidle")
     expect(page.locator("#segment-preview")).to_contain_text("Add a condition")
     expect(page.locator(".ps-rule .ps-fault")).to_have_count(0)

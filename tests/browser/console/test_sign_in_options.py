@@ -10,7 +10,6 @@ from channels_app.sign_in.session_store import SessionStore
 from tests.admin.sign_in.steps import inside, shown
 from tests.admin.support import PASSWORD
 from tests.browser.console.support import (
-    AXE,
     PHONE,
     Console,
     faults_of,
@@ -63,9 +62,7 @@ def faults_at(page, name):
 
 
 def visitor(console, **look):
-    page = console.open("/healthz", **look)
-    page.add_init_script(path=AXE)
-    return page
+    return console.open("/healthz", axe=True, **look)
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=["light", "dark", "phone"])
@@ -112,8 +109,7 @@ def test_pages_for_owners_are_readable(console, alice, look):
     viewer = alice.members["viewer"]
     viewer.email = "a-rather-long-name.of-somebody@subdomain.example.com"
     viewer.save()
-    page = console.open("/admin/", alice.members["owner"], **look)
-    page.add_init_script(path=AXE)
+    page = console.open("/admin/", alice.members["owner"], axe=True, **look)
     members = reverse("admin:channels_app_account_change", args=[alice.account.pk])
     page.goto(members, wait_until="networkidle")
 
@@ -124,8 +120,7 @@ def test_pages_for_owners_are_readable(console, alice, look):
 def test_what_a_member_sees_who_must_set_up_two_step_sign_in_is_readable(console, alice, look):
     alice.account.requires_two_step = True
     alice.account.save()
-    page = console.open("/admin/", alice.members["owner"], **look)
-    page.add_init_script(path=AXE)
+    page = console.open("/admin/", alice.members["owner"], axe=True, **look)
     page.goto("/admin/", wait_until="networkidle")
     found = faults_at(page, "required")
     page.get_by_role("link", name="Add a passkey").click()
@@ -153,8 +148,7 @@ def test_what_a_member_sees_who_must_set_up_two_step_sign_in_is_readable(console
 @pytest.mark.parametrize("look", LOOKS, ids=["light", "dark", "phone"])
 def test_what_a_user_with_a_second_step_sees_is_readable(console, carol, look):
     client, codes = inside(carol)
-    page = console.open("/healthz", **look)
-    page.add_init_script(path=AXE)
+    page = visitor(console, **look)
     session = client.cookies["sessionid"].value
     page.context.add_cookies([{"name": "sessionid", "value": session, "url": page.url}])
     page.goto(f"{STEPS}app/remove/", wait_until="networkidle")

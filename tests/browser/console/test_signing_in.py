@@ -34,16 +34,6 @@ def test_staff_sign_in_reach_the_page_they_asked_for_and_sign_out(console, carol
     assert path_of(page) == "login/"
 
 
-def test_a_wrong_password_is_refused_with_a_message(console, carol):
-    page = console.open("/admin/")
-
-    sign_in(page, carol, password="wrong")
-
-    expect(page.get_by_role("alert")).to_contain_text("The sign-in failed")
-    page.goto("/admin/")
-    assert path_of(page) == "login/"
-
-
 def test_failed_attempts_lock_the_user_out_and_the_page_says_for_how_long(console, carol):
     console.answers.add(429)
     page = console.open("/admin/")

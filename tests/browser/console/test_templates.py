@@ -44,7 +44,7 @@ def test_what_is_composed_is_saved_as_a_template_and_used(console, alice):
     assert not Template.objects.filter(pk=template.pk).exists()
 
 
-def test_who_may_not_check_images_is_told_nothing_of_them(console, alice):
+def test_who_may_not_check_images_sees_nothing_of_them(console, alice):
     address = "https://shop.example/image.png"
     template = make_template(alice.channel, content={"body": "Hi", "image": address})
     path = f"/admin/notifications_app/notification/templates/{template.pk}/edit/"

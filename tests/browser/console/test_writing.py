@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from notifications_app.models import Notification
 from tests.admin.support import subscriber
-from tests.browser.console.support import AXE, PHONE, press_until, violations_of
+from tests.browser.console.support import PHONE, press_until, violations_of
 from tests.browser.console.writing import COMPOSE, NEW_YORK, write
 from tests.factories import add_crowd, make_device, make_sent_notification
 
@@ -17,11 +17,6 @@ PIXEL = bytes.fromhex(
     "c0f01f00050001ff89993d1d0000000049454e44ae426082"
 )
 IMAGE = "https://shop.example/bread.png"
-
-
-@pytest.fixture
-def sender(alice):
-    return alice.members["sender"]
 
 
 def test_a_test_device_that_was_added_in_another_tab_is_offered(console, alice, sender):
@@ -44,9 +39,8 @@ def test_a_test_device_that_was_added_in_another_tab_is_offered(console, alice, 
 def test_an_emoji_is_chosen_with_the_keyboard_and_stands_at_the_cursor(
     console, alice, sender, scheme
 ):
-    page = console.open(COMPOSE, sender, color_scheme=scheme)
-    page.add_init_script(path=AXE)
-    page.reload(wait_until="networkidle")
+    page = console.open(COMPOSE, sender, axe=True, color_scheme=scheme)
+    page.wait_for_load_state("networkidle")
     write(page, title="Fresh bread", body="x")
     title = page.get_by_label("Title", exact=True)
     title.focus()
@@ -189,7 +183,7 @@ def test_an_edit_is_made_in_the_browsers_time(console, alice, sender):
     assert f"{after.expires_at:%Y-%m-%d %H:%M}" == "2031-03-15 00:00"
 
 
-def test_faults_are_told_in_the_words_of_the_form_as_one_types(console, alice, sender):
+def test_errors_use_the_words_of_the_form_as_one_types(console, alice, sender):
     page = console.open(COMPOSE, sender)
     page.get_by_label("Opens", exact=True).fill("ftp://shop.example")
     expect(page.locator("#fault-url")).to_have_text(re.compile("^Enter a web address"))

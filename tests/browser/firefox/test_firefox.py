@@ -110,17 +110,6 @@ def test_a_click_opens_the_url_if_no_page_of_the_site_is_open(firefox, alice):
     assert firefox.on_screen() == []
 
 
-def test_a_click_opens_a_path_of_the_site(firefox, alice):
-    subscribe(firefox, alice)
-    firefox.open("about:blank")
-    alice.send(title="Bread", url="https://shop.example/", web={"url": "/bread?a=b"})
-    shown(firefox, ("Bread", "Fresh bread"))
-
-    firefox.click_notification()
-
-    until(lambda: firefox.pages() == ["about:blank", f"{alice.site.url}bread?a=b"])
-
-
 def test_a_click_focuses_the_tab_that_already_shows_the_url(firefox, alice):
     subscribe(firefox, alice)
     sent = alice.send(title="Bread", url=alice.site.url)

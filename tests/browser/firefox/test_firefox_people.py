@@ -23,7 +23,7 @@ def send(owner, **fields):
     return owner.send(external_ids=["user-42"], **fields)
 
 
-def test_a_user_gets_direct_sends_until_the_sign_out_also_if_one_waits_then(firefox, alice, token):
+def test_a_user_gets_direct_sends_until_the_sign_out_even_if_one_waits_then(firefox, alice, token):
     subscribe(firefox, alice)
     assert alice.outcome(send(alice)) == (0, 0, 0)  # nobody has said who is signed in
 

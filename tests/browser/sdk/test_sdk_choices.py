@@ -50,7 +50,7 @@ def test_of_tags_changed_while_offline_the_last_word_on_each_holds(allowed, site
     assert tags() == ["b", "team-7"]
 
 
-def test_a_refused_tag_says_so_and_is_not_sent_again(allowed, site):
+def test_a_rejected_tag_says_so_and_is_not_sent_again(allowed, site):
     page = visit(allowed, site)
     subscribe(page)
     assert refusal(page, "push.addTags('no blanks')")["problem"]["status"] == 400

@@ -98,7 +98,7 @@ def test_a_form_of_another_site_sends_nothing(record, content_type):
     assert not Notification.objects.exists()
 
 
-def test_a_foreign_name_that_resolves_to_this_machine_is_refused(record):
+def test_a_foreign_name_that_resolves_to_this_machine_is_rejected(record):
     """Another site can make its name resolve to this machine (DNS rebinding)."""
     origin = "http://mallory.example"
     assert code(send(host="mallory.example", origin=origin), 400) == "host_not_allowed"

@@ -14,7 +14,7 @@ def test_setting_attributes_needs_a_subscription(allowed, site):
     assert refusal(page, "push.setAttributes({plan: 'pro'})")["code"] == "not_subscribed"
 
 
-def test_a_refusal_has_the_services_reason(allowed, site):
+def test_a_rejection_has_the_services_reason(allowed, site):
     unknown = "11111111-1111-4111-8111-111111111111"
     error = failing_client(visit(allowed, site), site, channel=unknown)
     assert (error["code"], error["willRetry"]) == ("refused", False)
@@ -81,7 +81,7 @@ def test_an_unreachable_push_service_is_reported_and_tried_at_the_next_visit(
     assert next_event(page)[0] == "subscribed"
 
 
-def test_a_push_service_that_never_answers_is_given_up(allowed, site):
+def test_a_push_service_that_never_responds_is_given_up(allowed, site):
     page = visit(allowed, site)
     page.clock.install()
     page.evaluate(

@@ -159,7 +159,7 @@ def test_an_address_that_is_none_is_replaced_and_never_unsubscribed_at_the_servi
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-def test_a_browser_whose_key_a_push_service_refuses_subscribes_again(allowed, site, is_known):
+def test_a_browser_whose_key_a_push_service_rejects_subscribes_again(allowed, site, is_known):
     page = visit(with_events(allowed), site)
     first = subscribe(page, "{attributes: {plan: 'pro'}}")
     expire(subscription(), "vapid_refused")
@@ -258,7 +258,7 @@ def test_attributes_set_while_offline_are_stored_when_the_network_is_back(allowe
     assert subscription().attributes == {"plan": "pro"}
 
 
-def test_a_service_that_answered_with_an_error_is_asked_again_at_the_next_visit(allowed, site):
+def test_a_service_that_returned_an_error_is_called_again_at_the_next_visit(allowed, site):
     page = visit(with_events(allowed), site)
     away = '{"code": "database_unavailable", "detail": "Nothing was stored."}'
     headers = {"Access-Control-Allow-Origin": "*"}
@@ -274,7 +274,7 @@ def test_a_service_that_answered_with_an_error_is_asked_again_at_the_next_visit(
     assert next_event(page)[0] == "subscribed"
 
 
-def test_a_permanently_refused_call_is_not_repeated_at_the_next_visit(allowed, site, alice):
+def test_a_permanently_rejected_call_is_not_repeated_at_the_next_visit(allowed, site, alice):
     page = visit(allowed, site)
     alice.channel.delete()
     assert refusal(page)["problem"]["code"] == "channel_not_found"

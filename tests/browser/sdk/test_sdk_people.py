@@ -116,7 +116,7 @@ def test_a_logout_while_offline_replaces_a_login_and_is_completed_at_the_next_vi
     assert owner() is None
 
 
-def test_a_refused_login_leaves_the_browser_to_whom_it_belonged(allowed, site, token):
+def test_a_rejected_login_leaves_the_browser_to_whom_it_belonged(allowed, site, token):
     page = visit(allowed, site)
     subscribe(page)
     login(page, "user-42", token)
@@ -131,7 +131,7 @@ def test_a_refused_login_leaves_the_browser_to_whom_it_belonged(allowed, site, t
     assert calls == []
 
 
-def test_a_kept_login_that_is_refused_does_not_cost_the_subscription(allowed, site, token):
+def test_a_kept_login_that_is_rejected_does_not_cost_the_subscription(allowed, site, token):
     page = visit(with_events(allowed), site)
     expired = token("user-42", seconds=-3600)
     assert attempt(page, f"push.login('user-42', '{expired}')") == (None, None)
@@ -203,7 +203,7 @@ def test_a_time_zone_that_the_service_does_not_know_costs_nothing_else(chromium,
     assert (stored.timezone, stored.language) == ("", "de-AT")
 
 
-def test_refused_attributes_are_not_sent_again(allowed, site):
+def test_rejected_attributes_are_not_sent_again(allowed, site):
     page = visit(allowed, site)
     subscribe(page)
     error = refusal(page, "push.setAttributes({plan: 'x'.repeat(256)})")

@@ -85,7 +85,7 @@ def test_reports_that_could_not_be_sent_are_sent_with_the_next(worker, site, sta
     ]
 
 
-def test_refused_reports_are_not_repeated(worker, site):
+def test_rejected_reports_are_not_repeated(worker, site):
     worker.introduce()
     site.status = 400
     worker.push(message(site))

@@ -45,7 +45,7 @@ def test_notifications_with_the_same_tag_replace_each_other(worker, site):
 
 
 @pytest.mark.parametrize("options", ["text", 5, [], {"tag": "", "renotify": True}])
-def test_options_and_buttons_that_the_browser_refuses_are_left_out(worker, site, options):
+def test_options_and_buttons_that_the_browser_rejects_are_left_out(worker, site, options):
     worker.push(message(site, options=options, actions="text"))
     assert worker.shown()[0]["title"] == "Fresh bread"
 

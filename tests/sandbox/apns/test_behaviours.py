@@ -50,7 +50,7 @@ def last(device):
         ("shutdown", 503, "Shutdown"),
     ],
 )
-def test_an_error_mode_answers_with_apples_reason(provider, token, device, mode, status, reason):
+def test_an_error_mode_responds_with_apples_reason(provider, token, device, mode, status, reason):
     device.behave(mode)
     answered = provider.send(headers_of(device, token))
     assert (answered.status, json.loads(answered.body)) == (status, {"reason": reason})
@@ -113,7 +113,7 @@ def test_a_success_can_lack_its_end(provider, token, device):
     assert (provider.answers[stream_id].status, provider.answers[stream_id].ended) == (200, False)
 
 
-def test_a_slow_answer_delays_no_other(provider, token, sandbox, device):
+def test_a_slow_response_delays_no_other(provider, token, sandbox, device):
     device.behave("slow", seconds=2.0)
     slow = provider.post(headers_of(device, token))
     assert provider.send(headers_of(sandbox.register(), token)).status == 200
@@ -121,7 +121,7 @@ def test_a_slow_answer_delays_no_other(provider, token, sandbox, device):
     assert provider.read(slow).status == 200
 
 
-def test_a_request_can_hang_while_others_are_answered(provider, token, sandbox, device):
+def test_a_request_can_hang_while_others_get_a_response(provider, token, sandbox, device):
     device.behave("hang")
     hanging = provider.post(headers_of(device, token))
     assert provider.send(headers_of(sandbox.register(), token)).status == 200
@@ -129,7 +129,7 @@ def test_a_request_can_hang_while_others_are_answered(provider, token, sandbox, 
     assert (last(device).status, last(device).taken) == (None, False)
 
 
-def test_a_connection_can_be_reset_without_an_answer(provider, token, device):
+def test_a_connection_can_be_reset_without_a_response(provider, token, device):
     device.behave("reset")
     provider.post(headers_of(device, token))
     with provider.without_tls() as plain, pytest.raises(ConnectionResetError):
@@ -183,7 +183,7 @@ HEADERS, GOAWAY = 1, 7
     ("mode", "options", "order"),
     [("goaway", {}, [HEADERS, GOAWAY]), ("goaway_first", {"seconds": 0.05}, [GOAWAY, HEADERS])],
 )
-def test_goaway_names_the_last_request_that_is_answered(
+def test_goaway_names_the_last_request_with_a_response(
     provider, token, device, mode, options, order
 ):
     device.behave(mode, **options)
@@ -195,7 +195,7 @@ def test_goaway_names_the_last_request_that_is_answered(
     assert last(device).accepted
 
 
-def test_goaway_can_leave_a_request_unprocessed_and_answer_those_before(
+def test_goaway_can_leave_a_request_unprocessed_and_respond_to_those_before(
     provider, token, sandbox, device
 ):
     slow = sandbox.register()

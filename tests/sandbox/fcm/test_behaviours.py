@@ -21,7 +21,7 @@ from tests.sandbox.test_behaviours import INSTEAD_OF_A_RESPONSE
         ("unavailable", 503, "UNAVAILABLE", "UNAVAILABLE"),
     ],
 )
-def test_an_error_mode_answers_as_fcm_does(sandbox, sender, device, mode, status, name, code):
+def test_an_error_mode_responds_as_fcm_does(sandbox, sender, device, mode, status, name, code):
     device.behave(mode)
     said = sender.send(device)
     assert (said.status, said.error["code"]) == (status, status)
@@ -54,7 +54,7 @@ def test_a_bad_installation_id_is_named_as_a_field(sandbox, sender):
         ("unavailable", {"retry_after": 5}, 503, None),
     ],
 )
-def test_a_whole_project_can_be_refused(sandbox, sender, device, mode, options, status, reason):
+def test_a_whole_project_can_be_rejected(sandbox, sender, device, mode, options, status, reason):
     messaging = sandbox.project(PROJECT).messaging
     before = messaging.totals().requests
     messaging.behave(mode, times=1, **options)
@@ -65,7 +65,7 @@ def test_a_whole_project_can_be_refused(sandbox, sender, device, mode, options, 
     assert messaging.totals().requests == before + 2
 
 
-def test_a_proxy_can_answer_instead_of_google(sandbox, sender, device):
+def test_a_proxy_can_respond_instead_of_google(sandbox, sender, device):
     project = sandbox.project(PROJECT)
     for part, ask in (
         (project.messaging, lambda: sender.send(device)),

@@ -27,7 +27,7 @@ def test_a_valid_assertion_gets_an_access_token_for_an_hour(sender):
     assert (said.json["expires_in"], said.json["token_type"]) == (3_600, "Bearer")
 
 
-def test_the_address_of_the_endpoint_is_a_valid_audience_too(sandbox, sender):
+def test_the_address_of_the_endpoint_is_also_a_valid_audience(sandbox, sender):
     assert sender.token(sender.assertion(aud=sandbox.token_uri)).status == 200
 
 
@@ -65,7 +65,7 @@ def test_an_assertion_must_be_for_an_hour_from_now(sender, issued, expires, stat
     assert said.status == status
 
 
-def test_an_assertion_signed_by_another_account_is_refused(sandbox, sender):
+def test_an_assertion_signed_by_another_account_is_rejected(sandbox, sender):
     foreign = sandbox.service_account("other-app")
     for changed in ({}, {"private_key_id": sender.key_file["private_key_id"]}):
         mixed = foreign | changed
@@ -73,7 +73,7 @@ def test_an_assertion_signed_by_another_account_is_refused(sandbox, sender):
         assert (said.error, said.json["error_description"]) == ("invalid_grant", SIGNATURE)
 
 
-def test_an_assertion_that_names_another_key_or_algorithm_is_refused(sender):
+def test_an_assertion_that_names_another_key_or_algorithm_is_rejected(sender):
     other_key = sender.key_file | {"private_key_id": "0" * 40}
     for said in (
         sender.token(sender.assertion(other_key)),
@@ -82,14 +82,14 @@ def test_an_assertion_that_names_another_key_or_algorithm_is_refused(sender):
         assert (said.error, said.json["error_description"]) == ("invalid_grant", SIGNATURE)
 
 
-def test_an_unsigned_assertion_is_refused(sender):
+def test_an_unsigned_assertion_is_rejected(sender):
     _, claims, _ = sender.assertion().split(".")
     header = base64url.encode(b'{"alg": "none"}')
     assert sender.token(f"{header}.{claims}.").json["error_description"] == SIGNATURE
 
 
 @pytest.mark.parametrize("assertion", ["x", "a.b", "W10.W10.W10", "e30.e30.=", "é.e30.e30"])
-def test_a_text_that_is_no_jwt_is_refused(sender, assertion):
+def test_a_text_that_is_not_a_jwt_is_rejected(sender, assertion):
     assert sender.token(assertion).error == "invalid_grant"
 
 
@@ -113,7 +113,7 @@ def test_another_grant_type_is_not_supported(sender, grant_type):
         ("error", {"status": 418, "body": {"error": "teapot"}}, 418, "teapot"),
     ],
 )
-def test_a_projects_accounts_can_be_refused(sandbox, sender, mode, options, status, error):
+def test_a_projects_accounts_can_be_rejected(sandbox, sender, mode, options, status, error):
     sandbox.project("demo-app").tokens.behave(mode, times=1, **options)
     said = sender.token()
     assert (said.status, said.error) == (status, error)
@@ -127,7 +127,7 @@ def test_requests_for_tokens_are_counted_by_project(sandbox):
     assert (totals.requests, totals.accepted) == (2, 2)
 
 
-def test_a_revoked_account_is_unknown_and_its_tokens_are_refused(sandbox):
+def test_a_revoked_account_is_unknown_and_its_tokens_are_rejected(sandbox):
     sender = FcmSender(sandbox, "revoked-app")
     device = sandbox.register("revoked-app")
     assert sender.send(device).status == 200

@@ -23,7 +23,7 @@ def last(sandbox, device):
         ("throttled", 429, None),
     ],
 )
-def test_an_error_mode_answers_in_the_shape_of_autopush(
+def test_an_error_mode_responds_in_the_shape_of_autopush(
     sandbox, sender, device, mode, status, errno
 ):
     device.behave(mode)
@@ -46,7 +46,7 @@ def test_wns_throttles_with_406_and_its_own_headers(sender, device):
 
 
 @pytest.mark.parametrize(("options", "status"), [({}, 201), ({"status": 200}, 200)])
-def test_wns_can_drop_a_message_and_answer_with_success(sandbox, sender, device, options, status):
+def test_wns_can_drop_a_message_and_respond_with_success(sandbox, sender, device, options, status):
     device.behave("wns_dropped", **options)
     answered = sender.send(device)
     assert answered.status == status
@@ -81,7 +81,7 @@ def test_an_endless_body_continues_and_is_never_accepted(sandbox, sender, device
     assert (receipt.status, receipt.taken, receipt.accepted) == (201, True, False)
 
 
-def test_a_message_is_not_accepted_if_its_sender_left_before_the_answer(sandbox, sender, device):
+def test_a_message_is_not_accepted_if_its_sender_left_before_the_response(sandbox, sender, device):
     """Keep-alive clients that give up close the connection."""
     device.behave("slow", seconds=0.5, times=1)
     host, port = sandbox.origin.removeprefix("http://").split(":")

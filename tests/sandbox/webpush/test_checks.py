@@ -70,19 +70,19 @@ def test_a_deleted_device_is_permanently_gone(sandbox, sender, device):
 
 
 @pytest.mark.parametrize(
-    ("ttl", "errno"),
+    ("name", "values", "errno"),
     [
-        (None, 111),
-        ("", 112),
-        ("soon", 112),
-        ("1.5", 112),
-        ("+1", 112),
-        ("9" * 30, 112),
-        ("-1", 114),
+        ("TTL", [None], 111),
+        ("TTL", ["", "soon", "1.5", "+1", "9" * 30], 112),
+        ("TTL", ["-1"], 114),
+        ("Urgency", ["urgent", "", "low, high"], None),
+        ("Topic", ["x" * 33, "a b", "a=", "ä", ""], 113),
+        ("Content_Encoding", [None, "aesgcm", "identity", "gzip"], 110),
     ],
 )
-def test_a_missing_or_invalid_ttl_is_refused(sender, device, ttl, errno):
-    assert refusal(sender.send(device, TTL=ttl)) == (400, errno)
+def test_an_invalid_header_is_rejected(sender, device, name, values, errno):
+    for value in values:
+        assert refusal(sender.send(device, **{name: value})) == (400, errno), value
 
 
 @pytest.mark.parametrize(
@@ -93,23 +93,8 @@ def test_a_ttl_is_granted_up_to_30_days(sender, device, asked, granted):
     assert (answered.status, answered.headers["TTL"]) == (201, granted)
 
 
-@pytest.mark.parametrize("urgency", ["urgent", "", "low, high"])
-def test_an_urgency_outside_the_rfc_is_refused(sender, device, urgency):
-    assert refusal(sender.send(device, Urgency=urgency)) == (400, None)
-
-
-@pytest.mark.parametrize("topic", ["x" * 33, "a b", "a=", "ä", ""])
-def test_a_topic_that_is_too_long_or_no_base64url_is_refused(sender, device, topic):
-    assert refusal(sender.send(device, Topic=topic)) == (400, 113)
-
-
 def test_a_topic_of_32_characters_is_accepted(sender, device):
     assert sender.send(device, Topic="-" + "x" * 30 + "_").status == 201
-
-
-@pytest.mark.parametrize("encoding", [None, "aesgcm", "identity", "gzip"])
-def test_a_content_encoding_other_than_aes128gcm_is_refused(sender, device, encoding):
-    assert refusal(sender.send(device, Content_Encoding=encoding)) == (400, 110)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +106,7 @@ def test_a_content_encoding_other_than_aes128gcm_is_refused(sender, device, enco
         ("Content-Encoding", "aes128gcm", "aes128gcm"),
     ],
 )
-def test_a_repeated_header_is_refused(sender, device, name, value, other):
+def test_a_repeated_header_is_rejected(sender, device, name, value, other):
     headers = [*sender.headers(device, **{name: None}).items(), (name, value)]
     assert raw_post(device, headers, encoded(device)).startswith(b"HTTP/1.1 201")
     assert raw_post(device, [*headers, (name, other)], encoded(device)).startswith(b"HTTP/1.1 400")
@@ -143,13 +128,8 @@ def test_a_browser_that_is_reached_over_fcm_takes_smaller_bodies(sandbox, sender
     assert "Converted buffer is too long by 1 bytes" in answered.body.decode()
 
 
-def test_a_token_for_another_origin_is_refused(sender, device):
-    authorization = sender.authorization(device, aud="https://push.example.com")
-    assert refusal(sender.send(device, Authorization=authorization)) == (401, 109)
-
-
 @pytest.mark.parametrize("seconds", [-10, 25 * 3600], ids=["expired", "more than a day"])
-def test_a_token_for_another_time_is_refused(sender, device, seconds):
+def test_a_token_for_another_time_is_rejected(sender, device, seconds):
     authorization = sender.authorization(device, exp=int(time.time()) + seconds)
     assert refusal(sender.send(device, Authorization=authorization)) == (401, 109)
 
@@ -169,15 +149,11 @@ def signed(sender, device, header=None, **changes):
     return f"{signing_input}.{base64url.encode(signature)}"
 
 
-def test_a_token_made_by_hand_is_accepted(sender, device):
-    authorization = f"vapid t={signed(sender, device)}, k={sender.public_key}"
-    assert sender.send(device, Authorization=authorization).status == 201
-
-
 @pytest.mark.parametrize(
     "claims",
     [
         {"aud": None},
+        {"aud": "https://push.example.com"},
         {"aud": ["https://push.example.com"]},
         {"exp": None},
         {"exp": "tomorrow"},
@@ -193,9 +169,10 @@ def test_a_token_made_by_hand_is_accepted(sender, device):
     ],
     ids=str,
 )
-def test_a_token_with_wrong_claims_is_refused(sender, device, claims):
-    authorization = f"vapid t={signed(sender, device, **claims)}, k={sender.public_key}"
-    assert refusal(sender.send(device, Authorization=authorization)) == (401, 109)
+def test_a_token_with_wrong_claims_is_rejected(sender, device, claims):
+    for changes, status in (({}, 201), (claims, 401)):
+        authorization = f"vapid t={signed(sender, device, **changes)}, k={sender.public_key}"
+        assert sender.send(device, Authorization=authorization).status == status
 
 
 def without_signature(token):
@@ -208,7 +185,7 @@ def der_signature(token):
     return f"{signed_part}.{base64url.encode(b'0D' + base64url.decode(signature))}"
 
 
-def test_a_signature_without_its_leading_zero_is_refused(sender, device):
+def test_a_signature_without_its_leading_zero_is_rejected(sender, device):
     """r and s have 32 bytes each."""
     tokens = (signed(sender, device) for _ in range(10_000))
     token = next(each for each in tokens if base64url.decode(each.rpartition(".")[2])[32] == 0)
@@ -227,15 +204,10 @@ def other_claims(token):
 
 
 @pytest.mark.parametrize("broken", [without_signature, der_signature, other_claims, lambda _: "x"])
-def test_a_token_with_an_invalid_signature_is_refused(sender, device, broken):
-    token = broken(signed(sender, device))
-    authorization = f"vapid t={token}, k={sender.public_key}"
-    assert refusal(sender.send(device, Authorization=authorization)) == (401, 109)
-
-
-def test_a_token_signed_by_another_key_than_it_names_is_refused(sender, device):
-    authorization = f"vapid t={signed(Sender(), device)}, k={sender.public_key}"
-    assert refusal(sender.send(device, Authorization=authorization)) == (401, 109)
+def test_a_token_with_an_invalid_signature_is_rejected(sender, device, broken):
+    for token in (broken(signed(sender, device)), signed(Sender(), device)):
+        authorization = f"vapid t={token}, k={sender.public_key}"
+        assert refusal(sender.send(device, Authorization=authorization)) == (401, 109)
 
 
 @pytest.mark.parametrize(
@@ -254,33 +226,26 @@ def test_a_token_signed_by_another_key_than_it_names_is_refused(sender, device):
         "",
     ],
 )
-def test_an_authorization_of_another_form_is_refused(sender, device, header):
+def test_an_authorization_of_another_form_is_rejected(sender, device, header):
     authorization = header.format(token=signed(sender, device), key=sender.public_key)
     assert refusal(sender.send(device, Authorization=authorization)) == (401, 109)
 
 
-def test_two_authorizations_are_refused(sender, device):
+def test_two_authorizations_are_rejected(sender, device):
     headers = [*sender.headers(device).items(), ("Authorization", sender.authorization(device))]
     assert raw_post(device, headers, encoded(device)).startswith(b"HTTP/1.1 401")
-
-
-def test_a_restricted_subscription_needs_vapid(sender, device):
-    assert refusal(sender.send(device, Authorization=None)) == (401, 109)
-
-
-def test_a_restricted_subscription_refuses_another_key(device):
-    assert refusal(Sender().send(device)) == (403, 109)
 
 
 @pytest.mark.parametrize(
     ("as_at", "status", "text"),
     [
+        (MismatchAnswer.FORBIDDEN, 403, b'"errno": 109'),
         (MismatchAnswer.APPLE, 400, b'"reason":"VapidPkHashMismatch"'),
         (MismatchAnswer.MOZILLA, 401, b'"errno": 109, "error": "Unauthorized", "message": "VAPID'),
         (MismatchAnswer.WNS, 403, b""),
     ],
 )
-def test_a_restricted_subscription_can_refuse_another_key_as_other_services_do(
+def test_a_restricted_subscription_rejects_another_key_as_a_push_service_does(
     sandbox, sender, as_at, status, text
 ):
     device = sandbox.subscribe(sender.public_key, as_at)
@@ -288,6 +253,7 @@ def test_a_restricted_subscription_can_refuse_another_key_as_other_services_do(
     assert answered.status == status
     assert text in answered.body
     assert sender.send(device).status == 201
+    assert refusal(sender.send(device, Authorization=None)) == (401, 109)
 
 
 def test_an_unrestricted_subscription_accepts_any_valid_vapid_key_or_none(sandbox, sender):
@@ -313,7 +279,7 @@ def flipped(body, index):
         (lambda body: body[:16] + (35).to_bytes(4, "big") + body[20:], "record size"),
     ],
 )
-def test_a_body_that_a_browser_could_not_decrypt_is_refused(sender, device, broken, reason):
+def test_a_body_that_a_browser_could_not_decrypt_is_rejected(sender, device, broken, reason):
     body = encoded(device)
     assert len(body) == 86 + len(TEXT) + 17
     answered = sender.send(device, broken(body))
@@ -321,12 +287,12 @@ def test_a_body_that_a_browser_could_not_decrypt_is_refused(sender, device, brok
     assert reason in json.loads(answered.body)["message"]
 
 
-def test_a_body_for_another_device_is_refused(sandbox, sender, device):
+def test_a_body_for_another_device_is_rejected(sandbox, sender, device):
     other = sandbox.subscribe(sender.public_key)
     assert refusal(sender.send(device, encoded(other))) == (400, 110)
 
 
-def test_a_body_of_two_records_is_refused(sender, device):
+def test_a_body_of_two_records_is_rejected(sender, device):
     two_records = encrypted(device, b"x" * 100, rs=60)
     assert refusal(sender.send(device, two_records)) == (400, 110)
 
@@ -343,7 +309,7 @@ def sealed(device, padded):
 
 
 @pytest.mark.parametrize("padded", [b"text\x01", b"text\x01\0\0", b"text", b"\0\0\0\0"])
-def test_a_record_without_the_last_records_delimiter_is_refused(sender, device, padded):
+def test_a_record_without_the_last_records_delimiter_is_rejected(sender, device, padded):
     assert refusal(sender.send(device, sealed(device, padded))) == (400, 110)
 
 
@@ -353,7 +319,7 @@ def test_padding_is_removed(sandbox, sender, device):
 
 
 @pytest.mark.parametrize("salts", [(b"a" * 16, b"a" * 16), (b"a" * 16, b"b" * 16)])
-def test_a_key_pair_that_encrypts_a_second_message_is_refused(sandbox, sender, device, salts):
+def test_a_key_pair_that_encrypts_a_second_message_is_rejected(sandbox, sender, device, salts):
     private_key = ec.generate_private_key(ec.SECP256R1())
     first, second = (encrypted(device, private_key=private_key, salt=salt) for salt in salts)
     assert sender.send(device, first).status == 201
@@ -368,7 +334,7 @@ def test_a_message_that_does_not_decrypt_does_not_use_up_its_key(sender, device)
     assert sender.send(device, body).status == 201
 
 
-def test_refused_requests_are_kept_and_not_counted_as_accepted(sandbox, sender, device):
+def test_rejected_requests_are_kept_and_not_counted_as_accepted(sandbox, sender, device):
     sender.send(device, TTL=None)
     (receipt,) = sandbox.messages(device.id)
     assert (receipt.status, receipt.plaintext, receipt.accepted) == (400, None, False)

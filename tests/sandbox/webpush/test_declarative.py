@@ -53,7 +53,7 @@ def test_another_message_is_none(text):
         {"app_badge": 3},  # and another one, or none, in the notification
     ],
 )  # fmt: skip
-def test_a_message_that_no_browser_can_show_is_refused(broken):
+def test_a_message_that_no_browser_can_show_is_rejected(broken):
     with pytest.raises(RejectedError):
         declared(message(**broken))
 

@@ -23,7 +23,7 @@ def test_each_vapid_key_has_the_limit_for_itself(sandbox, sender):
     assert statuses(Sender(), device, 2) == [201, 429]
 
 
-def test_a_refusal_states_the_rest_of_the_minute_if_the_limit_says_so(sandbox, sender, device):
+def test_a_rejection_states_the_rest_of_the_minute_if_the_limit_says_so(sandbox, sender, device):
     sandbox.limit(1, retry_after=True, seconds=3600)
     assert statuses(sender, device, 1) == [201]
 

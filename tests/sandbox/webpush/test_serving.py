@@ -39,7 +39,7 @@ def _request_begun(subscription, headers):
     return connection
 
 
-def test_accepted_counts_are_correct_as_soon_as_the_sender_has_the_answer(sender):
+def test_accepted_counts_are_correct_as_soon_as_the_sender_has_the_response(sender):
     with running_sandbox() as sandbox:
         device = sandbox.subscribe(sender.public_key)
         for count in range(1, 101):
