@@ -9,8 +9,6 @@ from channels_app.models import Account, Channel, Identity, Scope
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.platforms import PLATFORM_NAMES
 
-ENVIRONMENTS = [("production", "production"), ("sandbox", "sandbox (development builds)")]
-
 
 class ChannelForm(ConsoleForm):
     name = forms.CharField(max_length=200)
@@ -126,4 +124,6 @@ class ApnsForm(ConsoleForm):
     key_id = forms.CharField(max_length=10, label="Key id")
     team_id = forms.CharField(max_length=10, label="Team id")
     topic = forms.CharField(max_length=255, label="Topic (bundle id)")
-    environment = forms.ChoiceField(choices=ENVIRONMENTS)
+    environment = forms.ChoiceField(
+        choices=[("production", "production"), ("sandbox", "sandbox (development builds)")]
+    )

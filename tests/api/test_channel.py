@@ -53,7 +53,7 @@ def test_a_channel_id_is_read_in_either_case_and_written_in_lower_case(alice):
     assert response.json()["channel_info"]["channel_id"] == str(alice.channel.id)
 
 
-def test_a_key_of_another_channel_is_told_so_and_not_whether_the_id_exists(alice, bob):
+def test_the_error_for_a_key_of_another_channel_does_not_reveal_whether_the_id_exists(alice, bob):
     answers = [alice.call("GET", f"/channel/{each}") for each in (bob.channel.id, NOWHERE)]
 
     assert [code(each, 404) for each in answers] == ["channel_not_found"] * 2

@@ -1,8 +1,9 @@
-"""No key opens anything of another channel, and no answer discloses whether such a thing exists.
+"""No key opens anything of another channel, and no response discloses whether such a thing exists.
 
 Each request is made twice: about a thing of Bob's, and about one that does not exist. Both must get
-the same answer with the same statements and the same commands to Redis. Every operation of the URL
-configuration is asked with every credential that is not Bob's, about everything that is his.
+the same response with the same statements and the same commands to Redis. Every operation of the
+URL configuration is requested with every credential that is not Bob's, about everything that is
+his.
 """
 
 from datetime import UTC, datetime
@@ -106,7 +107,7 @@ def tried(alice, second, bob, operation, names):
 
 
 @pytest.mark.parametrize(("operation", "names"), PLACES)
-def test_another_channels_thing_is_answered_like_a_missing_one(
+def test_the_response_about_another_channels_thing_is_that_about_a_missing_one(
     witness, alice, second, bob, operation, names
 ):
     nothing = [MISSING[KINDS[name]] for name in names]
@@ -136,9 +137,7 @@ def test_the_owners_own_things_are_found(witness, alice, operation, names):
 
 
 @pytest.mark.parametrize("name", ["external_ids", "subscription_ids"])
-def test_a_dry_run_says_of_another_channels_targets_what_it_says_of_missing_ones(
-    witness, alice, bob, name
-):
+def test_a_dry_run_reports_another_channels_targets_like_missing_ones(witness, alice, bob, name):
     kind = {"external_ids": "person", "subscription_ids": "id"}[name]
     headers = accepted(alice)[ALL_SCOPES]
 

@@ -1,7 +1,7 @@
 """No page of the console opens anything of another account, or discloses whether it exists.
 
 As in `test_api.py`, each request is made about a thing of Bob's and about one that does not exist.
-Addresses come from the site itself, so that new pages are asked too.
+Addresses come from the site itself, so that new pages are requested as well.
 """
 
 from dataclasses import dataclass, field
@@ -107,7 +107,9 @@ ACTS = {
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_another_accounts_address_is_answered_like_a_missing_one(witness, alice, bob, method):
+def test_the_response_for_another_accounts_address_is_that_for_a_missing_one(
+    witness, alice, bob, method
+):
     """For an owner, the role with most rights."""
     session = session_of(alice, Role.OWNER)
     for name, own, pairs in routes(alice, bob):
@@ -134,9 +136,7 @@ def with_ids(alice, bob):
     suppress_health_check=list(HealthCheck),
 )
 @given(data=st.data())
-def test_another_accounts_address_is_refused_for_every_other_role_too(
-    witness, alice, with_ids, data
-):
+def test_another_accounts_address_is_refused_for_every_other_role(witness, alice, with_ids, data):
     session = session_of(alice, data.draw(st.sampled_from(LESSER_ROLES)))
     method = data.draw(st.sampled_from(METHODS))
     _, own, pairs = data.draw(st.sampled_from(with_ids))
@@ -224,7 +224,7 @@ def forms(alice):
     yield "subscriptions_app_segment_add", new, "channel_id"
 
 
-def test_a_form_that_names_another_accounts_row_is_answered_like_a_missing_one(witness, alice, bob):
+def test_a_form_that_names_another_accounts_row_is_refused_like_a_missing_one(witness, alice, bob):
     session, own = session_of(alice, Role.OWNER), pages(alice)
     for name, form, meant in forms(alice):
         kind = meant if meant in MISSING else "id"

@@ -132,7 +132,7 @@ def test_changing_the_password_ends_the_users_other_sessions(alice):
     assert elsewhere.get("/admin/").status_code == 302
 
 
-def test_only_users_who_have_a_password_are_asked_for_it(alice, settings):
+def test_only_users_who_have_a_password_must_enter_it(alice, settings):
     viewer = alice.members["viewer"]
     client = signed_in(viewer)
     assert "Current password" in client.get("/admin/password_change/").content.decode()

@@ -1,4 +1,4 @@
-"""Input that no form of ours sends: every page answers with a page, and nothing is disclosed."""
+"""Input that no form of ours sends: every response is a page, and nothing is disclosed."""
 
 import json
 from itertools import product
@@ -45,20 +45,10 @@ def changelists():
         yield reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
 
 
-@pytest.mark.parametrize("search", SEARCHES)
-def test_every_list_answers_every_search(alice, root, search):
-    add_crowd(alice.channel, 2)
-    make_sent_notification(alice.channel)
-
-    clients = [signed_in(person) for person in (root, alice.members["viewer"])]
-    for client, path in product(clients, changelists()):
-        answer = client.get(path, {"q": search}, follow=True)
-        assert answer.status_code in {200, 400, 403}, path
-
-
 @pytest.mark.parametrize(
     "query",
     [
+        *({"q": search} for search in SEARCHES),
         {"o": "99.-98.x"},
         {"p": "9" * 30},
         {"p": "-1"},
@@ -78,7 +68,7 @@ def test_every_list_answers_every_search(alice, root, search):
         {"show": "\x00"},
     ],
 )
-def test_every_list_answers_every_query_string(alice, root, query):
+def test_every_list_responds_to_every_search_and_query_string(alice, root, query):
     add_crowd(alice.channel, 2)
     make_sent_notification(alice.channel)
 
@@ -89,7 +79,7 @@ def test_every_list_answers_every_query_string(alice, root, query):
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
-def test_the_segment_builder_answers_every_rule(alice, rule):
+def test_the_segment_builder_responds_to_every_rule(alice, rule):
     client = signed_in(alice.members["manager"])
     for name in ("segment_new", "segment_preview"):
         page = reverse(f"admin:{name}", args=[alice.channel.pk])

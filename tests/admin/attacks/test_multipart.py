@@ -1,4 +1,4 @@
-"""Malformed multipart forms are answered with a page that says what is wrong, at a low cost."""
+"""The response to a malformed multipart form is a page that explains the error, at a low cost."""
 
 import socket
 from urllib.parse import urlsplit
@@ -113,7 +113,7 @@ def says_what_is_wrong(answer):
 @given(bodies(), TYPES)
 @example(b"", TYPE)
 @example(b"--form-7\r\n", TYPE)
-def test_any_upload_of_credentials_is_answered_with_a_page(alice, manager, body, content_type):
+def test_the_response_to_any_upload_of_credentials_is_a_page(alice, manager, body, content_type):
     page = reverse("admin:channel_credentials", args=[alice.channel.pk])
 
     says_what_is_wrong(manager.generic("POST", page, body, content_type=content_type))
@@ -125,7 +125,7 @@ def test_any_upload_of_credentials_is_answered_with_a_page(alice, manager, body,
     max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(bodies(), TYPES)
-def test_any_form_of_an_anonymous_visitor_is_answered_with_a_page(db, body, content_type):
+def test_the_response_to_any_form_of_an_anonymous_visitor_is_a_page(db, body, content_type):
     """Anybody can post to the sign-in page."""
     visitor = Client(raise_request_exception=False)
 
@@ -146,7 +146,7 @@ def test_a_form_of_more_parts_than_any_form_has_is_refused(alice, manager, filen
     assert b"</html>" in answer.content
     assert (
         b"ps-form" not in answer.content
-    )  # The form was not read, so it has no faults beside its fields.
+    )  # The form was not read, so no errors are shown next to its fields.
 
 
 @pytest.mark.django_db(transaction=True)

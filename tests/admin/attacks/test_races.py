@@ -64,8 +64,8 @@ def test_a_notification_cancelled_while_it_starts_is_either_cancelled_or_sent(al
 
 
 @pytest.mark.parametrize("kind", ["notification", "template"])
-def test_of_two_who_change_one_thing_at_once_the_second_is_told(alice, kind):
-    """Also if both were let through before either of them wrote."""
+def test_of_two_simultaneous_changes_of_one_thing_the_second_is_refused(alice, kind):
+    """Even if both passed the checks before either of them wrote."""
     clients = [signed_in(alice.members[role]) for role in ("editor", "owner")]
     later = timezone.now() + timedelta(hours=1)
     for number in range(TRIES):

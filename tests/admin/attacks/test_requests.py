@@ -141,7 +141,7 @@ def test_no_page_shows_a_secret(house, root, secrets, caplog):
     assert not [what for what, secret in secrets.items() if secret in caplog.text]
 
 
-def test_an_error_page_says_nothing_about_the_cause(house, secrets, caplog):
+def test_an_error_page_does_not_disclose_the_cause(house, secrets, caplog):
     """A secret cannot be decrypted: pages fail, or explain it in their own words."""
     VapidKey.objects.update(private_key_encrypted="planted-and-broken")
     client = Client(raise_request_exception=False)

@@ -5,6 +5,7 @@ import re
 from html import escape, unescape
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 from django.conf import settings
 from django.urls import reverse
 
@@ -13,7 +14,7 @@ from channels_app.models import ApiKey, Channel, ProviderCredential
 from channels_app.pauses import credential_check_record
 from channels_app.services import provider_credentials_store
 from tests.admin.support import signed_in
-from tests.api.credentials import APPLE, GOOGLE
+from tests.api.credentials import APPLE, GOOGLE, pem
 from tests.factories import add_crowd, make_sent_notification
 from tests.pipeline.phones import store_apple, store_google
 
@@ -25,6 +26,9 @@ PAGES = [
     "channel_snippet",
     "channel_settings",
 ]
+
+
+WEAK = pem(rsa.generate_private_key(65537, 1024))  # noqa: S505 - to be refused
 
 
 def address(name, house, *more):
@@ -80,27 +84,32 @@ def test_a_manager_creates_a_channel_and_sees_its_snippet_next(alice):
     assert answer.url == reverse("admin:channel_snippet", args=[made.pk])
 
 
-def test_an_invalid_subject_is_refused_beside_its_field(alice):
-    given = {"name": "News", "vapid_subject": "mailto:me@localhost", "account": alice.account.pk}
-
-    page = manager(alice).post(reverse("admin:channels_app_channel_add"), given)
-
-    assert page.status_code == 400
-    assert "Apple refuses others" in page.content.decode()
-
-
 @pytest.mark.parametrize(
-    "url", ["shop.example", "ftp://shop.example/", "javascript:alert(1)", "https://", "x" * 2001]
+    ("field", "value"),
+    [
+        ("vapid_subject", "mailto:me@localhost"),
+        *(
+            ("site_url", url)
+            for url in (
+                "shop.example",
+                "ftp://shop.example/",
+                "javascript:alert(1)",
+                "https://",
+                "x" * 2001,
+            )
+        ),
+    ],
 )
-def test_the_address_of_the_site_must_be_a_web_address(alice, url):
-    given = {"name": "x", "vapid_subject": "mailto:push@example.com", "site_url": url}
-    new = given | {"account": alice.account.pk}
-    for page, fields in (
-        (reverse("admin:channels_app_channel_add"), new),
-        (address("channel_settings", alice), given | {"identity": "proof"}),
+def test_an_invalid_contact_or_site_is_refused_next_to_its_field(alice, field, value):
+    given = {"name": "x", "vapid_subject": "mailto:push@example.com", field: value}
+    for page, more in (
+        (reverse("admin:channels_app_channel_add"), {"account": alice.account.pk}),
+        (address("channel_settings", alice), {"identity": "proof"}),
     ):
-        assert manager(alice).post(page, fields).status_code == 400
-    assert Channel.objects.get().site_url == ""
+        refused = manager(alice).post(page, given | more)
+        assert refused.status_code == 400
+        assert list(refused.context["form"].errors) == [field]
+    assert Channel.objects.get().name == alice.channel.name
 
 
 def test_settings_are_saved(alice):
@@ -154,11 +163,12 @@ def test_only_a_superuser_gives_a_channel_more_than_the_installation_allows(alic
     assert saved(owner, "") == (302, None)
 
 
-def test_a_channel_that_trusts_devices_says_so_in_red(alice):
-    warning = "Anyone can receive anyone's messages"
+@pytest.mark.parametrize("name", ["channel_settings", "channel_identity"])
+def test_a_channel_that_trusts_devices_has_a_red_warning(alice, name):
+    warning = "<strong>Anyone can receive anyone"
     for identity, is_shown in (("proof", False), ("trust", True)):
         Channel.objects.update(identity=identity)
-        page = manager(alice).get(address("channel_settings", alice)).content.decode()
+        page = manager(alice).get(address(name, alice)).content.decode()
         assert (warning in page) == is_shown
 
 
@@ -208,14 +218,6 @@ def test_an_uploaded_key_needs_key_id_team_and_topic(alice, tmp_path):
     assert "10 capital letters" in faulty.content.decode()
     assert "PRIVATE KEY" not in faulty.content.decode()
     assert ProviderCredential.objects.get().facts["key_id"] == key["key_id"]
-
-
-def test_an_invalid_credential_is_explained_and_not_stored(alice):
-    page = manager(alice).post(address("channel_credentials", alice), {"android-text": "{}"})
-
-    assert page.status_code == 400
-    assert "Missing in the JSON: project_id, client_email" in page.content.decode()
-    assert not ProviderCredential.objects.exists()
 
 
 def test_a_key_is_shown_once_and_revoked(alice):
@@ -278,7 +280,7 @@ def said_of_a_test(house, platform):
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("platform", ["android", "ios"])
-def test_a_credential_check_asks_the_push_service(alice, fcm, apns, platform):
+def test_a_credential_check_calls_the_push_service(alice, fcm, apns, platform):
     store_google(fcm, alice.channel)
     store_apple(apns, alice.channel)
     assert "the credentials are valid" in said_of_a_test(alice, platform)
@@ -337,6 +339,8 @@ def test_a_check_of_replaced_credentials_does_not_mark_the_new_ones(alice):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
+        ({}, "Missing in the JSON: project_id, client_email"),
+        (GOOGLE | {"private_key": WEAK}, "private_key: The RSA key has 1024 bits."),
         ({"type": "authorized_user"}, "This is an “authorized_user” file."),
         ({"project_id": "alices-shop"}, "Missing in the JSON: client_email, private_key."),
         (GOOGLE | {"client_email": "x"}, "client_email: Must be an e-mail address."),
@@ -350,6 +354,7 @@ def test_an_unusable_file_is_refused_and_the_entries_are_kept(alice, given, says
     assert page.status_code == 400
     assert says in unescape(page.content.decode())
     assert "This field is required" not in page.content.decode()
+    assert not ProviderCredential.objects.exists()
 
 
 def test_a_channel_without_credentials_offers_no_check(alice):

@@ -3,13 +3,12 @@
 import json
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
 from django.urls import reverse
 
 from channels_app.models import ProviderCredential
 from channels_app.selectors import credential_for
 from tests.admin.support import signed_in
-from tests.api.credentials import APPLE, GOOGLE, pem
+from tests.api.credentials import APPLE, GOOGLE
 
 
 def store(house, given):
@@ -37,13 +36,3 @@ def test_a_pasted_key_with_literal_line_breaks_is_stored(alice):
 
     assert answer.status_code == 302
     assert json.loads(credential_for(alice.channel.pk, "ios").secret) == APPLE
-
-
-def test_a_short_rsa_key_is_named_with_its_size(alice):
-    weak = pem(rsa.generate_private_key(65537, 1024))  # noqa: S505 - to be refused
-    given = {"android-text": json.dumps(GOOGLE | {"private_key": weak})}
-
-    answer = store(alice, given)
-
-    assert answer.status_code == 400
-    assert "private_key: The RSA key has 1024 bits." in answer.content.decode()

@@ -32,32 +32,19 @@ def clock(at):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_refusal_that_paused_is_the_last_check(alice, paused):
-    page = credentials_page(alice)
-
-    assert PAUSED in page
-    assert "the credentials were rejected" in page
-    assert "the credentials are valid" not in page
-
-
-@pytest.mark.django_db(transaction=True)
-def test_an_accepted_check_ends_the_pause_on_the_page_too(alice, paused):
+def test_the_page_shows_the_pause_until_a_check_is_accepted(alice, paused):
+    for page in (credentials_page(alice), said_of_a_test(alice, "ios")):
+        assert PAUSED in page
+        assert "the credentials were rejected" in page
+        assert "the credentials are valid" not in page
     paused.behave("accept")
 
-    said = said_of_a_test(alice, "ios")
+    page = said_of_a_test(alice, "ios")
 
-    assert "the credentials are valid" in said
-    assert '<div id="ios-pause" hx-swap-oob="true" hidden></div>' in said.replace("\n", "")
+    assert "the credentials are valid" in page
+    assert '<div id="ios-pause" hx-swap-oob="true" hidden></div>' in page.replace("\n", "")
     assert PAUSED not in credentials_page(alice)
     assert ProviderCredential.objects.get().paused_at is None
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_refused_check_keeps_the_pause_on_the_page(alice, paused):
-    said = said_of_a_test(alice, "ios")
-
-    assert PAUSED in said
-    assert "the credentials were rejected" in said
 
 
 @pytest.mark.django_db(transaction=True)

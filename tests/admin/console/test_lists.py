@@ -1,4 +1,4 @@
-"""Lists of the console say how many rows there are, and what to do if there are none."""
+"""Lists of the console show how many rows there are, and what to do if there are none."""
 
 from html.parser import HTMLParser
 
@@ -9,7 +9,7 @@ from channels_app.models import Membership
 from pushsvc.common.console.admin import BoundedPaginator
 from tests.admin.support import signed_in
 from tests.api.support import NOWHERE
-from tests.factories import add_crowd, make_channel, make_sent_notification
+from tests.factories import add_crowd, make_channel
 
 CHANNELS = reverse("admin:channels_app_channel_changelist")
 SUBSCRIBERS = reverse("admin:subscriptions_app_subscription_changelist")
@@ -24,13 +24,13 @@ def text_of(user, address, **query):
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(2, "Subscribers: 2<"), (3, "Subscribers: 3 or more<"), (9, "3 or more<")]
+    ("count", "shown"), [(2, "Subscribers: 2<"), (3, "Subscribers: 3 or more<"), (9, "3 or more<")]
 )
-def test_a_count_that_stopped_at_its_bound_says_so(alice, monkeypatch, count, said):
+def test_a_count_that_stopped_at_its_bound_is_marked(alice, monkeypatch, count, shown):
     monkeypatch.setattr(BoundedPaginator, "most_rows", 3)
     add_crowd(alice.channel, count)
 
-    assert said in text_of(alice.members["viewer"], SUBSCRIBERS)
+    assert shown in text_of(alice.members["viewer"], SUBSCRIBERS)
 
 
 def test_a_list_of_subscribers_names_their_channel(alice):
@@ -41,7 +41,7 @@ def test_a_list_of_subscribers_names_their_channel(alice):
     assert "The other</a>." in of_other
 
 
-def test_an_empty_list_says_how_rows_come_into_it(alice):
+def test_an_empty_list_explains_how_rows_are_added(alice):
     viewer, manager = alice.members["viewer"], alice.members["manager"]
 
     assert "Add the channel to a site" in text_of(viewer, SUBSCRIBERS)
@@ -50,24 +50,22 @@ def test_an_empty_list_says_how_rows_come_into_it(alice):
     assert "New segment" not in text_of(viewer, SEGMENTS)
 
 
-def test_a_list_emptied_by_its_filters_offers_to_remove_them(alice):
-    make_sent_notification(alice.channel)
+@pytest.mark.parametrize(
+    ("address", "narrowed", "keeps_channel"),
+    [(NOTIFICATIONS, {"show": "tests"}, False), (SUBSCRIBERS, {"state": "expired"}, True)],
+)
+def test_a_list_emptied_by_its_filters_offers_to_remove_them(
+    alice, address, narrowed, keeps_channel
+):
+    viewer = alice.members["viewer"]
+    own = {"channel__id__exact": alice.channel.pk} if keeps_channel else {}
 
-    empty = text_of(alice.members["viewer"], NOTIFICATIONS, show="tests")
+    text = text_of(viewer, address, **own, **narrowed)
 
-    assert "No rows match the filters" in empty
-    assert "Only what fits" not in text_of(alice.members["viewer"], NOTIFICATIONS)
-
-
-def test_show_all_on_an_empty_list_stays_with_its_channel(alice):
-    empty = make_channel("The empty one", account=alice.account)
-    own = {"channel__id__exact": empty.pk}
-
-    whole = text_of(alice.members["viewer"], SUBSCRIBERS, **own)
-    narrowed = text_of(alice.members["viewer"], SUBSCRIBERS, **own, state="expired")
-
-    assert "Only what fits" not in whole
-    assert f'href="?channel__id__exact={empty.pk}">Show all' in narrowed
+    assert "No rows match the filters" in text
+    kept = f"channel__id__exact={alice.channel.pk}" if keeps_channel else ""
+    assert f'href="?{kept}">Show all' in text
+    assert "No rows match the filters" not in text_of(viewer, address, **own)
 
 
 class Filters(HTMLParser):
@@ -108,26 +106,18 @@ class Filters(HTMLParser):
             },
         ),
         (SUBSCRIBERS, {"platform__exact": "ios", "state": "expired", "within": "30"}),
+        (NOTIFICATIONS, {"channel__id__exact": NOWHERE, "show": "tests"}),  # not an offered choice
     ],
 )
 def test_applying_a_filter_keeps_the_others(alice, address, asked):
-    asked = {**asked, "channel__id__exact": str(alice.channel.pk)}
+    asked = {"channel__id__exact": str(alice.channel.pk)} | asked
 
     fields = Filters(text_of(alice.members["viewer"], address, **asked)).fields
 
     assert {name: value for name, value in fields.items() if value} == asked
 
 
-def test_a_filter_shows_and_keeps_a_value_that_it_does_not_offer(alice):
-    """Such as a channel beyond those that are offered."""
-    asked = {"channel__id__exact": NOWHERE, "show": "tests"}
-
-    fields = Filters(text_of(alice.members["viewer"], NOTIFICATIONS, **asked)).fields
-
-    assert {name: value for name, value in fields.items() if value} == asked
-
-
-def test_a_list_in_the_order_of_two_columns_says_which_is_the_first(alice):
+def test_a_list_sorted_by_two_columns_shows_their_priority(alice):
     owner = alice.members["owner"]
 
     by_account_and_name = text_of(owner, CHANNELS, o="1.0")
@@ -137,24 +127,24 @@ def test_a_list_in_the_order_of_two_columns_says_which_is_the_first(alice):
 
 
 @pytest.mark.parametrize(
-    ("address", "role", "may", "deed"),
+    ("address", "role", "may", "action"),
     [
         (SEGMENTS, "sender", "editor", "make the first segment"),
         (NOTIFICATIONS, "viewer", "sender", "write the first notification"),
     ],
 )
-def test_an_empty_list_says_which_role_can_do_what_is_missing(alice, address, role, may, deed):
-    told = f"A user with the role “{may}” can {deed}."
+def test_an_empty_list_names_the_role_that_can_add_rows(alice, address, role, may, action):
+    text = f"A user with the role “{may}” can {action}."
 
-    assert told in text_of(alice.members[role], address)
-    assert "Somebody with the role" not in text_of(alice.members[may], address)
+    assert text in text_of(alice.members[role], address)
+    assert "A user with the role" not in text_of(alice.members[may], address)
 
 
 def test_the_first_steps_name_the_role_that_each_needs(alice):
     alice.channel.delete()
 
-    told = "You need the role “manager” for this"
-    assert told in text_of(alice.members["viewer"], reverse("admin:index"))
+    text = "You need the role “manager” for this"
+    assert text in text_of(alice.members["viewer"], reverse("admin:index"))
     assert "You need the role" not in text_of(alice.members["manager"], reverse("admin:index"))
 
 
