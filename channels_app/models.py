@@ -17,9 +17,7 @@ class Account(models.Model):
     name = models.CharField(max_length=200, unique=True)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     requires_two_step = models.BooleanField(
-        default=False,
-        db_default=False,
-        help_text="Members can do nothing until they set it up.",
+        default=False, help_text="Members can do nothing until they set it up."
     )
 
     @override
@@ -126,13 +124,9 @@ class Channel(models.Model):
         blank=True,
         help_text="Includes expired subscriptions. Null: the installation's default.",
     )
-    identity = models.CharField(
-        max_length=5, choices=Identity.choices, default=Identity.PROOF, db_default=Identity.PROOF
-    )
+    identity = models.CharField(max_length=5, choices=Identity.choices, default=Identity.PROOF)
     category_required = models.BooleanField(
-        default=False,
-        db_default=False,
-        help_text="Sends to the channel or to a rule must name a category.",
+        default=False, help_text="Sends to the channel or to a rule must name a category."
     )
 
     @override

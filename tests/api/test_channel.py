@@ -54,11 +54,11 @@ def test_a_channel_id_is_read_in_either_case_and_written_in_lower_case(alice):
 
 
 def test_the_error_for_a_key_of_another_channel_does_not_reveal_whether_the_id_exists(alice, bob):
-    answers = [alice.call("GET", f"/channel/{each}") for each in (bob.channel.id, NOWHERE)]
+    responses = [alice.call("GET", f"/channel/{each}") for each in (bob.channel.id, NOWHERE)]
 
-    assert [code(each, 404) for each in answers] == ["channel_not_found"] * 2
-    assert anonymous(answers[0]) == anonymous(answers[1])
-    assert "key" in anonymous(answers[0])["detail"]
+    assert [code(each, 404) for each in responses] == ["channel_not_found"] * 2
+    assert anonymous(responses[0]) == anonymous(responses[1])
+    assert "key" in anonymous(responses[0])["detail"]
 
 
 def test_totals_count_only_their_own_channel(alice, bob):
@@ -67,10 +67,10 @@ def test_totals_count_only_their_own_channel(alice, bob):
     counter_add(alice.channel.id, clicked=3, delivered=0)
     counter_add(bob.channel.id, web_subscribers=100, clicked=100)
 
-    answer = alice.call("GET", f"/channel/{alice.channel.id}").json()
+    response = alice.call("GET", f"/channel/{alice.channel.id}").json()
 
-    assert answer["subscriber_count"] == 6
-    assert list(answer["notification_stats"].values()) == [1, 9, 7, 2, 3]
+    assert response["subscriber_count"] == 6
+    assert list(response["notification_stats"].values()) == [1, 9, 7, 2, 3]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -85,8 +85,8 @@ def test_concurrent_additions_to_a_counter_are_all_counted():
     in_threads(*[count] * 4)
 
     for owner, total in ((alice, 80), (bob, 160)):
-        answer = owner.call("GET", f"/channel/{owner.channel.id}").json()
-        assert answer["subscriber_count"] == total
+        response = owner.call("GET", f"/channel/{owner.channel.id}").json()
+        assert response["subscriber_count"] == total
 
 
 @pytest.mark.django_db(transaction=True)
@@ -109,13 +109,13 @@ def test_an_unknown_counter_is_a_programming_error(alice):
 
 
 def test_the_web_push_key_is_the_channels_own(alice, bob):
-    answers = [
+    responses = [
         Client().get("/web-push-key", headers={"X-Channel-ID": str(owner.channel.id).upper()})
         for owner in (alice, bob)
     ]
 
-    found = [answer.json() for answer in answers]
-    assert [list(answer) for answer in found] == [["public_key"]] * 2
+    found = [response.json() for response in responses]
+    assert [list(response) for response in found] == [["public_key"]] * 2
     assert found[0] != found[1]
     raw = base64.urlsafe_b64decode(found[0]["public_key"] + "=")
     assert ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), raw)
@@ -158,8 +158,8 @@ def test_public_endpoints_need_the_channel_header(header, status, expected):
     headers = {} if header is None else {"X-Channel-ID": header}
 
     assert code(Client().get("/web-push-key", headers=headers), status) == expected
-    answer = Client().post("/subscribe", browser(), "application/json", headers=headers)
-    assert code(answer, status) == expected
+    response = Client().post("/subscribe", browser(), "application/json", headers=headers)
+    assert code(response, status) == expected
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ def store(owner, **config):
 
 
 def platforms(owner):
-    answer = owner.call("GET", f"/channel/{owner.channel.id}").json()
-    return answer["channel_info"]["platforms"]
+    response = owner.call("GET", f"/channel/{owner.channel.id}").json()
+    return response["channel_info"]["platforms"]
 
 
 def test_both_credentials_are_stored_and_their_platforms_enabled(alice):
@@ -136,24 +136,24 @@ REFRESHED = {
     ],
 )
 def test_another_kind_of_google_file_is_named_in_the_error(alice, file, kind):
-    answer = store(alice, fcm_service_account=file)
+    response = store(alice, fcm_service_account=file)
 
-    assert faults(answer) == [(_FCM, "wrong_file")]
-    detail = answer.json()["errors"][0]["detail"]
+    assert faults(response) == [(_FCM, "wrong_file")]
+    detail = response.json()["errors"][0]["detail"]
     assert kind in detail
     assert "A “service_account” file is needed" in detail
     assert "client_email" in detail
     assert detail.endswith("private_key.")
-    assert "not-for-us" not in answer.content.decode()
+    assert "not-for-us" not in response.content.decode()
 
 
 @pytest.mark.parametrize("field", ["fcm_service_account", "apns_key"])
 def test_the_error_for_a_file_sent_as_an_object_explains_how_to_send_it(alice, field):
     body = {"providers_config": {field: {"a": 1}}}
-    answer = alice.call("PUT", f"/channel/{alice.channel.id}/providers", body)
+    response = alice.call("PUT", f"/channel/{alice.channel.id}/providers", body)
 
-    assert faults(answer) == [(f"providers_config.{field}", "not_a_string")]
-    assert "Encode the object as a string" in answer.json()["errors"][0]["detail"]
+    assert faults(response) == [(f"providers_config.{field}", "not_a_string")]
+    assert "Encode the object as a string" in response.json()["errors"][0]["detail"]
 
 
 # How a text looks after it was pasted, exported or printed.
@@ -213,17 +213,17 @@ def test_a_key_is_stored_as_its_issuer_wrote_it(alice, change):
 @pytest.mark.parametrize("project", ["example.com:my-project", "a-b.example.co.uk:alices-shop"])
 def test_a_project_of_a_domain_is_stored(alice, project):
     assert store(alice, fcm_service_account={**GOOGLE, "project_id": project}).status_code == 200
-    answer = alice.call("GET", f"/channel/{alice.channel.id}/platforms").json()
-    assert answer["platforms"]["android"]["credential"]["id"] == project
+    response = alice.call("GET", f"/channel/{alice.channel.id}/platforms").json()
+    assert response["platforms"]["android"]["credential"]["id"] == project
 
 
 @pytest.mark.parametrize("bits", [1024, 2047])
 def test_a_short_rsa_key_is_named_with_its_size(alice, bits):
     short = pem(rsa.generate_private_key(65537, bits))
-    answer = store(alice, fcm_service_account={**GOOGLE, "private_key": short})
+    response = store(alice, fcm_service_account={**GOOGLE, "private_key": short})
 
-    assert faults(answer) == [(f"{_FCM}.private_key", "key_too_short")]
-    assert answer.json()["errors"][0]["detail"] == (
+    assert faults(response) == [(f"{_FCM}.private_key", "key_too_short")]
+    assert response.json()["errors"][0]["detail"] == (
         f"The RSA key has {bits} bits. It must have 2048 or more."
     )
 

@@ -115,7 +115,7 @@ class Request:
     headers: dict = field(default_factory=dict)
 
     def ask(self, **headers):
-        """Its answer, from an address of its own."""
+        """Its response, from an address of its own."""
         return Client(REMOTE_ADDR="203.0.113.7").generic(
             self.method,
             self.path,

@@ -125,7 +125,7 @@ def test_the_response_about_another_channels_thing_is_that_about_a_missing_one(
 
 @pytest.mark.parametrize(("operation", "names"), PLACES)
 def test_the_owners_own_things_are_found(witness, alice, operation, names):
-    """Otherwise the answers would be alike because nothing is ever found."""
+    """Otherwise the responses would be alike because nothing is ever found."""
     headers = accepted(alice)[ALL_SCOPES]
     own, nothing = meant(alice, names), [MISSING[KINDS[name]] for name in names]
 

@@ -158,7 +158,7 @@ def is_path_alike(witness, session, method, *paths):
 
 
 def test_the_owners_own_things_are_found(witness, alice, bob):
-    """Otherwise the answers would be alike because nothing is ever found."""
+    """Otherwise the responses would be alike because nothing is ever found."""
     session, missed = session_of(alice, Role.OWNER), set()
     for name, own, pairs in routes(alice, bob):
         for _, (path, _) in pairs:

@@ -1,5 +1,5 @@
-"""The same over sockets, against the Procfile's web process: the answers are compared byte for
-byte."""
+"""The same over sockets, against the Procfile's web process: the responses are compared byte
+for byte."""
 
 import socket
 from urllib.parse import urlsplit
@@ -23,9 +23,9 @@ def web(transactional_db, tmp_path):
         yield urlsplit(address).port
 
 
-def heard(port, request, named, **headers):
-    """Every byte of the answer except its date, in lines."""
-    redis_client().flushdb()  # so that both have the same left of each limit
+def response_to(port, request, named, **headers):
+    """Every byte of the response except its date, in lines."""
+    redis_client().flushdb()  # so that limits are the same for both requests
     lines = [
         f"{request.method} {request.path} HTTP/1.1",
         "Host: localhost",
@@ -36,14 +36,14 @@ def heard(port, request, named, **headers):
     ]
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
         connection.sendall("\r\n".join([*lines, "", request.text]).encode())
-        answer = b"".join(iter(lambda: connection.recv(65_536), b"")).decode()
-    assert answer.startswith("HTTP/1.1 ")
-    parts = answer.replace("\r\n", "\n").split("\n")
+        response = b"".join(iter(lambda: connection.recv(65_536), b"")).decode()
+    assert response.startswith("HTTP/1.1 ")
+    parts = response.replace("\r\n", "\n").split("\n")
     return [plain(part, *named) for part in parts if not part.lower().startswith("date: ")]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_no_byte_of_an_answer_discloses_whether_another_has_the_thing(web, settings):
+def test_no_byte_of_a_response_discloses_whether_another_has_the_thing(web, settings):
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     alice, bob = make_estate("Alice", "lion"), make_estate("Bob", WORD)
     key = {"Authorization": f"Key {alice.key(*Scope.values)}"}
@@ -51,9 +51,9 @@ def test_no_byte_of_an_answer_discloses_whether_another_has_the_thing(web, setti
     for operation in KEYED:
         for name in sorted(operation.names & KINDS.keys() - {"X-Channel-ID"}):
             theirs = bob.guesses[KINDS[name]][0] if name not in bob.ids else bob.ids[name]
-            asked = [
-                heard(web, operation.request(alice, **{name: thing}), [thing], **key)
+            responses = [
+                response_to(web, operation.request(alice, **{name: thing}), [thing], **key)
                 for thing in (MISSING[KINDS[name]], theirs)
             ]
-            assert not difference([asked[0]], [asked[1]]), (str(operation), name)
-            assert WORD not in str(asked[1])
+            assert not difference([responses[0]], [responses[1]]), (str(operation), name)
+            assert WORD not in str(responses[1])

@@ -1,4 +1,4 @@
-"""Everything that a request shows: its answer, its statements and its commands to Redis.
+"""Everything that a request shows: its response, its statements and its commands to Redis.
 
 Two requests that show the same are the same to whoever sends them, and take the same path. Each is
 undone afterwards, so that every one starts from the same state.
@@ -19,7 +19,7 @@ from django.utils.html import escape
 
 from pushsvc.common.store.redis_client import redis_client
 
-_OWN_OF_EACH = [  # what differs between any two answers: savepoints, new ids, the time, CSRF tokens
+_OWN_OF_EACH = [  # differs between any two: savepoints, new ids, the time, CSRF tokens
     (re.compile(r'"?s\d+_x\d+"?'), "<savepoint>"),
     (re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}"), "<id>"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ][\d:.]+(Z|\+00:00)?"), "<moment>"),
@@ -32,12 +32,12 @@ _OWN_OF_EACH = [  # what differs between any two answers: savepoints, new ids, t
 
 
 class Trace(NamedTuple):
-    """`told`: what the next page would say. `statements`: each with the number of its rows."""
+    """`messages`: of the next page. `statements`: each with the number of its rows."""
 
     status: int
     headers: list[tuple[str, str]]
     body: str
-    told: list[str]
+    messages: list[str]
     statements: list[tuple[str, int]]
     commands: list[str]
 
@@ -69,13 +69,13 @@ class Witness:
         redis_client().flushdb()
         self._commands()
         with _undone(), _statements() as made:
-            answer = request.ask(**(headers or {}))
+            response = request.ask(**(headers or {}))
         asked = self._commands()
         return Trace(
-            answer.status_code,
-            [(name, plain(value, *named)) for name, value in _headers(answer)],
-            plain(_text(answer), *named),
-            [plain(message, *named) for message in _messages(answer)],
+            response.status_code,
+            [(name, plain(value, *named)) for name, value in _headers(response)],
+            plain(_text(response), *named),
+            [plain(message, *named) for message in _messages(response)],
             [(plain(statement), rows) for statement, rows in made],
             [plain(command, *named) for command in asked],
         )
@@ -107,7 +107,7 @@ def watching():
 
 
 def plain(text, *named):
-    """The text without what is new in each answer, and without what was asked for."""
+    """The text without what is new in each response, and without what was asked for."""
     for each in named:
         for spelling in _spellings(each):
             text = text.replace(spelling, "<named>")
@@ -144,21 +144,21 @@ def _statements():
         yield made
 
 
-def _headers(answer):
-    cookies = [("Set-Cookie", each.OutputString()) for each in answer.cookies.values()]
-    return sorted([*answer.headers.items(), *cookies])
+def _headers(response):
+    cookies = [("Set-Cookie", each.OutputString()) for each in response.cookies.values()]
+    return sorted([*response.headers.items(), *cookies])
 
 
-def _messages(answer):
-    cookie = answer.cookies.get(CookieStorage.cookie_name)
+def _messages(response):
+    cookie = response.cookies.get(CookieStorage.cookie_name)
     given = (
-        CookieStorage(answer.wsgi_request)._decode(cookie.value)  # type: ignore[attr-defined]
+        CookieStorage(response.wsgi_request)._decode(cookie.value)  # type: ignore[attr-defined]
         if cookie
         else None
     )
     return [str(message) for message in given or []]
 
 
-def _text(answer):
-    content = b"".join(answer.streaming_content) if answer.streaming else answer.content
+def _text(response):
+    content = b"".join(response.streaming_content) if response.streaming else response.content
     return content.decode(errors="replace")

@@ -28,9 +28,9 @@ def act(client, house, do, **fields):
     return client.post(page(house), {"do": do, **fields}, follow=True)
 
 
-def link_in(answer):
-    assert "no-store" in answer.headers["Cache-Control"]
-    return answer.context["link"].removeprefix("http://testserver")
+def link_in(response):
+    assert "no-store" in response.headers["Cache-Control"]
+    return response.context["link"].removeprefix("http://testserver")
 
 
 def choose_password(link, password=NEW_PASSWORD):
@@ -45,15 +45,15 @@ def choose_password(link, password=NEW_PASSWORD):
 
 def test_an_owner_adds_a_new_user_who_chooses_a_password_by_a_link(alice):
     client = signed_in(alice.members["owner"])
-    answer = act(client, alice, "add", username="carol", role="sender")
+    response = act(client, alice, "add", username="carol", role="sender")
 
     carol = User.objects.get(username="carol")
     assert carol.memberships.get().role == Role.SENDER
     assert (carol.is_staff, carol.is_superuser) == (True, False)
     assert not carol.has_usable_password()
-    assert link_in(answer) not in client.get(page(alice)).content.decode()  # shown once
+    assert link_in(response) not in client.get(page(alice)).content.decode()  # shown once
 
-    assert choose_password(link_in(answer)).status_code == 200
+    assert choose_password(link_in(response)).status_code == 200
     carol.refresh_from_db()
     assert carol.check_password(NEW_PASSWORD)
 
@@ -77,17 +77,17 @@ def test_a_password_link_is_void_once_its_user_joins_another_account(alice, bob,
 def test_a_weak_password_is_refused(alice):
     link = set_password_path(user=alice.members["viewer"])
 
-    answer = choose_password(link, "12345678")
+    response = choose_password(link, "12345678")
 
-    assert "too common" in answer.content.decode()
+    assert "too common" in response.content.decode()
     assert User.objects.get(pk=alice.members["viewer"].pk).check_password(PASSWORD)
 
 
 def test_a_superuser_adds_an_existing_user_without_a_link(alice, bob, root):
     known = bob.members["viewer"]
-    answer = act(signed_in(root), alice, "add", username=known, role="viewer")
+    response = act(signed_in(root), alice, "add", username=known, role="viewer")
 
-    assert "link" not in answer.context
+    assert "link" not in response.context
     assert {held.account for held in known.memberships.all()} == {alice.account, bob.account}
 
 
@@ -101,10 +101,10 @@ def test_a_superuser_adds_an_existing_user_without_a_link(alice, bob, root):
 )
 def test_a_name_that_cannot_be_added_is_refused_next_to_its_field(alice, name, says):
     client = signed_in(alice.members["owner"])
-    answer = act(client, alice, "add", username=name, role="viewer")
+    response = act(client, alice, "add", username=name, role="viewer")
 
-    assert answer.status_code == 400
-    assert says in " ".join(answer.context["form"].errors["username"])
+    assert response.status_code == 400
+    assert says in " ".join(response.context["form"].errors["username"])
 
 
 def test_an_owner_does_not_learn_whether_a_user_of_others_is_deactivated(alice, bob):
@@ -132,9 +132,9 @@ def test_the_last_active_owner_cannot_be_removed(alice, do, has_deactivated_owne
     if has_deactivated_owner:
         Membership.objects.filter(pk=membership(alice, "manager").pk).update(role=Role.OWNER)
         User.objects.filter(pk=alice.members["manager"].pk).update(is_active=False)
-    answer = act(signed_in(owner.user), alice, do, membership=owner.pk, role="viewer")
+    response = act(signed_in(owner.user), alice, do, membership=owner.pk, role="viewer")
 
-    assert "needs an owner" in answer.content.decode()
+    assert "needs an owner" in response.content.decode()
     assert membership(alice, "owner").role == Role.OWNER
 
 
@@ -143,9 +143,9 @@ def test_a_member_without_the_owner_role_neither_sees_nor_changes_members(alice,
     client = signed_in(alice.members[role])
 
     assert client.get(page(alice)).status_code == 403
-    answer = act(client, alice, "role", membership=membership(alice, role).pk, role="owner")
-    assert answer.status_code == 403
-    assert "owner" in answer.content.decode()
+    response = act(client, alice, "role", membership=membership(alice, role).pk, role="owner")
+    assert response.status_code == 403
+    assert "owner" in response.content.decode()
     assert membership(alice, role).role == role
 
 
@@ -156,17 +156,17 @@ def test_an_owner_gets_no_password_link_for_a_user_who_also_belongs_elsewhere(
     user = {"of_another_account": bob.members["viewer"], "superuser": root}[who]
     held, _ = member_add(account=alice.account, username=user.username, role=Role.VIEWER, by=root)
 
-    answer = act(signed_in(alice.members["owner"]), alice, "link", membership=held.pk)
+    response = act(signed_in(alice.members["owner"]), alice, "link", membership=held.pk)
 
-    assert "superuser must create the link" in answer.content.decode()
-    assert "link" not in answer.context
+    assert "superuser must create the link" in response.content.decode()
+    assert "link" not in response.context
 
 
 def test_an_owner_gets_a_password_link_for_a_user_of_this_account_only(alice):
     held = membership(alice, "viewer")
-    answer = act(signed_in(alice.members["owner"]), alice, "link", membership=held.pk)
+    response = act(signed_in(alice.members["owner"]), alice, "link", membership=held.pk)
 
-    assert choose_password(link_in(answer)) is not None
+    assert choose_password(link_in(response)) is not None
 
 
 def test_an_owner_gets_no_password_link_for_themselves(alice):
@@ -177,10 +177,10 @@ def test_an_owner_gets_no_password_link_for_themselves(alice):
         client.get(page(alice)).content.decode()
     )
 
-    answer = act(client, alice, "link", membership=owner.pk)
+    response = act(client, alice, "link", membership=owner.pk)
 
-    assert "link" not in answer.context
-    assert "Change your own password" in answer.content.decode()
+    assert "link" not in response.context
+    assert "Change your own password" in response.content.decode()
     assert not LogEntry.objects.filter(additional_data__note__contains="link").exists()
 
 

@@ -45,8 +45,8 @@ def test_an_owner_requires_it_only_after_setting_up_their_own(alice):
     assert "Set up your own two-step sign-in first." in refused.content.decode()
     assert not is_required(alice)
 
-    answer = act(inside(owner), alice, "two_step", required="yes")
-    assert "Two-step sign-in is now required" in answer.content.decode()
+    response = act(inside(owner), alice, "two_step", required="yes")
+    assert "Two-step sign-in is now required" in response.content.decode()
     assert is_required(alice)
     entry = LogEntry.objects.order_by("-id")[0]
     assert entry.changes == {"requires_two_step": [False, True]}
@@ -62,9 +62,9 @@ def test_an_owner_makes_it_optional_again(strict):
 
 @pytest.mark.parametrize("role", ["viewer", "sender", "editor", "manager"])
 def test_no_lesser_role_changes_it(strict, role):
-    answer = act(inside(strict.members[role]), strict, "two_step")
+    response = act(inside(strict.members[role]), strict, "two_step")
 
-    assert answer.status_code == 403
+    assert response.status_code == 403
     assert is_required(strict)
 
 
@@ -90,8 +90,8 @@ def test_a_member_without_it_can_only_set_it_up(zebra):
     for name, path in addresses(zebra):
         if path in {SET_UP, APP, PASSKEY} or name == "logout":
             continue
-        for answer in (client.get(path), client.post(path, {"do": "remove", "post": "yes"})):
-            assert (answer.status_code, answer["Location"]) == (302, SET_UP), (name, path)
+        for response in (client.get(path), client.post(path, {"do": "remove", "post": "yes"})):
+            assert (response.status_code, response["Location"]) == (302, SET_UP), (name, path)
     for path in ("/admin/password_change/", "/admin/doctor/", "/admin/nowhere/"):
         assert client.get(path)["Location"] == SET_UP
     assert [client.get(path).status_code for path in (SET_UP, APP, PASSKEY)] == [200] * 3
@@ -105,9 +105,9 @@ def test_a_member_sets_it_up_after_the_password_and_goes_on(transactional_db, st
     assert "An account of yours requires" in client.get(SET_UP).content.decode()
 
     secret = client.get(APP).context["form"].secret
-    answer = client.post(APP, {"code": shown(secret)}, follow=True)
+    response = client.post(APP, {"code": shown(secret)}, follow=True)
 
-    assert len(answer.context["unused_codes"]) == 10
+    assert len(response.context["unused_codes"]) == 10
     assert client.get("/admin/").status_code == 200
 
 
@@ -128,11 +128,11 @@ def test_a_member_without_it_can_sign_out(strict):
 
 def test_members_of_other_accounts_and_api_keys_are_not_affected(strict, bob):
     assert signed_in(bob.members["viewer"]).get("/admin/").status_code == 200
-    answer = Client().get(
+    response = Client().get(
         f"/channel/{strict.channel.pk}",
         headers={"Authorization": f"Key {make_key(strict.channel)}"},
     )
-    assert answer.status_code == 200
+    assert response.status_code == 200
 
 
 def test_it_costs_no_query_where_nobody_requires_it(alice, django_assert_num_queries):

@@ -25,13 +25,13 @@ def change_page(user):
 
 
 def test_a_superuser_creates_a_user_and_gets_the_password_link_once(root):
-    answer = signed_in(root).post(f"{USERS}add/", {"username": "carol", "email": "c@example.com"})
+    response = signed_in(root).post(f"{USERS}add/", {"username": "carol", "email": "c@example.com"})
 
     carol = User.objects.get(username="carol")
     assert (carol.is_staff, carol.is_superuser) == (True, False)
     assert not carol.has_usable_password()
-    assert "no-store" in answer.headers["Cache-Control"]
-    assert "/set-password/" in answer.context["link"]
+    assert "no-store" in response.headers["Cache-Control"]
+    assert "/set-password/" in response.context["link"]
 
 
 def test_a_superuser_deactivates_a_user_whose_session_ends_at_once(alice, root):
@@ -56,9 +56,9 @@ def test_a_user_who_is_activated_again_has_no_session_of_before(alice, root):
 
 
 def test_a_superuser_makes_a_password_link_for_another_user(alice, root):
-    answer = signed_in(root).post(change_page(alice.members["owner"]), {"do": "link"})
+    response = signed_in(root).post(change_page(alice.members["owner"]), {"do": "link"})
 
-    assert "/set-password/" in answer.context["link"]
+    assert "/set-password/" in response.context["link"]
 
 
 @pytest.mark.parametrize("do", ["link", "reset"])
@@ -71,19 +71,19 @@ def test_a_superuser_must_prove_password_and_code_for_their_own_user(root, do):
     assert f'name="do" value="{do}"' not in shown
     assert "This is you." in shown
 
-    answer = client.post(change_page(root), {"do": do}, follow=True)
+    response = client.post(change_page(root), {"do": do}, follow=True)
 
-    assert "link" not in answer.context
-    assert "under “" in answer.content.decode()
+    assert "link" not in response.context
+    assert "under “" in response.content.decode()
     assert two_step.is_on(root)
     assert not LogEntry.objects.filter(additional_data__note__contains="link").exists()
 
 
 @pytest.mark.parametrize("kept", [{"is_active": "on"}, {"is_superuser": "on"}])
 def test_a_superuser_cannot_deactivate_or_demote_themselves(root, kept):
-    answer = signed_in(root).post(change_page(root), {"do": "change", "email": "", **kept})
+    response = signed_in(root).post(change_page(root), {"do": "change", "email": "", **kept})
 
-    assert answer.status_code == 400
+    assert response.status_code == 400
     root.refresh_from_db()
     assert root.is_active
     assert root.is_superuser
@@ -170,9 +170,9 @@ def test_an_invalid_form_changes_no_password(alice, wrong):
 
 def test_guessing_the_current_password_locks_the_user_out(alice):
     client = signed_in(alice.members["viewer"])
-    answers = [own_password(client, oldpassword=f"guess {n}").status_code for n in range(5)]
+    responses = [own_password(client, oldpassword=f"guess {n}").status_code for n in range(5)]
 
-    assert answers == [200] * 4 + [429]
+    assert responses == [200] * 4 + [429]
     assert own_password(client).status_code == 429
 
 

@@ -104,11 +104,11 @@ def house(alice):
     return alice
 
 
-def judged(answer, path):
+def judged(response, path):
     text = text_of(
-        answer
-    )  # Reads the answer to its end: a streamed log keeps its place until then.
-    if "html" not in answer.headers.get("Content-Type", ""):
+        response
+    )  # Reads the response to its end: a streamed log keeps its place until then.
+    if "html" not in response.headers.get("Content-Type", ""):
         return
     assert Page(text).found == [], path
     for raw in ("<img src=x", "<script>alert", "<b onclick", "49<!--"):
@@ -156,9 +156,9 @@ def test_a_javascript_address_is_refused_as_url_icon_and_image(alice):
 
     for field in ("url", "icon", "image"):
         for url in ("javascript:alert(1)", "data:text/html,x", "//x", " https://x", "https:/x"):
-            answer = client.post(page, form | {field: url})
-            assert answer.status_code == 400, (field, url)
-            judged(answer, page)
+            response = client.post(page, form | {field: url})
+            assert response.status_code == 400, (field, url)
+            judged(response, page)
 
 
 @pytest.mark.parametrize(

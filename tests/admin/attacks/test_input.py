@@ -74,8 +74,8 @@ def test_every_list_responds_to_every_search_and_query_string(alice, root, query
 
     clients = [signed_in(person) for person in (root, alice.members["viewer"])]
     for client, path in product(clients, changelists()):
-        answer = client.get(path, query, follow=True)
-        assert answer.status_code in {200, 400, 403}, (path, query)
+        response = client.get(path, query, follow=True)
+        assert response.status_code in {200, 400, 403}, (path, query)
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
@@ -83,8 +83,8 @@ def test_the_segment_builder_responds_to_every_rule(alice, rule):
     client = signed_in(alice.members["manager"])
     for name in ("segment_new", "segment_preview"):
         page = reverse(f"admin:{name}", args=[alice.channel.pk])
-        answer = client.post(page, {"name": "all", "rule": rule})
-        assert answer.status_code in {200, 400}, name
+        response = client.post(page, {"name": "all", "rule": rule})
+        assert response.status_code in {200, 400}, name
     assert not Segment.objects.exists()
 
 
@@ -93,9 +93,9 @@ def test_every_odd_segment_name_is_stored_or_refused_with_a_message(alice, name)
     page = reverse("admin:segment_new", args=[alice.channel.pk])
     rule = json.dumps({"field": "platform", "operator": "eq", "value": "web"})
 
-    answer = signed_in(alice.members["manager"]).post(page, {"name": name, "rule": rule})
+    response = signed_in(alice.members["manager"]).post(page, {"name": name, "rule": rule})
 
-    assert answer.status_code == 400
+    assert response.status_code == 400
     assert not Segment.objects.exists()
 
 
@@ -105,8 +105,8 @@ def test_an_odd_id_of_a_user_or_member_is_not_found(alice, root, number):
 
     assert client.get(f"/admin/auth/user/{number}/change/").status_code == 404
     members = reverse("admin:channels_app_account_change", args=[alice.account.pk])
-    answer = client.post(members, {"do": "remove", "membership": number})
-    assert answer.status_code == 404
+    response = client.post(members, {"do": "remove", "membership": number})
+    assert response.status_code == 404
 
 
 @pytest.mark.parametrize("field", ["password1", "password2", "oldpassword", "code"])
@@ -115,9 +115,9 @@ def test_a_wrong_password_stores_nothing_that_was_typed(alice, field):
     typed |= {"password1": "planted-secret", "password2": "planted-secret"}
     typed[field] = "planted-secret"
 
-    answer = signed_in(alice.members["viewer"]).post("/admin/password_change/", typed)
+    response = signed_in(alice.members["viewer"]).post("/admin/password_change/", typed)
 
-    assert answer.status_code in {200, 429}
+    assert response.status_code in {200, 429}
     assert AccessAttempt.objects.exists()
     for row in AccessAttempt.objects.values():
         assert "planted-secret" not in str(row)
@@ -151,9 +151,9 @@ def test_signing_in_redirects_to_no_other_site(alice, next_page):
     fields = {"login": "alice-viewer", "password": PASSWORD, "next": next_page}
 
     for path in ("/admin/login/", f"/admin/login/?{urlencode({'next': next_page})}"):
-        answer = Client().post(path, fields)
-        assert answer.status_code == 302
-        assert answer["Location"].startswith("/admin/"), answer["Location"]
+        response = Client().post(path, fields)
+        assert response.status_code == 302
+        assert response["Location"].startswith("/admin/"), response["Location"]
 
 
 @pytest.mark.parametrize("next_page", ["https://evil.example/", "//evil.example/"])
@@ -161,8 +161,8 @@ def test_signing_out_redirects_to_no_other_site(alice, next_page):
     client = signed_in(alice.members["viewer"])
 
     for path in ("/admin/logout/", f"/admin/logout/?{urlencode({'next': next_page})}"):
-        answer = client.post(path, {"next": next_page})
-        assert "evil" not in answer.headers.get("Location", "")
+        response = client.post(path, {"next": next_page})
+        assert "evil" not in response.headers.get("Location", "")
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ def test_the_page_of_a_key_that_expires_in_the_distant_future_opens(alice, expir
     client = signed_in(alice.members["manager"])
     page = reverse("admin:channel_keys", args=[alice.channel.pk])
 
-    answer = client.post(page, {"name": "k", "scopes": ["read"], "expires_at": expires})
+    response = client.post(page, {"name": "k", "scopes": ["read"], "expires_at": expires})
 
-    assert answer.status_code == status
+    assert response.status_code == status
     assert client.get(page).status_code == 200
     assert client.get("/admin/").status_code == 200

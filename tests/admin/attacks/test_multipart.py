@@ -94,17 +94,17 @@ def bodies(draw):
 
 @pytest.fixture
 def manager(alice):
-    """The browser of a manager. It returns an answer where the test client would raise."""
+    """The browser of a manager. It returns a response where the test client would raise."""
     client = signed_in(alice.members["manager"])
     client.raise_request_exception = False
     return client
 
 
-def says_what_is_wrong(answer):
-    assert answer.status_code in {302, 400, 403, 429}
-    if answer.status_code == 400:
-        assert answer["Content-Type"].startswith("text/html")
-        assert b"</html>" in answer.content
+def says_what_is_wrong(response):
+    assert response.status_code in {302, 400, 403, 429}
+    if response.status_code == 400:
+        assert response["Content-Type"].startswith("text/html")
+        assert b"</html>" in response.content
 
 
 @settings(
@@ -129,10 +129,10 @@ def test_the_response_to_any_form_of_an_anonymous_visitor_is_a_page(db, body, co
     """Anybody can post to the sign-in page."""
     visitor = Client(raise_request_exception=False)
 
-    answer = visitor.generic("POST", "/admin/login/", body, content_type=content_type)
+    response = visitor.generic("POST", "/admin/login/", body, content_type=content_type)
 
-    assert answer.status_code in {200, 400, 403, 429}
-    assert b"</html>" in answer.content
+    assert response.status_code in {200, 400, 403, 429}
+    assert b"</html>" in response.content
 
 
 @pytest.mark.parametrize("filename", ["", '; filename="f"'])
@@ -140,12 +140,12 @@ def test_a_form_of_more_parts_than_any_form_has_is_refused(alice, manager, filen
     page = reverse("admin:channel_credentials", args=[alice.channel.pk])
     part = f'--{BOUNDARY}\r\nContent-Disposition: form-data; name="a"{filename}\r\n\r\n\r\n'
 
-    answer = manager.generic("POST", page, part * 1_100 + f"--{BOUNDARY}--", content_type=TYPE)
+    response = manager.generic("POST", page, part * 1_100 + f"--{BOUNDARY}--", content_type=TYPE)
 
-    assert answer.status_code == 400
-    assert b"</html>" in answer.content
+    assert response.status_code == 400
+    assert b"</html>" in response.content
     assert (
-        b"ps-form" not in answer.content
+        b"ps-form" not in response.content
     )  # The form was not read, so no errors are shown next to its fields.
 
 

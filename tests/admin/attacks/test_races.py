@@ -31,15 +31,15 @@ def test_a_form_confirmed_several_times_at_once_makes_one_notification(alice):
     review = clients[0].post(COMPOSE, written(alice.channel, step="review"))
     form = written(alice.channel, key=review.context["key"])
 
-    answers = in_threads(
+    responses = in_threads(
         *(lambda client=client: client.post(COMPOSE, form) for client in clients * 2)
     )
 
-    assert {answer.status_code for answer in answers} == {302}
+    assert {response.status_code for response in responses} == {302}
     one = Notification.objects.get()
     listing = reverse("admin:notifications_app_notification_changelist")
     own = reverse("admin:notifications_app_notification_change", args=[one.pk])
-    assert {answer["Location"].partition("?")[0] for answer in answers} <= {listing, own}
+    assert {response["Location"].partition("?")[0] for response in responses} <= {listing, own}
 
 
 def test_a_notification_cancelled_while_it_starts_is_either_cancelled_or_sent(alice):
@@ -48,13 +48,13 @@ def test_a_notification_cancelled_while_it_starts_is_either_cancelled_or_sent(al
     for _ in range(TRIES):
         notification = factories.make_notification(alice.channel)
         path = reverse("admin:notification_cancel", args=[notification.pk])
-        answer, _ = in_threads(
+        response, _ = in_threads(
             lambda path=path: client.post(path), lambda: planning.work(seconds=5)
         )
-        assert answer.status_code == 302
+        assert response.status_code == 302
         status, recipients, *_ = support.counts(notification)
         assert (status, recipients) in {("cancelled", 0), ("processing", 3)}
-        told = [str(each) for each in client.get(answer["Location"]).context["messages"]]
+        told = [str(each) for each in client.get(response["Location"]).context["messages"]]
         assert told == [
             "The notification is cancelled. It will not be sent."
             if status == "cancelled"
@@ -78,12 +78,12 @@ def test_of_two_simultaneous_changes_of_one_thing_the_second_is_refused(alice, k
         form = dict(page.context["form"].inputs()) | {"version": page.context["version"]}
         own = [form | {"name": f"T{number}", "body": text} for text in ("mine", "hers")]
 
-        answers = in_threads(
+        responses = in_threads(
             *(partial(client.post, path, each) for client, each in zip(clients, own, strict=True))
         )
 
-        assert sorted(answer.status_code for answer in answers) == [302, 400]
-        winner = own[[answer.status_code for answer in answers].index(302)]
+        assert sorted(response.status_code for response in responses) == [302, 400]
+        winner = own[[response.status_code for response in responses].index(302)]
         thing.refresh_from_db()
         body = thing.content["body"] if kind == "template" else thing.body
         assert body == winner["body"]
@@ -116,8 +116,8 @@ def test_a_key_revoked_during_its_send_sends_nothing_afterwards(alice):
     )
 
     assert revoked.status_code == 302
-    accepted = [answer for answer in sent if answer.status_code == 202]
-    refused = [answer for answer in sent if answer.status_code == 401]
+    accepted = [response for response in sent if response.status_code == 202]
+    refused = [response for response in sent if response.status_code == 401]
     assert len(accepted) + len(refused) == 4
     assert Notification.objects.count() == len(accepted)
     assert json.loads(owner.send({"body": "x"}).content)["code"] == "revoked_key"

@@ -50,9 +50,9 @@ def test_every_form_without_its_csrf_token_is_refused(house, root):
     for client in clients:
         client.handler.enforce_csrf_checks = True
         for name, path in addresses(house):
-            answer = client.post(path, written(house.channel) | {"do": "begin", "post": "yes"})
-            assert answer.status_code == 403, (name, path)
-            assert "The form has expired" in answer.content.decode()
+            response = client.post(path, written(house.channel) | {"do": "begin", "post": "yes"})
+            assert response.status_code == 403, (name, path)
+            assert "The form has expired" in response.content.decode()
 
     assert everything(house) == before
     assert not Authenticator.objects.exists()
@@ -66,9 +66,9 @@ def test_only_post_changes_anything(house, root, method):
     for client in clients:
         for name, path in addresses(house):
             ask = getattr(client, method)
-            answer = ask(path, fields) if method in {"get", "head"} else ask(path)
-            assert answer.status_code < 500, (name, path)
-            text_of(answer)
+            response = ask(path, fields) if method in {"get", "head"} else ask(path)
+            assert response.status_code < 500, (name, path)
+            text_of(response)
 
     assert everything(house) == before
     assert not Authenticator.objects.exists()
@@ -132,9 +132,11 @@ def test_no_page_shows_a_secret(house, root, secrets, caplog):
         for name, path in addresses(house):
             if path == export or name == "logout":
                 continue
-            answer = client.get(path, {"q": secrets["endpoint"][:12], "channel": house.channel.pk})
-            text = text_of(answer)
-            seen += answer.status_code == 200
+            response = client.get(
+                path, {"q": secrets["endpoint"][:12], "channel": house.channel.pk}
+            )
+            text = text_of(response)
+            seen += response.status_code == 200
             assert not [what for what, secret in secrets.items() if secret in text], path
 
     assert seen > 40
@@ -205,9 +207,9 @@ def test_a_schedule_with_an_offset_is_refused(house):
     client = signed_in(house.members["sender"])
     for local in ("2031-01-02T09:00Z", "2031-01-02T09:00+05:00"):
         form = written(house.channel, when="later", local_time=local, time_zone="Europe/Berlin")
-        answer = client.post(COMPOSE, form)
-        assert answer.status_code == 400, local
-        assert list(answer.context["faults"]) == ["scheduled_at"]
+        response = client.post(COMPOSE, form)
+        assert response.status_code == 400, local
+        assert list(response.context["faults"]) == ["scheduled_at"]
 
 
 @pytest.mark.django_db(transaction=True)
@@ -225,18 +227,18 @@ def test_a_log_download_that_fails_before_it_starts_frees_its_place(house):
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE auditlog_logentry DROP CONSTRAINT shut")
 
-    answer = client.get(path)
-    assert answer.status_code == 200
-    assert b"".join(answer)
+    response = client.get(path)
+    assert response.status_code == 200
+    assert b"".join(response)
 
 
 def test_every_page_of_the_console_forbids_caching(house):
     client = signed_in(house.members["owner"])
 
     for name, path in addresses(house):
-        answer = client.get(path)
-        text_of(answer)
-        if answer.status_code == 200 and name not in THE_SAME_FOR_ALL:
-            kept = answer.headers.get("Cache-Control", "")
+        response = client.get(path)
+        text_of(response)
+        if response.status_code == 200 and name not in THE_SAME_FOR_ALL:
+            kept = response.headers.get("Cache-Control", "")
             assert "no-store" in kept, (name, path)
             assert "private" in kept, (name, path)

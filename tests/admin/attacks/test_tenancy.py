@@ -46,8 +46,8 @@ def test_a_viewer_who_owns_another_account_stays_a_viewer_in_this_one(alice, zeb
 
     for name, path in addresses(zebra):
         if name not in {"logout", "login", "account_login"}:
-            answer = client.post(path, fields)
-            assert answer.status_code in {200, 302, 400, 403, 404, 405}, (name, path)
+            response = client.post(path, fields)
+            assert response.status_code in {200, 302, 400, 403, 404, 405}, (name, path)
 
     assert everything_of(zebra) == before
     assert not User.objects.filter(username="mole").exists()
@@ -95,9 +95,9 @@ def test_a_member_demoted_between_review_and_confirmation_sends_nothing(alice, b
     membership = Membership.objects.filter(user=sender)
     membership.update(role=becomes) if becomes else membership.delete()
 
-    answer = client.post(reverse(COMPOSE), written(alice.channel, key=review.context["key"]))
+    response = client.post(reverse(COMPOSE), written(alice.channel, key=review.context["key"]))
 
-    assert answer.status_code in {403, 404}
+    assert response.status_code in {403, 404}
     assert not Notification.objects.exists()
 
 
@@ -141,9 +141,9 @@ def _has_ended_or_waits(pid):
 def test_a_forged_link_to_set_a_password_is_invalid(root):
     own = int_to_base36(root.pk)
     for forged in (f"{own}-set-password", f"{own}-a-b", "x" * 500 + "-a-b", "z" * 13 + "-a-b"):
-        answer = Client().get(f"/admin/auth/user/set-password/{forged}/", follow=True)
-        assert answer.status_code == 200
-        assert b"no longer works" in answer.content
+        response = Client().get(f"/admin/auth/user/set-password/{forged}/", follow=True)
+        assert response.status_code == 200
+        assert b"no longer works" in response.content
 
 
 @pytest.mark.parametrize("is_removed_again", [False, True])
@@ -159,11 +159,11 @@ def test_a_user_created_by_one_owner_opens_no_account_of_another_owner(
     if is_removed_again:
         carol.memberships.all().delete()
 
-    answer = signed_in(bob.members["owner"]).post(
+    response = signed_in(bob.members["owner"]).post(
         reverse("admin:channels_app_account_change", args=[bob.account.pk]),
         {"do": "add", "username": "carol", "role": "manager"},
     )
 
-    assert answer.status_code == 400
-    assert "A superuser must add them" in answer.content.decode()
+    assert response.status_code == 400
+    assert "A superuser must add them" in response.content.decode()
     assert not bob.account.memberships.filter(user=carol).exists()

@@ -74,14 +74,14 @@ def test_the_list_of_channels_takes_few_queries(root, alice, django_assert_max_n
 def test_a_manager_creates_a_channel_and_sees_its_snippet_next(alice):
     given = {"name": "News", "vapid_subject": "mailto:push@example.com"}
 
-    answer = manager(alice).post(
+    response = manager(alice).post(
         reverse("admin:channels_app_channel_add"), given | {"account": alice.account.pk}
     )
 
     made = Channel.objects.get(name="News")
     assert made.account == alice.account
     assert made.vapid_keys.count() == 1
-    assert answer.url == reverse("admin:channel_snippet", args=[made.pk])
+    assert response.url == reverse("admin:channel_snippet", args=[made.pk])
 
 
 @pytest.mark.parametrize(
@@ -150,8 +150,8 @@ def test_only_a_superuser_gives_a_channel_more_than_the_installation_allows(alic
 
     def saved(client, wanted):
         given = {"name": "x", "vapid_subject": "mailto:push@example.com", "identity": "proof"}
-        answer = client.post(address("channel_settings", alice), given | {name: wanted})
-        return answer.status_code, getattr(Channel.objects.get(pk=alice.channel.pk), name)
+        response = client.post(address("channel_settings", alice), given | {name: wanted})
+        return response.status_code, getattr(Channel.objects.get(pk=alice.channel.pk), name)
 
     owner = signed_in(alice.members["owner"])
     assert saved(owner, allowed) == (302, allowed)
@@ -269,7 +269,7 @@ def test_a_member_without_the_manager_role_changes_nothing(alice, role):
     assert Channel.objects.get(pk=alice.channel.pk).name == alice.channel.name
 
 
-def said_of_a_test(house, platform):
+def check_result(house, platform):
     page = manager(house).post(
         address("channel_credential_check", house),
         {"platform": platform},
@@ -283,7 +283,7 @@ def said_of_a_test(house, platform):
 def test_a_credential_check_calls_the_push_service(alice, fcm, apns, platform):
     store_google(fcm, alice.channel)
     store_apple(apns, alice.channel)
-    assert "the credentials are valid" in said_of_a_test(alice, platform)
+    assert "the credentials are valid" in check_result(alice, platform)
     assert "the credentials are valid" in credentials_page(alice)
 
     if platform == "android":
@@ -292,13 +292,13 @@ def test_a_credential_check_calls_the_push_service(alice, fcm, apns, platform):
         foreign = {"apns_key": json.dumps(APPLE)}
     provider_credentials_store(channel=alice.channel, **foreign)
     assert "Last check" not in credentials_page(alice)  # the check was of the version before
-    assert "the credentials were rejected" in said_of_a_test(alice, platform)
+    assert "the credentials were rejected" in check_result(alice, platform)
     page = credentials_page(alice)
     assert "the credentials were rejected" in page
-    assert said_by_the_push_service(alice, platform) in page
+    assert push_service_response(alice, platform) in page
 
 
-def said_by_the_push_service(house, platform):
+def push_service_response(house, platform):
     words = ProviderCredential.objects.get(channel=house.channel, platform=platform).checked_words
     assert words.partition(":")[0] in {"token_refused", "key_refused"}, words
     return escape(words)
@@ -358,7 +358,7 @@ def test_an_unusable_file_is_refused_and_the_entries_are_kept(alice, given, says
 
 
 def test_a_channel_without_credentials_offers_no_check(alice):
-    assert "No credentials are stored" in said_of_a_test(alice, "android")
+    assert "No credentials are stored" in check_result(alice, "android")
 
 
 def test_every_figure_of_the_overview_links_to_the_notifications_that_it_sums(alice):

@@ -22,9 +22,9 @@ def test_an_uploaded_file_is_read_as_an_editor_saved_it(alice, tmp_path, encodin
     file.write_text(json.dumps(GOOGLE, indent=2), encoding=encoding)
 
     with file.open("rb") as upload:
-        answer = store(alice, {"android-file": upload})
+        response = store(alice, {"android-file": upload})
 
-    assert answer.status_code == 302
+    assert response.status_code == 302
     assert ProviderCredential.objects.get().facts["project_id"] == GOOGLE["project_id"]
 
 
@@ -32,7 +32,7 @@ def test_a_pasted_key_with_literal_line_breaks_is_stored(alice):
     fields = {f"ios-{name}": value for name, value in APPLE.items() if name != "key"}
     pasted = f'\ufeff"{APPLE["key"]}"'.replace("\n", "\\n")
 
-    answer = store(alice, fields | {"ios-text": pasted})
+    response = store(alice, fields | {"ios-text": pasted})
 
-    assert answer.status_code == 302
+    assert response.status_code == 302
     assert json.loads(credential_for(alice.channel.pk, "ios").secret) == APPLE

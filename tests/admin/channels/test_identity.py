@@ -39,12 +39,12 @@ def token_of(house, secret, **claims):
 
 
 def test_a_secret_is_shown_once_and_never_again(alice, manager):
-    answer = manager.post(page_of(alice), {"do": "secret"})
+    response = manager.post(page_of(alice), {"do": "secret"})
 
-    secret = answer.context["secret"]
+    secret = response.context["secret"]
     assert secret.startswith("psi_")
-    assert secret in answer.content.decode()
-    assert "no-store" in answer.headers["Cache-Control"]
+    assert secret in response.content.decode()
+    assert "no-store" in response.headers["Cache-Control"]
     assert secret not in manager.get(page_of(alice)).content.decode()
     told = str(list(LogEntry.objects.values_list("changes", "object_repr", "additional_data")))
     assert secret not in told
@@ -57,8 +57,8 @@ def test_a_public_key_is_added_and_a_private_one_is_refused(alice, manager):
     assert [key.algorithm for key in identity_keys(alice.channel.pk)] == ["ES256"]
 
     for text in ("-----BEGIN PRIVATE KEY-----", "nothing of the kind", ""):
-        answer = manager.post(page_of(alice), {"do": "public", "public_key": text}, follow=True)
-        assert "key" in str(next(iter(answer.context["messages"])))
+        response = manager.post(page_of(alice), {"do": "public", "public_key": text}, follow=True)
+        assert "key" in str(next(iter(response.context["messages"])))
     assert len(identity_keys(alice.channel.pk)) == 1
 
 
@@ -66,9 +66,9 @@ def test_a_fifth_key_is_refused(alice, manager):
     for _ in range(4):
         manager.post(page_of(alice), {"do": "secret"})
 
-    answer = manager.post(page_of(alice), {"do": "secret"}, follow=True)
+    response = manager.post(page_of(alice), {"do": "secret"}, follow=True)
 
-    assert "4 identity keys" in str(next(iter(answer.context["messages"])))
+    assert "4 identity keys" in str(next(iter(response.context["messages"])))
     assert len(identity_keys(alice.channel.pk)) == 4
 
 
@@ -107,10 +107,12 @@ def test_the_tester_names_the_rule_that_a_token_breaks(alice, claims, says):
     _, secret = identity_key_create(channel=alice.channel, public_key=None)
     viewer = signed_in(alice.members["viewer"])
 
-    answer = viewer.post(page_of(alice), {"do": "test", "token": token_of(alice, secret, **claims)})
+    response = viewer.post(
+        page_of(alice), {"do": "test", "token": token_of(alice, secret, **claims)}
+    )
 
-    assert says in answer.content.decode()
-    assert "no-store" in answer.headers["Cache-Control"]
+    assert says in response.content.decode()
+    assert "no-store" in response.headers["Cache-Control"]
 
 
 @pytest.mark.parametrize("token", ["", "nothing", "a.b.c", "eyJhbGciOiJub25lIn0.e30.", "é" * 3000])
@@ -118,10 +120,10 @@ def test_the_tester_refuses_texts_that_are_not_tokens(alice, token):
     identity_key_create(channel=alice.channel, public_key=None)
     viewer = signed_in(alice.members["viewer"])
 
-    answer = viewer.post(page_of(alice), {"do": "test", "token": token})
+    response = viewer.post(page_of(alice), {"do": "test", "token": token})
 
-    assert (answer.status_code, answer.context["judgement"].subject) == (200, "")
-    assert answer.context["judgement"].broken is not None
+    assert (response.status_code, response.context["judgement"].subject) == (200, "")
+    assert response.context["judgement"].broken is not None
 
 
 def test_the_tester_reports_a_secret_that_cannot_be_decrypted(alice):
@@ -129,6 +131,6 @@ def test_the_tester_reports_a_secret_that_cannot_be_decrypted(alice):
     IdentityKey.objects.update(secret_encrypted="x")
     viewer, tested = signed_in(alice.members["viewer"]), token_of(alice, secret)
 
-    answer = viewer.post(page_of(alice), {"do": "test", "token": tested}, follow=True)
+    response = viewer.post(page_of(alice), {"do": "test", "token": tested}, follow=True)
 
-    assert "cannot be decrypted" in answer.content.decode()
+    assert "cannot be decrypted" in response.content.decode()

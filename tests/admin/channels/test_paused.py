@@ -8,7 +8,7 @@ from channels_app.models import ProviderCredential
 from channels_app.pauses import credential_check_record, credential_retry_claim, platform_pause
 from channels_app.selectors import credentials_to_retry
 from notifications_app.pipeline import credential_checks
-from tests.admin.channels.test_channels import address, credentials_page, manager, said_of_a_test
+from tests.admin.channels.test_channels import address, check_result, credentials_page, manager
 from tests.admin.support import signed_in
 from tests.pipeline.phones import store_apple, store_google
 
@@ -20,7 +20,7 @@ PAUSED = "the push service refused these credentials"
 def paused(alice, apns):
     """Alice's iOS credentials, which Apple accepted first and refuses now."""
     key = store_apple(apns, alice.channel)
-    assert "the credentials are valid" in said_of_a_test(alice, "ios")
+    assert "the credentials are valid" in check_result(alice, "ios")
     key.behave("revoked")
     own = {"channel_id": alice.channel.pk, "platform": "ios", "version": 1}
     assert platform_pause(**own, **WORDS)
@@ -33,13 +33,13 @@ def clock(at):
 
 @pytest.mark.django_db(transaction=True)
 def test_the_page_shows_the_pause_until_a_check_is_accepted(alice, paused):
-    for page in (credentials_page(alice), said_of_a_test(alice, "ios")):
+    for page in (credentials_page(alice), check_result(alice, "ios")):
         assert PAUSED in page
         assert "the credentials were rejected" in page
         assert "the credentials are valid" not in page
     paused.behave("accept")
 
-    page = said_of_a_test(alice, "ios")
+    page = check_result(alice, "ios")
 
     assert "the credentials are valid" in page
     assert '<div id="ios-pause" hx-swap-oob="true" hidden></div>' in page.replace("\n", "")

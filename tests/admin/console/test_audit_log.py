@@ -123,10 +123,10 @@ def test_an_entry_of_an_api_request_names_the_key_and_no_user(alice):
     address = f"/channel/{alice.channel.pk}/providers"
     client = signed_in(alice.members["manager"])  # A cookie on an API request means nothing.
     config = {"providers_config": {"fcm_service_account": json.dumps(GOOGLE)}}
-    answer = client.put(
+    response = client.put(
         address, config, content_type="application/json", headers={"Authorization": f"Key {key}"}
     )
-    assert answer.status_code == 200, answer.content
+    assert response.status_code == 200, response.content
 
     entry = newest()
     assert entry.actor is None
@@ -158,9 +158,9 @@ def test_the_console_offers_no_change_of_the_log(alice, root, action):
     arguments = [] if action == "add" else [entry.pk]
     page = reverse(f"admin:auditlog_logentry_{action}", args=arguments)
 
-    answer = signed_in(root).post(page, {"object_repr": "forged", "post": "yes"})
+    response = signed_in(root).post(page, {"object_repr": "forged", "post": "yes"})
 
-    assert answer.status_code == 403
+    assert response.status_code == 403
     assert newest() == entry
     assert newest().object_repr == entry.object_repr
 

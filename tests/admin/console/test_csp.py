@@ -13,8 +13,8 @@ HEADER = "Content-Security-Policy"
 CONSOLE_ONLY = ("'unsafe-eval'", "https:")
 
 
-def policy(answer):
-    directives = (part.split() for part in answer.headers[HEADER].split("; "))
+def policy(response):
+    directives = (part.split() for part in response.headers[HEADER].split("; "))
     return {name: values for name, *values in directives}
 
 
@@ -69,10 +69,10 @@ def test_no_page_has_an_inline_script(root, path):
 
 def test_no_page_may_be_framed_or_sniffed_for_another_type(db):
     for path in ("/", "/admin/login/", "/healthz"):
-        answer = Client().get(path)
-        assert answer.headers["X-Frame-Options"] == "DENY"
-        assert answer.headers["X-Content-Type-Options"] == "nosniff"
-        assert answer.headers["Referrer-Policy"] == "same-origin"
+        response = Client().get(path)
+        assert response.headers["X-Frame-Options"] == "DENY"
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert response.headers["Referrer-Policy"] == "same-origin"
 
 
 def test_a_missing_page_of_the_console_has_an_error_page(alice):
@@ -83,10 +83,10 @@ def test_a_missing_page_of_the_console_has_an_error_page(alice):
 
 def test_a_refusal_names_the_required_role(alice):
     page = reverse("admin:channels_app_account_change", args=[alice.account.pk])
-    answer = signed_in(alice.members["viewer"]).get(page)
+    response = signed_in(alice.members["viewer"]).get(page)
 
-    assert answer.status_code == 403
-    assert "“owner”" in answer.content.decode()
+    assert response.status_code == 403
+    assert "“owner”" in response.content.decode()
 
 
 def test_a_form_without_its_csrf_token_is_refused_with_advice(alice):
@@ -94,7 +94,7 @@ def test_a_form_without_its_csrf_token_is_refused_with_advice(alice):
     client.force_login(alice.members["owner"], backend="channels_app.sign_in.backend.StaffBackend")
     page = reverse("admin:channels_app_account_change", args=[alice.account.pk])
 
-    answer = client.post(page, {"do": "add", "username": "carol", "role": "owner"})
+    response = client.post(page, {"do": "add", "username": "carol", "role": "owner"})
 
-    assert answer.status_code == 403
-    assert "Go back, reload the page" in answer.content.decode()
+    assert response.status_code == 403
+    assert "Go back, reload the page" in response.content.decode()

@@ -18,9 +18,9 @@ SEGMENTS = reverse("admin:subscriptions_app_segment_changelist")
 
 
 def text_of(user, address, **query):
-    answer = signed_in(user).get(address, query, follow=True)
-    assert answer.status_code == 200
-    return answer.content.decode()
+    response = signed_in(user).get(address, query, follow=True)
+    assert response.status_code == 200
+    return response.content.decode()
 
 
 @pytest.mark.parametrize(
