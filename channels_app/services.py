@@ -191,19 +191,13 @@ def _check_channel(name: str, subject: str, site_url: str) -> None:
     if not is_vapid_subject(subject):
         detail = "Must be mailto: or https: with a real domain. Apple refuses others."
         faults.append(Fault("vapid_subject", "malformed", detail))
-    if site_url:
-        faults += _site_url_faults(site_url)
+    if site_url and not is_link(site_url, LinkKind.WEB):
+        faults.append(Fault("site_url", "not_a_url", LinkKind.WEB.value))
+    elif len(site_url) > _MAX_URL:
+        detail = f"Must be at most {_MAX_URL} characters long."
+        faults.append(Fault("site_url", "too_long", detail))
     if faults:
         raise Invalid(faults)
-
-
-def _site_url_faults(site_url: str) -> list[Fault]:
-    if not is_link(site_url, LinkKind.WEB):
-        return [Fault("site_url", "not_a_url", LinkKind.WEB.value)]
-    if len(site_url) > _MAX_URL:
-        detail = f"Must be at most {_MAX_URL} characters long."
-        return [Fault("site_url", "too_long", detail)]
-    return []
 
 
 @transaction.atomic

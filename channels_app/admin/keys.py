@@ -12,7 +12,7 @@ from typing_extensions import override
 from channels_app.admin.forms import KeyForm
 from channels_app.admin.tabs import TabPage
 from channels_app.console.pages import FormPage
-from channels_app.models import ApiKey, Role
+from channels_app.models import Role
 from channels_app.selectors import channel_api_keys, current_vapid_key, retired_vapid_keys
 from channels_app.services import (
     TooManyVapidKeys,
@@ -33,10 +33,8 @@ class KeysPage(TabPage, FormPage):
 
     @override
     def accept(self, form: KeyForm) -> HttpResponseBase:
-        return self._shown_once(*api_key_issue(channel=self.channel, **form.cleaned_data))
-
-    def _shown_once(self, issued: ApiKey, text: str) -> HttpResponseBase:
         """Shows the key in this response, because a redirect would have to store the key."""
+        issued, text = api_key_issue(channel=self.channel, **form.cleaned_data)
         response = self.render_to_response(self.get_context_data(issued=issued, issued_text=text))
         response.headers["Cache-Control"] = "no-store"
         return response
