@@ -85,8 +85,9 @@ def _require_this_machine(request: Request) -> None:
 
 
 def _require_own_page(request: Request) -> None:
-    """Refuses pages of other sites, because their requests also come from this machine (CSRF)."""
+    """Rejects pages of other sites, because their requests also come from this machine (CSRF)."""
     _require_this_machine(request)
+    _ = request.data  # raises UnsupportedMediaType for what a form can send
     own = django_request(request).build_absolute_uri("/").removesuffix("/")
     if request.headers.get("Origin") != own:
         raise Forbidden("The demo sends only for its own page.")

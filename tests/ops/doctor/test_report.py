@@ -35,7 +35,7 @@ def test_each_finding_is_a_line_with_its_code_and_the_remedy_below(healthy, sett
     line = lines.index(
         "error   setting: PUBLIC_BASE_URL is https, and TRUSTED_PROXIES is 0 (pushsvc.E019)"
     )
-    assert lines[line + 1].startswith(" " * 8 + "TLS ends in a proxy")
+    assert lines[line + 1].startswith(" " * 8 + "Limits count the proxy that ends TLS")
     assert all(len(line) <= 100 for line in lines)
 
 
