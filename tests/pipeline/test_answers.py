@@ -348,7 +348,7 @@ def test_an_outcome_that_cannot_be_written_is_reported_and_does_not_loop(
     tampered_channel, monkeypatch
 ):
     notification, rows, lease = claimed(tampered_channel, 1)
-    monkeypatch.setattr(counting, "_COUNT_HOUR", "SELECT 1/0")
+    monkeypatch.setattr(counting, "COUNT_HOUR", "SELECT 1/0")
 
     renewal = outcomes.record([lease], [transition(notification, rows[0], Accepted())])
 

@@ -178,7 +178,10 @@ def test_platforms_have_subscribers_credentials_and_pauses(service, sandbox, cha
         channel=channel, fcm_service_account=json.dumps(GOOGLE), apns_key=json.dumps(APPLE)
     )
     channel.credentials.filter(platform="ios").update(
-        paused_at="2026-11-20T15:11:00.123Z", paused_code="forbidden", paused_detail="Revoked"
+        paused_at="2026-11-20T15:11:00.123Z",
+        paused_code="forbidden",
+        paused_detail="Revoked",
+        retry_at="2026-11-20T15:12:00.123Z",
     )
     found = service.platforms()
     assert found["android"]["enabled"]
