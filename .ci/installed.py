@@ -66,7 +66,7 @@ def _importers() -> dict[str, set[str]]:
 
 @cache
 def _has(name: str, package: str) -> bool:
-    """Whether the package has this module, of those that share a top-level name."""
+    """Whether the package provides this module, for packages that share a top-level name."""
     path = name.replace(".", "/")
     return any(str(file).startswith((f"{path}/", f"{path}.py")) for file in files(package) or ())
 

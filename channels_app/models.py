@@ -309,7 +309,7 @@ class ChannelCounter(models.Model):
     android_subscribers = models.BigIntegerField(default=0, db_default=0)
     ios_subscribers = models.BigIntegerField(default=0, db_default=0)
     stored_subscriptions = models.BigIntegerField(
-        default=0, db_default=0, help_text="Rows: the subscribers, and those that have expired."
+        default=0, db_default=0, help_text="Rows, including expired subscriptions."
     )
     notifications_sent = models.BigIntegerField(default=0, db_default=0)
     recipients = models.BigIntegerField(default=0, db_default=0)

@@ -65,8 +65,8 @@ class Resource:
         return (require_scope(self.scope),)
 
     def list(self, act: Act, summary: str, description: str = "") -> Method:
-        """`act` gets the `limit` and `offset` of a page, unless a `description` says that there are
-        no pages."""
+        """Calls `act` with the `limit` and `offset` of a page. A list with a `description` has no
+        pages."""
 
         def get(view: KeyedView, request: Request, channel_id: UUID) -> Response:
             of = {"channel_id": own_channel(request, channel_id).pk}

@@ -216,7 +216,7 @@ def api_key_issue(
     ended = Q(revoked_at__isnull=False) | Q(expires_at__isnull=False, expires_at__lte=Now())
     if own.exclude(ended).count() >= MOST_API_KEYS:
         raise TooManyApiKeys
-    # The audit log still has those that are deleted.
+    # Deleted keys remain in the audit log.
     newest_first = own.filter(ended).order_by("-created_at", "-pk").values_list("pk", flat=True)
     own.filter(pk__in=list(newest_first[MOST_ENDED_API_KEYS:])).delete()
     text, presented = keys.generate()

@@ -88,7 +88,7 @@ class Migration(migrations.Migration):
                 ('web_subscribers', models.BigIntegerField(db_default=0, default=0)),
                 ('android_subscribers', models.BigIntegerField(db_default=0, default=0)),
                 ('ios_subscribers', models.BigIntegerField(db_default=0, default=0)),
-                ('stored_subscriptions', models.BigIntegerField(db_default=0, default=0, help_text='Rows: the subscribers, and those that have expired.')),
+                ('stored_subscriptions', models.BigIntegerField(db_default=0, default=0, help_text='Rows, including expired subscriptions.')),
                 ('notifications_sent', models.BigIntegerField(db_default=0, default=0)),
                 ('recipients', models.BigIntegerField(db_default=0, default=0)),
                 ('delivered', models.BigIntegerField(db_default=0, default=0)),

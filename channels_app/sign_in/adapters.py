@@ -28,7 +28,7 @@ _FAILED: Final = (
 )
 
 
-class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # no types
+class AccountAdapter(DefaultAccountAdapter):
     error_messages = {
         **DefaultAccountAdapter.error_messages,
         "username_password_mismatch": _FAILED,
@@ -59,7 +59,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # no types
         by = f"by {settings.OIDC_LABEL}" if provider_links.vouches(request) else ""
         note = f"Signed in {by}".strip() + "."
         audit.record(user, audit.Action.ACCESS, note=note, actor=user)
-        return super().post_login(request, user, **options)  # type: ignore[no-any-return] # no types
+        return super().post_login(request, user, **options)
 
     @override
     @transaction.atomic
@@ -84,13 +84,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc] # no types
 
     @override
     def is_reauthentication_required(self, *, app: str, **options: Any) -> bool:
-        """Not for a user's first second step, and what follows: there is no code to ask for yet."""
+        """Not right after a user set up the first second step, because there was no code before."""
         seconds = settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
         is_new = two_step.was_just_set_up(self.request, seconds)
         return not is_new and two_step.is_on(self.request.user)
 
 
-class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc] # no types
+class MfaAdapter(DefaultMFAAdapter):
     error_messages = {
         **DefaultMFAAdapter.error_messages,
         "incorrect_code": "This is not right. Wait for the next code, and check that the phone's "
@@ -126,13 +126,13 @@ class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc] # no types
         return "Passkey"
 
 
-class SecondStep(AuthenticateStage):  # type: ignore[misc] # no types
-    """Asks for the second step, unless the sign-in form or a passkey has passed it, or the sign-in
-    provider is trusted to ask for one."""
+class SecondStep(AuthenticateStage):
+    """Requires the second step unless the sign-in form or a passkey has passed it, or the provider
+    is trusted to require one."""
 
     @override
     def handle(self) -> tuple[HttpResponse | None, bool]:
         is_trusted = settings.OIDC_TRUST_SECOND_STEP and bool(self.login.signal_kwargs)
         if is_trusted or two_step.need_of(self.login.user).is_met(self.request):
             return None, True
-        return super().handle()  # type: ignore[no-any-return] # no types
+        return super().handle()

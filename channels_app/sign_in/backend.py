@@ -51,12 +51,12 @@ class StaffBackend(ModelBackend):
             with hashing_for(counted_address(request) if request else ""):
                 user = super().authenticate(request, username=username, password=password, **kwargs)
         if user is None or not (known or two_step.is_on(user)):
-            return user  # type: ignore[no-any-return] # a user
+            return user
         step = AuthenticateForm({"code": code}, user=user)
         if not step.is_valid():
             return None
         user.passed_step = step
-        return user  # type: ignore[no-any-return] # a user
+        return user
 
     @override
     def user_can_authenticate(self, user: User | AnonymousUser | None) -> bool:

@@ -15,6 +15,7 @@ from allauth.mfa.totp.forms import ActivateTOTPForm
 from allauth.mfa.webauthn.forms import AddWebAuthnForm
 from django import forms
 from django.contrib.auth import password_validation
+from django.contrib.auth.models import User
 from django.http import HttpRequest
 from typing_extensions import override
 
@@ -51,7 +52,7 @@ def _plain(form: forms.BaseForm, **labels: str) -> None:
             field.help_text = _password_rules  # type: ignore[assignment] # the template calls it
 
 
-class SignInForm(LoginForm):  # type: ignore[misc] # no types
+class SignInForm(LoginForm):
     """Asks for name, password and code together, so that no answer reveals which was right."""
 
     code = _code(required=False, help_text=f"If you use two-step sign-in: {_CODE_HELP.lower()}")
@@ -76,43 +77,44 @@ class SignInForm(LoginForm):  # type: ignore[misc] # no types
 class _CountedCode(forms.Form):
     """Checks the code as the sign-in does, so that wrong ones count."""
 
+    user: User  # of the form that this is mixed into
     code = _code()
 
     def clean_code(self) -> str:
-        user: Any = self.user  # type: ignore[attr-defined] # of the form that this is mixed into
-        found = proven(context.request, user, self.cleaned_data["code"])
+        found = proven(context.request, self.user, self.cleaned_data["code"])
         if found is None:
             raise forms.ValidationError(f"The code is wrong, or was used. {_LOCKED_OUT_BY}")
         self.authenticator = found.passed_step.authenticator
         return str(self.cleaned_data["code"])
 
 
-class CodeForm(_CountedCode, SecondStepForm):  # type: ignore[misc] # no types
+class CodeForm(_CountedCode, SecondStepForm):
     """The second step of a user for whom the sign-in provider vouched."""
 
 
-class OwnCodeForm(_CountedCode, OwnStepForm):  # type: ignore[misc] # no types
+class OwnCodeForm(_CountedCode, OwnStepForm):
     """Asks a signed-in user without a password for proof."""
 
 
 class _ProofForm(forms.Form):
     """Asks for proof of the user, because another person may be at an unlocked computer."""
 
+    user: User  # of the form that this is mixed into
+
     def ask_for_code(self, *, after: str) -> None:
         """Adds the field for the code if the user has a second step."""
-        if two_step.is_on(self.user):  # type: ignore[attr-defined] # of the form of allauth
+        if two_step.is_on(self.user):
             self.fields["code"] = _code()
             self.order_fields([after, "code"])
 
     def prove(self, password: str) -> None:
         """Adds an error unless password and code are right. Call it only if the form has no other
         error, because a code is used up."""
-        user: Any = self.user  # type: ignore[attr-defined] # of the form of allauth
-        if proven(context.request, user, self.cleaned_data.get("code", ""), password) is None:
+        if proven(context.request, self.user, self.cleaned_data.get("code", ""), password) is None:
             self.add_error(None, f"The password or the code is wrong. {_LOCKED_OUT_BY}")
 
 
-class OwnProofForm(_ProofForm, ReauthenticateForm):  # type: ignore[misc] # no types
+class OwnProofForm(_ProofForm, ReauthenticateForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         _plain(self)
@@ -129,7 +131,7 @@ class OwnProofForm(_ProofForm, ReauthenticateForm):  # type: ignore[misc] # no t
         return super().clean()
 
 
-class OwnPasswordForm(_ProofForm, ChangePasswordForm):  # type: ignore[misc] # no types
+class OwnPasswordForm(_ProofForm, ChangePasswordForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         _plain(self, oldpassword="Current password", **_NEW_PASSWORD)
@@ -147,7 +149,7 @@ class OwnPasswordForm(_ProofForm, ChangePasswordForm):  # type: ignore[misc] # n
         return cleaned
 
 
-class ChosenPasswordForm(ResetPasswordKeyForm):  # type: ignore[misc] # no types
+class ChosenPasswordForm(ResetPasswordKeyForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         _plain(self, **_NEW_PASSWORD)
@@ -168,12 +170,12 @@ class AddressForm(ConsoleForm):
         mails.ask_for_link(address=address, asked_from=client_ip(request) or "unknown")
 
 
-class AppForm(ActivateTOTPForm):  # type: ignore[misc] # no types
+class AppForm(ActivateTOTPForm):
     code = _code(help_text="The six digits that the app shows now.")
 
 
-class PasskeyForm(AddWebAuthnForm):  # type: ignore[misc] # no types
-    """Every passkey is stored by the authenticator, and asks for a PIN or a fingerprint."""
+class PasskeyForm(AddWebAuthnForm):
+    """Passkeys are stored by the authenticator and require a PIN or a fingerprint."""
 
     name = forms.CharField(required=False, max_length=50, help_text="Such as “my laptop”.")
     passwordless = forms.BooleanField()

@@ -63,7 +63,7 @@ class UncheckedMiddleware:
 
 
 def _is_trusted(request: HttpRequest) -> bool:
-    """Whether a provider that is trusted to ask for a second step vouches for the session."""
+    """Whether the session began at a provider that is trusted to require a second step."""
     return settings.OIDC_TRUST_SECOND_STEP and provider_links.vouches(request)
 
 

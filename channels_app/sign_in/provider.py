@@ -33,18 +33,18 @@ _ALGORITHMS: Final = frozenset(
 _MALFORMED: Final = (LookupError, TypeError, ValueError, AttributeError, jwt.PyJWTError)
 
 
-class AnswerRefused(OAuth2Error):  # type: ignore[misc] # no types
+class AnswerRefused(OAuth2Error):
     """The provider's answer, or the browser's, is forged, late, or malformed."""
 
 
-class _Client(OAuth2Client):  # type: ignore[misc] # no types
+class _Client(OAuth2Client):
     @override
     def get_redirect_url(self, url: str, scope: list[str], parameters: dict[str, str]) -> str:
         parameters = parameters | {"nonce": _nonce(self.state)}
         return str(super().get_redirect_url(url, scope, parameters))
 
 
-class _Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc] # no types
+class _Adapter(OpenIDConnectOAuth2Adapter):
     client_class = _Client
 
     @property
@@ -126,7 +126,7 @@ class _Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc] # no types
         return {**more, **claims}
 
 
-class Provider(OpenIDConnectProvider):  # type: ignore[misc] # no types
+class Provider(OpenIDConnectProvider):
     """The installation's one provider, of the settings."""
 
     oauth2_adapter_class = _Adapter
@@ -171,7 +171,7 @@ def _nonce(state: str) -> str:
 
 
 def _read(address: str, **headers: str) -> dict[str, Any]:
-    """Reads a document of the provider. Raises Failed, also if it is no JSON object."""
+    """Reads a JSON object from the provider. Raises Failed."""
     with ProviderSession() as session:
         response = session.get(address, headers=headers)
     response.raise_for_status()

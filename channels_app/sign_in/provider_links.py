@@ -55,7 +55,7 @@ class NobodyFound(Exception):
         super().__init__(reason)
 
 
-class SocialAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # no types
+class SocialAdapter(DefaultSocialAccountAdapter):
     @override
     def get_provider(self, request: HttpRequest, provider: str, client_id: Any = None) -> Provider:
         return Provider(request)
@@ -76,7 +76,7 @@ class SocialAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # no typ
 
     @override
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
-        """Finds the user, or asks the person to choose one. Raises ImmediateHttpResponse."""
+        """Finds the user. Raises ImmediateHttpResponse with a page for the choice or an error."""
         try:
             users = users_of(sociallogin.account)
         except NobodyFound as error:
@@ -93,7 +93,7 @@ class SocialAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc] # no typ
         sociallogin.user = users[0]
 
 
-class LinkStage(LoginStage):  # type: ignore[misc] # no types
+class LinkStage(LoginStage):
     """The last stage of a sign-in by the provider: links user and person."""
 
     key = "link"
@@ -177,7 +177,7 @@ def link(*, user: User, account: SocialAccount, is_proven: bool) -> None:
             SocialAccount.objects.create(user=user, **row)
     except IntegrityError as error:
         raise NobodyFound(_TAKEN) from error
-    note = f"The user signs in by {account.provider} from now on, too."
+    note = f"The user can now sign in by {account.provider}."
     audit.record(user, audit.Action.UPDATE, note=note, actor=user)
     if user.has_usable_password() and not (is_proven or user.is_superuser):
         user.set_unusable_password()

@@ -1,7 +1,7 @@
 """The pages on which staff sign in and manage their own password and second steps.
 
-They are django-allauth's views, with the console's look. allauth finds them by the names of their
-routes. It has more pages; those that are not here do not exist.
+They are django-allauth's views with the console's look. allauth finds them by the names of their
+routes. Its other pages are not served.
 """
 
 from functools import partial
@@ -36,6 +36,7 @@ from django.urls import URLPattern, path, re_path, reverse_lazy
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 from django.views.generic import TemplateView, View
+from django.views.generic.base import ContextMixin
 from typing_extensions import override
 
 from channels_app.sign_in import mails, provider_links, two_step
@@ -49,13 +50,14 @@ from pushsvc.common.http.ratelimit import Limit, enforce
 _VISIT_SECONDS = 600  # how long the session of a visitor lasts who has begun to sign in
 
 
-class Page(View):
+class Page(ContextMixin, View):
     """The context of the console's pages, for a view of allauth."""
 
     title: str
 
+    @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super().get_context_data(**kwargs)  # type: ignore[misc] # allauth's
+        context: dict[str, Any] = super().get_context_data(**kwargs)
         own = {
             "title": self.title,
             "has_heading": True,
@@ -65,15 +67,15 @@ class Page(View):
         return site.each_context(self.request) | context | own
 
 
-class SignInView(LoginView):  # type: ignore[misc] # no types
+class SignInView(LoginView):
     @override
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if request.user.is_authenticated:
             return HttpResponseRedirect(self.get_authenticated_redirect_url())
-        return super().dispatch(request, *args, **kwargs)  # type: ignore[no-any-return] # no types
+        return super().dispatch(request, *args, **kwargs)
 
 
-class PasskeySignIn(LoginWebAuthnView):  # type: ignore[misc] # no types
+class PasskeySignIn(LoginWebAuthnView):
     """A sign-in by a passkey alone: GET is what the browser signs, as JSON, and POST the result."""
 
     @method_decorator(never_cache)
@@ -88,7 +90,7 @@ class PasskeySignIn(LoginWebAuthnView):  # type: ignore[misc] # no types
         return answer
 
 
-class ForgotView(PasswordResetView):  # type: ignore[misc] # no types
+class ForgotView(PasswordResetView):
     """Neither the answer nor its time reveals whether a user has the address. 404 unless mails are
     on."""
 
@@ -99,28 +101,28 @@ class ForgotView(PasswordResetView):  # type: ignore[misc] # no types
         if request.method == "POST":
             quota = settings.RESET_REQUESTS_PER_HOUR
             enforce(Limit("reset-requests", counted_address(request), quota, 3600))
-        return super().dispatch(request, *args, **kwargs)  # type: ignore[no-any-return] # no types
+        return super().dispatch(request, *args, **kwargs)
 
 
-class SetPasswordView(PasswordResetFromKeyView):  # type: ignore[misc] # no types
+class SetPasswordView(PasswordResetFromKeyView):
     """The page that a link to set a password opens. Its user need not be signed in."""
 
     success_url = reverse_lazy("account_login")
 
 
 @method_decorator(transaction.atomic, name="post")
-class OwnPasswordView(PasswordChangeView):  # type: ignore[misc] # no types
+class OwnPasswordView(PasswordChangeView):
     """In one transaction, so that a code is used up only if the password is changed."""
 
 
-class StepsView(IndexView):  # type: ignore[misc] # no types
+class StepsView(IndexView):
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         need = two_step.need_of(self.request.user)
         return {**super().get_context_data(**kwargs), "is_required": need.is_required}
 
 
-class RemovePasskeyView(RemoveWebAuthnView):  # type: ignore[misc] # no types
+class RemovePasskeyView(RemoveWebAuthnView):
     success_url = reverse_lazy("mfa_index")
 
 

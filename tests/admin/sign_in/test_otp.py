@@ -232,7 +232,7 @@ def test_new_recovery_codes_invalidate_the_old_ones(transactional_db, alice):
 
 
 def test_who_has_no_password_proves_it_by_the_code_alone(alice, settings):
-    settings.OIDC_TRUST_SECOND_STEP = True  # also where the provider is trusted to ask for one
+    settings.OIDC_TRUST_SECOND_STEP = True  # even if the provider is trusted to require one
     viewer = alice.members["viewer"]
     codes = turned_on(viewer)
     viewer.set_unusable_password()

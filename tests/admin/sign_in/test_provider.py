@@ -61,7 +61,7 @@ def test_a_member_signs_in_by_a_verified_address(viewer, issuer):
     assert (link.provider, link.uid) == (issuer, f"v|{EMAIL}|true")
     notes = [entry.additional_data["note"] for entry in LogEntry.objects.filter(actor=viewer)]
     assert "Signed in by Example." in notes
-    assert any("from now on" in note for note in notes)
+    assert f"The user can now sign in by {issuer}." in notes
 
 
 def test_the_session_has_its_usual_length_and_a_new_key(viewer, issuer):
