@@ -62,8 +62,8 @@ def _warning(number: int, message: str, hint: str) -> CheckMessage:
 
 
 def _unreadable() -> Iterator[CheckMessage]:
-    for fault in settings.ENV.faults:
-        yield _error(1, f"{fault.name} {fault.message}.")
+    for error in settings.ENV.errors:
+        yield _error(1, f"{error.name} {error.message}.")
 
 
 def _secrets() -> Iterator[CheckMessage]:

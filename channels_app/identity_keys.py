@@ -19,7 +19,7 @@ from channels_app.models import Channel, IdentityKey
 from channels_app.provider_credentials import clean_pem
 from channels_app.selectors import identity_keys, recent_forget
 from pushsvc.common import base64url
-from pushsvc.common.errors import Conflict, Fault, Invalid, NotFound
+from pushsvc.common.errors import Conflict, FieldError, Invalid, NotFound
 from pushsvc.common.store.crypto import encrypt
 
 MOST_KEYS: Final = 4  # in use at once; enough for a rotation in two programs
@@ -78,11 +78,11 @@ def _store(channel: Channel, **values: str) -> IdentityKey:
 def _checked_pem(text: str) -> str:
     if "PRIVATE KEY" in text:
         detail = "This is a private key. Keep it to yourself, and send its public key."
-        raise Invalid([Fault("public_key", "malformed", detail)])
+        raise Invalid([FieldError("public_key", "malformed", detail)])
     try:
         key = load_pem_public_key(clean_pem(text).encode())
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise Invalid([Fault("public_key", "malformed", _NOT_A_KEY)]) from error
+        raise Invalid([FieldError("public_key", "malformed", _NOT_A_KEY)]) from error
     if not isinstance(key, EllipticCurvePublicKey) or not isinstance(key.curve, SECP256R1):
-        raise Invalid([Fault("public_key", "malformed", _NOT_A_KEY)])
+        raise Invalid([FieldError("public_key", "malformed", _NOT_A_KEY)])
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()

@@ -16,7 +16,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from pushsvc.common.errors import MAX_UNKNOWN, Fault, Invalid
+from pushsvc.common.errors import MAX_UNKNOWN, FieldError, Invalid
 from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
 
 _CONFIG = "providers_config"
@@ -121,10 +121,10 @@ def parse_service_account(text: str) -> ServiceAccount:
     account = ServiceAccount(
         project_id=values.text("project_id", _PROJECT_ID),
         client_email=values.text("client_email", _EMAIL),
-        private_key=values.private_key("private_key", _rsa_fault),
+        private_key=values.private_key("private_key", _rsa_error),
         private_key_id=values.text("private_key_id", _GOOGLE_KEY_ID, default=""),
     )
-    values.raise_faults()
+    values.raise_errors()
     return account
 
 
@@ -136,7 +136,7 @@ def _check_google_file(given: Mapping[str, Any]) -> None:
     )
     if missing and kind:
         detail = f"This is {kind}. A “service_account” file is needed. Missing: "
-        raise Invalid([Fault(_FCM, "wrong_file", f"{detail}{', '.join(missing)}.")])
+        raise Invalid([FieldError(_FCM, "wrong_file", f"{detail}{', '.join(missing)}.")])
 
 
 def parse_apns_key(text: str, *, entries: Mapping[str, str], stored: Mapping[str, str]) -> ApnsKey:
@@ -148,11 +148,11 @@ def parse_apns_key(text: str, *, entries: Mapping[str, str], stored: Mapping[str
     if _unwrapped(text).startswith("{"):
         return _apns_from_json(text, entries)
     values = _Values({"apns_key": text}, _CONFIG)
-    key = values.private_key("apns_key", _p8_fault)
+    key = values.private_key("apns_key", _p8_error)
     given = {f"apns_{name}": value for name, value in {**stored, **entries}.items()}
-    others = _Values(given, _CONFIG, values.faults)
+    others = _Values(given, _CONFIG, values.errors)
     found = {name: others.text(f"apns_{name}", shape) for name, shape in _APPLE_SHAPES.items()}
-    others.raise_faults()
+    others.raise_errors()
     return ApnsKey(key, **found)
 
 
@@ -161,14 +161,14 @@ def _apns_from_json(text: str, entries: Mapping[str, str]) -> ApnsKey:
     values.refuse_others({"key", *_APPLE_SHAPES})
     for name in entries:
         detail = "apns_key has this value already."
-        values.faults.append(Fault(f"{_CONFIG}.apns_{name}", "given_twice", detail))
-    key = values.private_key("key", _p8_fault)
+        values.errors.append(FieldError(f"{_CONFIG}.apns_{name}", "given_twice", detail))
+    key = values.private_key("key", _p8_error)
     found = {name: values.text(name, shape) for name, shape in _APPLE_SHAPES.items()}
-    values.raise_faults()
+    values.raise_errors()
     return ApnsKey(key, **found)
 
 
-class _KeyFault(NamedTuple):
+class _KeyProblem(NamedTuple):
     code: str
     detail: str
 
@@ -177,53 +177,53 @@ class _Values:
     """Reads texts from an object and collects the errors, to report them together."""
 
     def __init__(
-        self, values: Mapping[str, Any], path: str, faults: list[Fault] | None = None
+        self, values: Mapping[str, Any], path: str, errors: list[FieldError] | None = None
     ) -> None:
         self.values = values
         self.path = path
-        self.faults: list[Fault] = [] if faults is None else faults
+        self.errors: list[FieldError] = [] if errors is None else errors
 
     def text(self, name: str, shape: _Shape | None = None, default: str | None = None) -> str:
         value = self.values.get(name, default)
         if value is None:
-            return self.fault(name, "required", "This field is required.")
+            return self.invalid(name, "required", "This field is required.")
         if not isinstance(value, str):
-            return self.fault(name, "not_a_string", "Must be a string.")
+            return self.invalid(name, "not_a_string", "Must be a string.")
         if shape and not shape.fits(value):
-            return self.fault(name, "malformed", f"Must be {shape.meaning}.")
+            return self.invalid(name, "malformed", f"Must be {shape.meaning}.")
         return value
 
-    def private_key(self, name: str, fault_of: Callable[[str], _KeyFault | None]) -> str:
+    def private_key(self, name: str, error_of: Callable[[str], _KeyProblem | None]) -> str:
         text = clean_pem(self.text(name))
         if len(text) > _MOST_PEM:
-            return self.fault(name, "too_long", f"Must be at most {_MOST_PEM} characters long.")
-        if isinstance(self.values.get(name), str) and (fault := fault_of(text)):
-            return self.fault(name, *fault)
+            return self.invalid(name, "too_long", f"Must be at most {_MOST_PEM} characters long.")
+        if isinstance(self.values.get(name), str) and (field_error := error_of(text)):
+            return self.invalid(name, *field_error)
         return text
 
     def refuse_others(self, known: set[str]) -> None:
         if len(self.values) > len(known) + MAX_UNKNOWN:
             detail = f"Must have at most {len(known)} fields."
-            raise Invalid([Fault(self.path, "too_many", detail)])
+            raise Invalid([FieldError(self.path, "too_many", detail)])
         for name in self.values.keys() - known:
-            self.fault(name, "unknown_field", "There is no such field.")
+            self.invalid(name, "unknown_field", "There is no such field.")
 
-    def fault(self, name: str, code: str, detail: str) -> str:
-        self.faults.append(Fault(f"{self.path}.{name}", code, detail))
+    def invalid(self, name: str, code: str, detail: str) -> str:
+        self.errors.append(FieldError(f"{self.path}.{name}", code, detail))
         return ""
 
-    def raise_faults(self) -> None:
-        if self.faults:
-            raise Invalid(self.faults)
+    def raise_errors(self) -> None:
+        if self.errors:
+            raise Invalid(self.errors)
 
 
 def _json_object(text: str, path: str) -> dict[str, Any]:
     try:
         value = loads_strict(_PEM_IN_JSON.sub(_escaped, _unwrapped(text)).encode())
     except MalformedJSON as error:
-        raise Invalid([Fault(path, "malformed_json", error.detail)]) from error
+        raise Invalid([FieldError(path, "malformed_json", error.detail)]) from error
     if not isinstance(value, dict):
-        raise Invalid([Fault(path, "not_an_object", "The string must hold a JSON object.")])
+        raise Invalid([FieldError(path, "not_an_object", "The string must hold a JSON object.")])
     return value
 
 
@@ -259,25 +259,25 @@ def _load(pem: str) -> object:
         return None
 
 
-def _rsa_fault(pem: str) -> _KeyFault | None:
+def _rsa_error(pem: str) -> _KeyProblem | None:
     key = _load(pem)
     if not isinstance(key, rsa.RSAPrivateKey):
         return _other_key("an RSA private key (PEM)")
     if key.key_size < _LEAST_RSA_BITS:
         detail = f"The RSA key has {key.key_size} bits. It must have {_LEAST_RSA_BITS} or more."
-        return _KeyFault("key_too_short", detail)
+        return _KeyProblem("key_too_short", detail)
     return None
 
 
-def _p8_fault(pem: str) -> _KeyFault | None:
+def _p8_error(pem: str) -> _KeyProblem | None:
     key = _load(pem)
     if isinstance(key, ec.EllipticCurvePrivateKey) and isinstance(key.curve, ec.SECP256R1):
         return None
     return _other_key("the text of a .p8 file")
 
 
-def _other_key(meaning: str) -> _KeyFault:
-    return _KeyFault("not_a_private_key", f"Must be {meaning}, not encrypted.")
+def _other_key(meaning: str) -> _KeyProblem:
+    return _KeyProblem("not_a_private_key", f"Must be {meaning}, not encrypted.")
 
 
 def is_vapid_subject(subject: str) -> bool:

@@ -33,7 +33,7 @@ from channels_app.provider_credentials import (
 )
 from channels_app.selectors import FoundKey, recent_forget
 from pushsvc.common import base64url
-from pushsvc.common.errors import Conflict, Fault, Invalid
+from pushsvc.common.errors import Conflict, FieldError, Invalid
 from pushsvc.common.links import LinkKind, is_link
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import decrypt, encrypt, is_current, is_readable
@@ -170,34 +170,34 @@ def _check_enabled(channel: Channel, enabled: Sequence[str]) -> None:
     stored = ProviderCredential.objects.filter(channel=channel).values_list("platform", flat=True)
     for platform in set(enabled) - {Platform.WEB.value, *stored}:
         detail = f"{platform} has no credentials yet. Store them first."
-        raise Invalid([Fault("enabled", "not_a_choice", detail)])
+        raise Invalid([FieldError("enabled", "not_a_choice", detail)])
 
 
 def _check_limits(channel: Channel, limits: Mapping[str, int | None]) -> None:
-    faults = []
+    errors = []
     for name, wanted in limits.items():
         most = max(getattr(settings, _LIMITS[name]), getattr(channel, name) or 0)
         if wanted is not None and wanted > most:
             detail = f"Only a superuser can set more than {most:,}."
-            faults.append(Fault(name, "out_of_range", detail))
-    if faults:
-        raise Invalid(faults)
+            errors.append(FieldError(name, "out_of_range", detail))
+    if errors:
+        raise Invalid(errors)
 
 
 def _check_channel(name: str, subject: str, site_url: str) -> None:
-    faults = []
+    errors = []
     if not name.strip() or len(name) > 200 or "\x00" in name:
-        faults.append(Fault("name", "malformed", "Must have 1 to 200 characters."))
+        errors.append(FieldError("name", "malformed", "Must have 1 to 200 characters."))
     if not is_vapid_subject(subject):
         detail = "Must be mailto: or https: with a real domain. Apple refuses others."
-        faults.append(Fault("vapid_subject", "malformed", detail))
+        errors.append(FieldError("vapid_subject", "malformed", detail))
     if site_url and not is_link(site_url, LinkKind.WEB):
-        faults.append(Fault("site_url", "not_a_url", LinkKind.WEB.value))
+        errors.append(FieldError("site_url", "not_a_url", LinkKind.WEB.value))
     elif len(site_url) > _MAX_URL:
         detail = f"Must be at most {_MAX_URL} characters long."
-        faults.append(Fault("site_url", "too_long", detail))
-    if faults:
-        raise Invalid(faults)
+        errors.append(FieldError("site_url", "too_long", detail))
+    if errors:
+        raise Invalid(errors)
 
 
 @transaction.atomic
@@ -234,14 +234,14 @@ def api_key_issue(
 
 
 def _check_api_key(name: str, scopes: Sequence[str]) -> None:
-    faults = []
+    errors = []
     if len(name) > 200 or "\x00" in name:
-        faults.append(Fault("name", "malformed", "Must have at most 200 characters."))
+        errors.append(FieldError("name", "malformed", "Must have at most 200 characters."))
     if not scopes or not set(scopes) <= set(Scope.values):
         detail = f"Must be some of: {', '.join(Scope.values)}."
-        faults.append(Fault("scopes", "not_a_choice", detail))
-    if faults:
-        raise Invalid(faults)
+        errors.append(FieldError("scopes", "not_a_choice", detail))
+    if errors:
+        raise Invalid(errors)
 
 
 @transaction.atomic

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from pushsvc.common.errors import Conflict, Fault, Invalid, PushsvcError
+from pushsvc.common.errors import Conflict, FieldError, Invalid, PushsvcError
 from pushsvc.common.platforms import Platform
 
 IDEMPOTENCY_HEADER = "Idempotency-Key"
@@ -15,7 +15,7 @@ class SegmentNotFound(Invalid):
     title = "Segment not found"
 
     def __init__(self) -> None:
-        super().__init__([Fault("segment_id", self.code, "The channel has no such segment.")])
+        super().__init__([FieldError("segment_id", self.code, "The channel has no such segment.")])
 
 
 class TemplateNotFound(Invalid):
@@ -25,7 +25,9 @@ class TemplateNotFound(Invalid):
     title = "Template not found"
 
     def __init__(self) -> None:
-        super().__init__([Fault("template_id", self.code, "The channel has no such template.")])
+        super().__init__(
+            [FieldError("template_id", self.code, "The channel has no such template.")]
+        )
 
 
 class TemplateNameTaken(Conflict):
@@ -44,7 +46,7 @@ class CategoryRequired(Invalid):
 
     def __init__(self) -> None:
         super().__init__(
-            [Fault("category", self.code, "The channel's sends must name a category.")]
+            [FieldError("category", self.code, "The channel's sends must name a category.")]
         )
 
 
@@ -75,7 +77,7 @@ class PayloadTooLarge(Invalid):
         self, platform: Platform, size: int, limit: int, attr: str = "target_platforms"
     ) -> None:
         detail = f"The message has {size} bytes on {platform}; the limit is {limit}."
-        super().__init__([Fault(attr, self.code, detail)])
+        super().__init__([FieldError(attr, self.code, detail)])
 
 
 class IdempotencyKeyInvalid(Invalid):
@@ -84,7 +86,7 @@ class IdempotencyKeyInvalid(Invalid):
 
     def __init__(self) -> None:
         detail = "The key must be 1 to 255 printable ASCII characters."
-        super().__init__([Fault(IDEMPOTENCY_HEADER, self.code, detail)])
+        super().__init__([FieldError(IDEMPOTENCY_HEADER, self.code, detail)])
 
 
 class IdempotencyKeyReused(PushsvcError):
@@ -131,7 +133,7 @@ class NotCombinable(Invalid):
     title = "Not combinable"
 
     def __init__(self, attr: str, detail: str) -> None:
-        super().__init__([Fault(attr, self.code, detail)])
+        super().__init__([FieldError(attr, self.code, detail)])
 
 
 class StillSending(Conflict):

@@ -1,6 +1,6 @@
 """All settings. docs/configuration.md lists those that come from the environment.
 
-A malformed value raises nothing here. A system check (channels_app/checks.py) reports `ENV.faults`.
+A malformed value raises nothing here. A system check (channels_app/checks.py) reports `ENV.errors`.
 """
 
 import sys

@@ -3,7 +3,7 @@
 from typing import ClassVar
 from uuid import UUID
 
-from pushsvc.common.errors import Conflict, Fault, Forbidden, Invalid, Unavailable
+from pushsvc.common.errors import Conflict, FieldError, Forbidden, Invalid, Unavailable
 from pushsvc.common.platforms import Platform
 from subscriptions_app.models import MOST_DEVICES
 
@@ -16,7 +16,11 @@ class PlatformNotEnabled(Invalid):
 
     def __init__(self, attr: str, platform: Platform) -> None:
         super().__init__(
-            [Fault(attr, self.code, f"The platform {platform} is not enabled for this channel.")]
+            [
+                FieldError(
+                    attr, self.code, f"The platform {platform} is not enabled for this channel."
+                )
+            ]
         )
 
 
@@ -27,7 +31,7 @@ class EndpointRefused(Invalid):
     title = "Endpoint not allowed"
 
     def __init__(self, reason: str) -> None:
-        super().__init__([Fault("endpoint", self.code, reason)])
+        super().__init__([FieldError("endpoint", self.code, reason)])
 
 
 class VapidKeyUnknown(Invalid):
@@ -38,7 +42,7 @@ class VapidKeyUnknown(Invalid):
 
     def __init__(self) -> None:
         super().__init__(
-            [Fault("vapid_public_key", self.code, "This is not a VAPID key of the channel.")]
+            [FieldError("vapid_public_key", self.code, "This is not a VAPID key of the channel.")]
         )
 
 
@@ -59,7 +63,7 @@ class IdentityOff(Invalid):
 
     def __init__(self) -> None:
         detail = "The channel's setting `identity` is `off`, so no device belongs to a person."
-        super().__init__([Fault("external_id", self.code, detail)])
+        super().__init__([FieldError("external_id", self.code, detail)])
 
 
 class IdentityRefused(Forbidden):
@@ -101,7 +105,7 @@ class NotificationNotFound(Invalid):
 
     def __init__(self, attr: str, notification_id: UUID) -> None:
         detail = f"The channel has no notification {notification_id}."
-        super().__init__([Fault(attr, self.code, detail)])
+        super().__init__([FieldError(attr, self.code, detail)])
 
 
 class CategoryUnknown(Invalid):
@@ -111,7 +115,7 @@ class CategoryUnknown(Invalid):
     title = "Category unknown"
 
     def __init__(self, attr: str) -> None:
-        super().__init__([Fault(attr, self.code, "The channel has no such category.")])
+        super().__init__([FieldError(attr, self.code, "The channel has no such category.")])
 
 
 class CategoryKeyTaken(Conflict):

@@ -11,7 +11,7 @@ from channels_app import audit
 from channels_app.accounts.users import user_create
 from channels_app.models import Account, Membership, Role
 from channels_app.sign_in import two_step
-from pushsvc.common.errors import Conflict, Fault, Invalid
+from pushsvc.common.errors import Conflict, FieldError, Invalid
 from pushsvc.common.http.ratelimit import Limit, take
 
 MOST_MEMBERS: Final = 500  # of an account; its page shows all of them
@@ -53,7 +53,7 @@ def account_require_two_step(*, account: Account, is_required: bool, by: User) -
     """Sets whether members need two-step sign-in, from their next request on. Safe to repeat.
     Raises Invalid if `by` has no second step."""
     if is_required and not two_step.is_on(by):
-        raise Invalid([Fault("", "not_a_choice", _OWN_SECOND_STEP)])
+        raise Invalid([FieldError("", "not_a_choice", _OWN_SECOND_STEP)])
     account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
     before = audit.fields_of(account)
     account.requires_two_step = is_required
@@ -63,10 +63,10 @@ def account_require_two_step(*, account: Account, is_required: bool, by: User) -
 
 def _check_account_name(name: str, except_for: UUID | None = None) -> None:
     if not name.strip() or len(name) > 200 or "\x00" in name:
-        raise Invalid([Fault("name", "malformed", "Must have 1 to 200 characters.")])
+        raise Invalid([FieldError("name", "malformed", "Must have 1 to 200 characters.")])
     others = Account.objects.exclude(pk=except_for) if except_for else Account.objects.all()
     if others.filter(name=name).exists():
-        raise Invalid([Fault("name", "not_a_choice", "An account with this name exists.")])
+        raise Invalid([FieldError("name", "not_a_choice", "An account with this name exists.")])
 
 
 @transaction.atomic
@@ -94,11 +94,11 @@ def member_add(
         account=account, user=user, defaults={"role": role}
     )
     if not was_added:
-        raise Invalid([Fault("username", "not_a_choice", "This user is already a member.")])
+        raise Invalid([FieldError("username", "not_a_choice", "This user is already a member.")])
     if not (is_new or by.is_superuser):
-        raise Invalid([Fault("username", "not_a_choice", _KNOWN_ELSEWHERE)])
+        raise Invalid([FieldError("username", "not_a_choice", _KNOWN_ELSEWHERE)])
     if not user.is_active:
-        raise Invalid([Fault("username", "not_a_choice", "This user is deactivated.")])
+        raise Invalid([FieldError("username", "not_a_choice", "This user is deactivated.")])
     audit.record(membership, audit.Action.CREATE, after=audit.fields_of(membership))
     return membership, is_new
 
@@ -130,7 +130,7 @@ def _count_new_user(account: Account) -> None:
     standing = take(Limit("new-users", str(account.pk), settings.NEW_USERS_PER_HOUR, 3600))
     if standing is not None and standing.is_refused:
         detail = "Too many users were created. Try again in an hour."
-        raise Invalid([Fault("", "too_many", detail)])
+        raise Invalid([FieldError("", "too_many", detail)])
 
 
 def _locked(membership: Membership) -> Membership:
@@ -145,4 +145,4 @@ def _keep_an_owner(leaving: Membership) -> None:
         account_id=leaving.account_id, role=Role.OWNER, user__is_active=True
     ).exclude(pk=leaving.pk)
     if leaving.role == Role.OWNER and not others.exists():
-        raise Invalid([Fault("role", "not_a_choice", _LAST_OWNER)])
+        raise Invalid([FieldError("role", "not_a_choice", _LAST_OWNER)])

@@ -12,7 +12,7 @@ from channels_app import audit
 from channels_app.models import Role
 from channels_app.sign_in.provider_links import is_linked
 from channels_app.sign_in.sessions import sessions_end
-from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.errors import FieldError, Invalid
 
 _OWN_PASSWORD = "Change your own password under “Change password”."  # noqa: S105 - prose
 
@@ -28,14 +28,14 @@ def user_create(
     """Creates a member of staff without a password. Raises Invalid for a name that is taken or
     malformed."""
     if User.objects.filter(username__iexact=username).exists():
-        raise Invalid([Fault("username", "not_a_choice", "A user with this name exists.")])
+        raise Invalid([FieldError("username", "not_a_choice", "A user with this name exists.")])
     user = User(username=username, email=email, is_staff=True, is_superuser=is_superuser)
     user.set_unusable_password()
     try:
         user.full_clean()
     except ValidationError as error:
         errors = [
-            Fault(field, "malformed", detail)
+            FieldError(field, "malformed", detail)
             for field, details in error.message_dict.items()
             for detail in details
         ]
@@ -57,10 +57,10 @@ def user_change(*, user: User, by: User, email: str, is_active: bool, is_superus
     locked = User.objects.select_for_update(no_key=True).filter(either).order_by("pk").in_bulk()
     user = locked[user.pk]
     if by.pk not in locked:
-        raise Invalid([Fault("", "not_a_choice", "You are no longer a superuser.")])
+        raise Invalid([FieldError("", "not_a_choice", "You are no longer a superuser.")])
     if user.pk == by.pk and not (is_active and is_superuser):
         field = "is_superuser" if is_active else "is_active"
-        raise Invalid([Fault(field, "not_a_choice", "Another superuser must remove this.")])
+        raise Invalid([FieldError(field, "not_a_choice", "Another superuser must remove this.")])
     before = audit.fields_of(user)
     if is_active and not user.is_active:
         sessions_end(user)
@@ -77,10 +77,10 @@ def check_may_link(*, by: User, user: User) -> None:
     could take over the user permanently.
     """
     if user.pk == by.pk:
-        raise Invalid([Fault("", "not_a_choice", _OWN_PASSWORD)])
+        raise Invalid([FieldError("", "not_a_choice", _OWN_PASSWORD)])
     if not (by.is_superuser or _belongs_to_owner(by, user)):
         detail = f"{user} also belongs to another account. A superuser must create the link."
-        raise Invalid([Fault("", "not_a_choice", detail)])
+        raise Invalid([FieldError("", "not_a_choice", detail)])
 
 
 def check_may_see_link(*, by: User, user: User) -> None:
@@ -92,7 +92,7 @@ def check_may_see_link(*, by: User, user: User) -> None:
     check_may_link(by=by, user=user)
     if not by.is_superuser and is_linked(user):
         detail = f"{user} signs in with {settings.OIDC_LABEL}. Mail the link, or ask a superuser."
-        raise Invalid([Fault("", "not_a_choice", detail)])
+        raise Invalid([FieldError("", "not_a_choice", detail)])
 
 
 def _belongs_to_owner(owner: User, user: User) -> bool:

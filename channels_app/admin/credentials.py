@@ -19,7 +19,7 @@ from channels_app.admin.tabs import TabPage
 from channels_app.models import ProviderCredential, Role
 from channels_app.selectors import channel_credentials
 from channels_app.services import provider_credentials_store
-from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.errors import FieldError, Invalid
 
 _FORMS: dict[str, type[FcmForm | ApnsForm]] = {"android": FcmForm, "ios": ApnsForm}
 _HEADINGS = {"android": "Android (Firebase Cloud Messaging)", "ios": "iOS (Apple Push)"}
@@ -115,28 +115,34 @@ def _text(form: FcmForm | ApnsForm) -> str:
     return str(data.decode(json.detect_encoding(data), "replace"))
 
 
-def _shown_errors(error: Invalid) -> list[Fault]:
+def _shown_errors(error: Invalid) -> list[FieldError]:
     """The errors, each with the name of its entry in the pasted JSON. Missing entries are one
     error."""
-    inside = {fault: _entry(fault) for fault in error.faults if _entry(fault)}
-    missing = [name for fault, name in inside.items() if fault.code == "required"]
+    inside = {
+        field_error: _entry(field_error) for field_error in error.errors if _entry(field_error)
+    }
+    missing = [name for field_error, name in inside.items() if field_error.code == "required"]
     shown = [
-        replace(fault, detail=f"{inside[fault]}: {fault.detail}") if fault in inside else fault
-        for fault in error.faults
-        if fault not in inside or fault.code != "required"
+        replace(field_error, detail=f"{inside[field_error]}: {field_error.detail}")
+        if field_error in inside
+        else field_error
+        for field_error in error.errors
+        if field_error not in inside or field_error.code != "required"
     ]
     if missing:
-        shown.insert(0, Fault("text", "required", f"Missing in the JSON: {', '.join(missing)}."))
+        shown.insert(
+            0, FieldError("text", "required", f"Missing in the JSON: {', '.join(missing)}.")
+        )
     return shown
 
 
-def _entry(fault: Fault) -> str:
+def _entry(field_error: FieldError) -> str:
     """The name of the entry after `providers_config.fcm_service_account.` or the prefix for
     APNs."""
-    return ".".join(fault.attr.split(".")[2:])
+    return ".".join(field_error.attr.split(".")[2:])
 
 
 def _field_names(error: Invalid) -> dict[str, str]:
     """The form's field for each path in the API's body. Most errors are in the text itself."""
-    paths = {fault.attr: "text" for fault in error.faults}
+    paths = {field_error.attr: "text" for field_error in error.errors}
     return paths | {f"providers_config.apns_{name}": name for name in _APNS_FIELDS}

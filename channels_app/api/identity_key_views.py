@@ -16,7 +16,7 @@ from channels_app.identity_keys import (
 from channels_app.models import IdentityKey
 from channels_app.resources import Resource
 from channels_app.selectors import identity_keys
-from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.http.fields import Choice, StrictSerializer, Text, Timestamp
 
 
@@ -113,7 +113,7 @@ class IdentityKeyListView(KeyedView):
         "Your backend signs an `identity_token` with it, which proves to `POST /subscribe` whose"
         " device it is. See docs/identity.md. `Idempotency-Key` is ignored, because a stored"
         " response would contain the secret.",
-        Invalid([Fault("public_key", "required", "This field is required.")]),
+        Invalid([FieldError("public_key", "required", "This field is required.")]),
         TooManyIdentityKeys(),
         examples=[
             OpenApiExample("With a secret", _GIVEN, request_only=True),

@@ -27,7 +27,7 @@ from channels_app.http import (
 from channels_app.openapi import CHANNEL_ID_HEADER
 from channels_app.selectors import ChannelNotFound, channel_totals, current_vapid_key
 from channels_app.services import provider_credentials_store
-from pushsvc.common.errors import Fault, Invalid, MissingScope
+from pushsvc.common.errors import FieldError, Invalid, MissingScope
 from pushsvc.common.http.client_address import counted_address
 from pushsvc.common.http.drf import ApiView, django_request
 from pushsvc.common.http.openapi import problem_responses
@@ -63,7 +63,7 @@ _PUBLIC_KEY = (
     "BDd3_hVL9fZi9Ybo2UUzA284WG5FZR30_95YeZJsiApwXKpNcF1rRPF3foIiBHXRdJI2Qhumhf6_LFTeZaNndIo"
 )
 _MISSPELT = Invalid(
-    [Fault("providers_config.apns_kye", "unknown_field", "There is no such field.")]
+    [FieldError("providers_config.apns_kye", "unknown_field", "There is no such field.")]
 )
 
 

@@ -107,7 +107,7 @@ class ActsPage(ConsolePage):
         try:
             return act(request.POST)
         except Invalid as error:
-            detail = " ".join(each.detail for each in error.faults)
+            detail = " ".join(each.detail for each in error.errors)
         except Conflict as error:
             detail = error.detail
         messages.error(request, detail)

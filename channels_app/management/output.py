@@ -46,7 +46,9 @@ def write_result(stdout: OutputWrapper, result: dict[str, str], *, as_json: bool
 def command_error(error: Invalid | Conflict) -> CommandError:
     if isinstance(error, Conflict):
         return CommandError(error.detail)
-    return CommandError("; ".join(f"{fault.attr}: {fault.detail}" for fault in error.faults))
+    return CommandError(
+        "; ".join(f"{field_error.attr}: {field_error.detail}" for field_error in error.errors)
+    )
 
 
 def channel_argument(text: str) -> Channel:

@@ -1,7 +1,7 @@
 """Sends waiting mails, in a task of the planner's workers.
 
 One process of the installation sends mails at a time, and none for a minute after the mail server
-failed, so that planning goes on. A mail is tried MOST_ATTEMPTS times. The log names the fault and
+failed, so that planning goes on. A mail is tried MOST_ATTEMPTS times. The log names the error and
 its remedy, but no address.
 """
 

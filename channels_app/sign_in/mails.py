@@ -16,7 +16,7 @@ from django.utils.crypto import salted_hmac
 from channels_app import audit
 from channels_app.models import Account, Mail
 from channels_app.sign_in.addresses import folded
-from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.http.ratelimit import Limit, take
 
 # Seconds until the next attempt. They are longer than an attempt takes, so that no mail is sent
@@ -35,10 +35,12 @@ def invite(*, user: User, account: Account | None = None) -> None:
     """Queues a mail to the user with a link to choose a password. Raises Invalid without an
     address, and after too many mails."""
     if not (is_on() and user.email):
-        raise Invalid([Fault("email", "required", "There is no address to send a mail to.")])
+        raise Invalid([FieldError("email", "required", "There is no address to send a mail to.")])
     account_id = account.pk if account else None
     if _is_used_up("invitation-mails", str(account_id), settings.INVITATION_MAILS_PER_HOUR):
-        raise Invalid([Fault("", "too_many", "Too many mails were sent. Try again in an hour.")])
+        raise Invalid(
+            [FieldError("", "too_many", "Too many mails were sent. Try again in an hour.")]
+        )
     note = "A mail with a link to set a password was ordered."
     audit.record(user, audit.Action.UPDATE, note=note, account_id=account_id)
     Mail.objects.create(user=user, account=account)

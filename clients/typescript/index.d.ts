@@ -8,8 +8,8 @@ export class Refused extends Error {
     status: number;
     code: string;
     detail: string;
-    /** @type {Fault[]} */
-    faults: Fault[];
+    /** @type {FieldError[]} */
+    errors: FieldError[];
 }
 /** No answer came, after all retries. */
 export class Unreachable extends Error {
@@ -119,5 +119,5 @@ export type ChannelStatistics = Schemas["ChannelStatisticsOutput"];
 export type ChannelPlatforms = Schemas["ChannelPlatformsOutput"];
 export type Device = Schemas["SubscribeInput"];
 export type KnownDevice = Schemas["DeviceInput"];
-export type Fault = Schemas["Fault"];
+export type FieldError = Schemas["FieldError"];
 export type Answer = Response | Error;

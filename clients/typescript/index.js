@@ -15,7 +15,7 @@ import createClient from "openapi-fetch";
 /** @typedef {Schemas["ChannelPlatformsOutput"]} ChannelPlatforms */
 /** @typedef {Schemas["SubscribeInput"]} Device */
 /** @typedef {Schemas["DeviceInput"]} KnownDevice */
-/** @typedef {Schemas["Fault"]} Fault */
+/** @typedef {Schemas["FieldError"]} FieldError */
 /** @typedef {Response | Error} Answer */
 
 const FINAL = new Set(["sent", "failed", "cancelled"]);
@@ -40,8 +40,8 @@ export class Refused extends Error {
     this.status = status;
     this.code = said.code ?? "";
     this.detail = said.detail ?? "";
-    /** @type {Fault[]} */
-    this.faults = said.errors ?? [];
+    /** @type {FieldError[]} */
+    this.errors = said.errors ?? [];
   }
 }
 

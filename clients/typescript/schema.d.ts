@@ -1263,8 +1263,8 @@ export interface components {
             /** @description In any order. */
             events: components["schemas"]["EventInput"][];
         };
-        /** @description One fault of the input. */
-        Fault: {
+        /** @description One error of the input. */
+        FieldError: {
             /** @description A path such as `keys.p256dh`. Empty: the whole input. */
             attr: string;
             /** @description Stable, listed in [errors](/docs/errors). */
@@ -1928,8 +1928,8 @@ export interface components {
             code: string;
             /** @description For people, about this occurrence. */
             detail: string;
-            /** @description With `validation_error`: one for each fault. */
-            errors?: components["schemas"]["Fault"][];
+            /** @description With `validation_error`: one for each error. */
+            errors?: components["schemas"]["FieldError"][];
             /** @description Names the request in the service's log. */
             request_id?: string;
         };

@@ -19,8 +19,8 @@ from notifications_app.admin.page import OneNotification
 from notifications_app.errors import NotEditable, StillSending, TooManyPending
 from notifications_app.models import Notification
 from notifications_app.sends.editing import edit_version, notification_edit
-from pushsvc.common.errors import Fault, Invalid, Outdated, TooManyRequests
-from pushsvc.common.http.drf import faults_of
+from pushsvc.common.errors import FieldError, Invalid, Outdated, TooManyRequests
+from pushsvc.common.http.drf import errors_of
 
 _OVER: Final = "It could not be changed, because it is being sent or over."
 
@@ -47,14 +47,14 @@ class EditPage(OneNotification):
             self._edit(form)
             messages.success(request, "The notification is changed.")
         except Invalid as error:
-            return self._shown(form, error.faults)
+            return self._shown(form, error.errors)
         except (StillSending, TooManyPending, TooManyRequests) as error:
-            return self._shown(form, [Fault("", error.code, error.detail)])
+            return self._shown(form, [FieldError("", error.code, error.detail)])
         except Outdated as error:
             self.notification = own_or_404(Notification, request, self.notification.pk)
             self.version = edit_version(self.notification)
             if self._is_editable():
-                return self._shown(form, [Fault("", error.code, error.detail)])
+                return self._shown(form, [FieldError("", error.code, error.detail)])
             messages.warning(request, _OVER)
         except NotEditable:
             messages.warning(request, _OVER)
@@ -75,17 +75,17 @@ class EditPage(OneNotification):
                 seen=self.version,
             )
         except ValidationError as error:
-            raise Invalid(faults_of(error)) from error
+            raise Invalid(errors_of(error)) from error
 
-    def _shown(self, form: ComposeForm, faults: Sequence[Fault] = ()) -> HttpResponse:
+    def _shown(self, form: ComposeForm, errors: Sequence[FieldError] = ()) -> HttpResponse:
         context = self.get_context_data(
             notification=self.notification,
             version=self.version,
-            has_field_faults=any(field_of(each) in FIELDS for each in faults),
+            has_field_errors=any(field_of(each) in FIELDS for each in errors),
             is_started=self.notification.started_at is not None,
             must_have_segment=self.notification.segment_id is not None,
             kind=self.notification.audience_kind,
             audiences=audiences_of(self.notification.audience_kind),
-            **content_and_audience_context(self.channel, form, faults, self.request),
+            **content_and_audience_context(self.channel, form, errors, self.request),
         )
-        return self.render_to_response(context, status=400 if faults else 200)
+        return self.render_to_response(context, status=400 if errors else 200)

@@ -23,7 +23,7 @@ from notifications_app.api.person_serializers import (
 )
 from notifications_app.erasure import person_forget
 from notifications_app.reporting.stored_data import person_data
-from pushsvc.common.errors import Fault, Invalid, MissingScope, NotFound
+from pushsvc.common.errors import FieldError, Invalid, MissingScope, NotFound
 from pushsvc.common.http.openapi import problem_responses
 from subscriptions_app.errors import CategoryUnknown
 from subscriptions_app.models import Person, Subscription
@@ -160,7 +160,7 @@ def _external_id(request: Request) -> str:
     """The query's external id. Raises Invalid if it is missing, and NotFound if it is malformed."""
     text = request.query_params.get("external_id")
     if text is None:
-        raise Invalid([Fault("external_id", "required", "This parameter is required.")])
+        raise Invalid([FieldError("external_id", "required", "This parameter is required.")])
     if "\x00" in text:
         raise NotFound("The channel has no person with this `external_id`.")
     return text

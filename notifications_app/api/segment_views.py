@@ -13,7 +13,7 @@ from channels_app.resources import Resource
 from notifications_app.api.segment_serializers import SegmentInput, SegmentOutput, SizeOutput
 from notifications_app.errors import SegmentInUse
 from notifications_app.sends.services import segment_delete
-from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.errors import FieldError, Invalid
 from subscriptions_app.audiences.sizes import segment_size
 from subscriptions_app.errors import NotificationNotFound, SegmentNameTaken, TooManySegments
 from subscriptions_app.segments.selectors import segment_get, segment_page
@@ -45,7 +45,7 @@ _SEGMENT: Final = Resource(
     operations=("read", "update", "size", "delete"),
 )
 _BAD_RULE: Final = (
-    Invalid([Fault("rule.all.1.not.operator", "not_a_choice", "Must be one of: eq, ne, in.")]),
+    Invalid([FieldError("rule.all.1.not.operator", "not_a_choice", "Must be one of: eq, ne, in.")]),
     NotificationNotFound("rule", UUID(_ID)),
 )
 

@@ -12,7 +12,7 @@ from channels_app.models import Scope
 from notifications_app.api import examples
 from notifications_app.api.serializers import TargetOutput
 from notifications_app.reporting.targets import TargetState, target_page
-from pushsvc.common.errors import Fault, Invalid, MissingScope
+from pushsvc.common.errors import FieldError, Invalid, MissingScope
 from pushsvc.common.http.openapi import problem_responses
 from pushsvc.common.http.paging import PAGE_DESCRIPTION, PAGE_PARAMETERS, read_page
 
@@ -57,5 +57,5 @@ def _state(request: Request) -> TargetState | None:
         return None
     if text not in _STATES:
         detail = f"Must be one of: {', '.join(_STATES)}."
-        raise Invalid([Fault("state", "not_a_choice", detail)])
+        raise Invalid([FieldError("state", "not_a_choice", detail)])
     return TargetState(text)

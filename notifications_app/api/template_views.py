@@ -23,7 +23,7 @@ from notifications_app.sends.templates import (
     template_page,
     template_update,
 )
-from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.errors import FieldError, Invalid
 
 _GIVEN: Final[dict[str, Any]] = {
     "name": "Order shipped",
@@ -50,7 +50,9 @@ _TEMPLATE: Final = Resource(
     },
     operations=("read", "update", "delete"),
 )
-_BAD_CONTENT: Final = Invalid([Fault("content.soung", "unknown_field", "There is no such field.")])
+_BAD_CONTENT: Final = Invalid(
+    [FieldError("content.soung", "unknown_field", "There is no such field.")]
+)
 
 
 def _once(request: Request, channel: Channel, act: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -7,10 +7,10 @@ at once. Whether their subscriptions expire is decided here, when the number of 
 In a send to fewer than five recipients, one suspect is always too many. There, other subscriptions
 decide: if a push service took a message with the same VAPID key, the key is right.
 
-Other responses name a fault of ours without doubt (`refusal_events`), such as a wrong clock. They
-count like suspects, because each push service has its own words for the same fault.
+Other responses name an error of ours without doubt (`refusal_events`), such as a wrong clock. They
+count like suspects, because each push service has its own words for the same error.
 
-A host's name that does not exist (`repeated_codes`) may be the fault of a resolver that the
+A host's name that does not exist (`repeated_codes`) may be the error of a resolver that the
 operator notices late. So it must be found at several sends over days. In a small send, it counts if
 another recipient is no suspect.
 """
@@ -41,7 +41,7 @@ _STEP = 500
 _REPEATED_CODES = frozenset().union(*(each.repeated_codes for each in TRANSPORTS.values()))
 _ALL_SUSPECT_CODES = frozenset().union(*(each.suspect_codes for each in TRANSPORTS.values()))
 _SUSPECT_CODES = sorted(_ALL_SUSPECT_CODES - _REPEATED_CODES)
-_FAULT_CODES = sorted(
+_ERROR_CODES = sorted(
     set().union(*(each.refusal_events for each in TRANSPORTS.values())) - _ALL_SUSPECT_CODES
 )
 
@@ -60,10 +60,10 @@ def decide_next() -> bool:
         if plan is None:
             return False
         called = plan.recipients - plan.uncalled
-        if (plan.suspects + plan.faults) * MASS_FAILURE_SHARE < called:
+        if (plan.suspects + plan.errors) * MASS_FAILURE_SHARE < called:
             held = _held(plan, plan.started_at)
         else:
-            is_small = called < MASS_FAILURE_SHARE and not plan.faults
+            is_small = called < MASS_FAILURE_SHARE and not plan.errors
             held = _of_small_send(plan, _held(plan, plan.started_at)) if is_small else []
             if len(held) < plan.suspects:
                 logger.warning(
@@ -87,7 +87,7 @@ def _next_settling() -> Any:
 def settling_plans() -> QuerySet[Any]:
     """The first plan of each notification's platform whose parts all have their outcomes. Adds the
     notification's `started_at`, and how many `recipients`, `suspects`, `uncalled` recipients and
-    recipients with `faults` all parts have."""
+    recipients with `errors` all parts have."""
     parts = _parts(OuterRef("notification"), OuterRef("platform"))
     unended = parts.filter(status__in=[PlanStatus.PLANNING, PlanStatus.DELIVERING])
     before = parts.filter(status=PlanStatus.SETTLING, pk__lt=OuterRef("pk"))
@@ -103,7 +103,7 @@ def settling_plans() -> QuerySet[Any]:
         recipients=Subquery(parts.values("platform").values(sum=Sum("recipient_count"))),
         suspects=Coalesce(Subquery(batches.values(sum=Sum("suspect_count"))), 0),
         uncalled=Coalesce(Subquery(ended.filter(code__in=UNCALLED).values(sum=Sum("count"))), 0),
-        faults=Coalesce(Subquery(ended.filter(code__in=_FAULT_CODES).values(sum=Sum("count"))), 0),
+        errors=Coalesce(Subquery(ended.filter(code__in=_ERROR_CODES).values(sum=Sum("count"))), 0),
         started_at=F("notification__started_at"),
     )
     return settling.order_by("pk")

@@ -149,7 +149,7 @@ class Recorder:
                 is_unproven=not recipient.device.is_proven,
                 is_limited=self._is_limited,
             )
-        except Exception as error:  # noqa: BLE001 (a fault of ours, whatever it is)
+        except Exception as error:  # noqa: BLE001 (an error of ours, whatever it is)
             logger.error("delivery.internal_error", error=type(error).__name__)
             return transitions.bounce(recipient.delivery, transitions.INTERNAL_ERROR, attempts=1)
 

@@ -29,7 +29,7 @@ _PIPELINE: Final[Mapping[str, str]] = {
     "": "It bounced before reasons were recorded for each notification.",
     "credentials_refused": "It waited for an hour, but nobody stored accepted credentials.",
     "expired": "Its time to live, or an hour of attempts, ended before it was accepted.",
-    "internal_error": "A fault of the service: its outcome could not be evaluated or stored.",
+    "internal_error": "An error of the service: its outcome could not be evaluated or stored.",
     "not_personalizable": "It had no value for a placeholder, or no text was left.",
     "opted_out": "Its category was refused while the notification waited to be sent.",
     "person_changed": "Its device was another person's, or nobody's, when its turn came.",
@@ -65,7 +65,7 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "expired": ("Not delivered in time", "Choose a longer time to live."),
     "expired_token": ("Device token expired", _NONE),
-    "internal_error": ("Fault of the service", _SEE_LOG),
+    "internal_error": ("FieldError of the service", _SEE_LOG),
     "invalid_argument": ("Field refused by Google", "The log of recipients names the field."),
     "malformed_token": ("Not a device token", "Check that the app sends its device token in hex."),
     "name_not_found": (

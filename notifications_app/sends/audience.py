@@ -10,10 +10,10 @@ from typing_extensions import override
 from notifications_app.content.values import AUDIENCE_FIELDS, TargetId
 from notifications_app.errors import NotCombinable
 from notifications_app.sends.personal_schema import Vars
-from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.http.fields import Id, StrictSerializer, refuse
 from subscriptions_app.people.fields import ExternalId
-from subscriptions_app.segments.rules import rule_faults
+from subscriptions_app.segments.rules import rule_errors
 
 
 class RuleField(serializers.JSONField):
@@ -22,7 +22,7 @@ class RuleField(serializers.JSONField):
     @override
     def to_internal_value(self, data: object) -> Any:
         errors: dict[str, list[serializers.ErrorDetail]] = {}
-        for error in rule_faults(data, ""):
+        for error in rule_errors(data, ""):
             path = error.attr.removeprefix(".") or api_settings.NON_FIELD_ERRORS_KEY
             errors.setdefault(path, []).append(serializers.ErrorDetail(error.detail, error.code))
         if errors:
@@ -58,7 +58,7 @@ def pop_targets(given: dict[str, Any]) -> tuple[TargetId, ...]:
     for index, each in enumerate(both):
         if known.setdefault((each.external_id, each.subscription_id), each) != each:
             detail = "It is named before, with other values."
-            raise Invalid([Fault(f"targets.{index}", "given_twice", detail)])
+            raise Invalid([FieldError(f"targets.{index}", "given_twice", detail)])
     return tuple(dict.fromkeys([*people, *devices, *both]))
 
 

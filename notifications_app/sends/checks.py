@@ -14,7 +14,7 @@ from notifications_app.delivery.messages import Messages
 from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.delivery.types import Message, Site
 from notifications_app.errors import CategoryRequired, PayloadTooLarge, SegmentNotFound
-from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
 from subscriptions_app.categories.consent import is_category
@@ -33,7 +33,9 @@ def with_platforms(channel: Channel, request: SendRequest) -> SendRequest:
     # Read from the database, because the channel's row may be a second old.
     enabled = [name for name, is_on in channel_get(channel.id).platforms.items() if is_on]
     if not enabled:
-        raise Invalid([Fault("target_platforms", "empty", "The channel has no platform enabled.")])
+        raise Invalid(
+            [FieldError("target_platforms", "empty", "The channel has no platform enabled.")]
+        )
     return replace(request, target_platforms=tuple(map(Platform, enabled)))
 
 
@@ -60,7 +62,7 @@ def content_check(request: SendRequest) -> dict[Platform, int]:
     for platform in request.target_platforms:
         if names := TRANSPORTS[platform].unusable_data_names(request.content):
             detail = f"This name is reserved on {PLATFORM_NAMES[platform]}; choose another."
-            raise Invalid([Fault(f"data.{name}", "reserved_name", detail) for name in names])
+            raise Invalid([FieldError(f"data.{name}", "reserved_name", detail) for name in names])
     return {
         platform: _largest_payload(platform, request.content)
         for platform in request.target_platforms
@@ -74,7 +76,7 @@ def expiry_check(request: SendRequest) -> None:
     now = sql.now()
     if request.expires_at <= max(request.scheduled_at or now, now):
         detail = "Must be later than `scheduled_at` and later than now."
-        raise Invalid([Fault("expires_at", "out_of_range", detail)])
+        raise Invalid([FieldError("expires_at", "out_of_range", detail)])
 
 
 def channel_check(channel: Channel, request: SendRequest) -> None:
@@ -103,7 +105,7 @@ def _largest_payload(platform: Platform, content: Content) -> int:
         message = messages.filled(tag, values)
         if not message.content.title and not message.content.body:
             detail = "There must be a title or a body."
-            raise Invalid([Fault(f"{platform}.body", "blank", detail)])
+            raise Invalid([FieldError(f"{platform}.body", "blank", detail)])
         size = payload_size(platform, message)
         if size > limit:
             raise PayloadTooLarge(platform, size, limit, attr)

@@ -15,7 +15,7 @@ from channels_app.models import Channel
 from notifications_app.content.values import SendRequest
 from notifications_app.models import Draft, Notification
 from notifications_app.sends.services import notification_accept
-from pushsvc.common.errors import Conflict, Fault, Invalid, NotFound
+from pushsvc.common.errors import Conflict, FieldError, Invalid, NotFound
 
 MOST_DRAFTS: Final = 200  # for each channel
 MOST_BYTES: Final = 48 * 1024  # of a draft's fields, as JSON
@@ -120,4 +120,4 @@ def _check_size(form: Mapping[str, Any]) -> None:
     size = len(json.dumps(form, ensure_ascii=False).encode())
     if size > MOST_BYTES:
         detail = f"A draft may have {MOST_BYTES:,} bytes. This one has {size:,}."
-        raise Invalid([Fault("", Invalid.code, detail)])
+        raise Invalid([FieldError("", Invalid.code, detail)])

@@ -51,9 +51,9 @@ _OTHER: Final = "This is not an image that devices show. They show PNG, JPEG, GI
 
 @dataclass(frozen=True, slots=True)
 class ImageCheck:
-    """`fault`: why devices would show no image; "" if they would. `found`: what was found."""
+    """`error`: why devices would show no image; "" if they would. `found`: what was found."""
 
-    fault: str = ""
+    field_error: str = ""
     found: str = ""
 
 

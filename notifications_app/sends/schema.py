@@ -149,8 +149,8 @@ class TemplateContent(ContentFields):
         checked = {"body": "", **super().run_validation(data)}
         content = Content(**{name: checked[name] for name in CONTENT})
         if content.vars and not content.personalize:
-            fault = ErrorDetail(_UNUSED_VALUES, NotCombinable.code)
-            raise ValidationError({"vars": [fault]})
+            error = ErrorDetail(_UNUSED_VALUES, NotCombinable.code)
+            raise ValidationError({"vars": [error]})
         check_placeholders(content)
         return {name: checked[name] for name in data if self.gives(data, name)}
 

@@ -14,7 +14,7 @@ from channels_app.models import Channel
 from notifications_app.content.values import REMOVABLE_FIELDS
 from notifications_app.errors import TemplateNameTaken, TemplateNotFound
 from notifications_app.models import MAX_TEMPLATE_NAME, Template
-from pushsvc.common.errors import Fault, Invalid, NotFound, Outdated
+from pushsvc.common.errors import FieldError, Invalid, NotFound, Outdated
 from pushsvc.common.http.fields import Id, StrictSerializer
 from pushsvc.common.store import sql
 
@@ -31,7 +31,7 @@ def template_create(*, channel: Channel, name: str, content: Mapping[str, Any]) 
         Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
         if _of(channel.pk).count() >= MAX_TEMPLATES:
             detail = f"A channel has at most {MAX_TEMPLATES:,} templates."
-            raise Invalid([Fault("name", "too_many", detail)])
+            raise Invalid([FieldError("name", "too_many", detail)])
         template = Template.objects.create(
             channel=channel, name=name, content_json=_as_json(content)
         )
@@ -129,7 +129,7 @@ def _locked(channel_id: UUID, template_id: UUID) -> Template:
 def _check_name(name: str) -> None:
     if not name.strip() or len(name) > MAX_TEMPLATE_NAME or "\x00" in name:
         detail = f"Must have 1 to {MAX_TEMPLATE_NAME} characters."
-        raise Invalid([Fault("name", "malformed", detail)])
+        raise Invalid([FieldError("name", "malformed", detail)])
 
 
 def _as_json(content: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Reads and parses environment variables.
 
-A malformed value does not stop the import of the settings. The default is used, the fault is added
-to `faults`, and the system check in `channels_app.checks` reports it by name.
+A malformed value does not stop the import of the settings. The default is used, the error is added
+to `errors`, and the system check in `channels_app.checks` reports it by name.
 """
 
 import importlib.util
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class EnvFault:
+class EnvError:
     name: str
     message: str
 
@@ -25,7 +25,7 @@ class EnvFault:
 @dataclass
 class Env:
     values: dict[str, str] = field(default_factory=lambda: dict(os.environ))
-    faults: list[EnvFault] = field(default_factory=list)
+    errors: list[EnvError] = field(default_factory=list)
 
     def text(self, name: str, default: str = "") -> str:
         """The stripped value of the variable, or of the file that `NAME_FILE` names."""
@@ -37,18 +37,18 @@ class Env:
         try:
             return Path(path).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            self.faults.append(EnvFault(f"{name}_FILE", f"cannot be read: {error}"))
+            self.errors.append(EnvError(f"{name}_FILE", f"cannot be read: {error}"))
             return default
 
     def parsed(self, name: str, default: T, parse: Callable[[str], T], expected: str) -> T:
-        """`parse(value)`; a ValueError becomes a fault that says what was expected."""
+        """`parse(value)`; a ValueError becomes an error that says what was expected."""
         raw = self.text(name)
         if not raw:
             return default
         try:
             return parse(raw)
         except ValueError:
-            self.faults.append(EnvFault(name, f"is {_shown(name, raw)}, expected {expected}"))
+            self.errors.append(EnvError(name, f"is {_shown(name, raw)}, expected {expected}"))
             return default
 
     def whole(self, name: str, default: int, *, least: int = 0, most: int = 2**31) -> int:

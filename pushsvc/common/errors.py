@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Final
 from typing_extensions import override
 
 # Together these limit an answer to 16 KiB, whatever the 64 KiB of input contain.
-MAX_FAULTS: Final = 50
+MAX_ERRORS: Final = 50
 _PATH_BYTES: Final = 160
-MAX_UNKNOWN: Final = 10  # an object with more unknown names than this is a fault as a whole
+MAX_UNKNOWN: Final = 10  # an object with more unknown names than this is an error as a whole
 
 
 class PushsvcError(Exception):
@@ -52,8 +52,8 @@ class BadRequest(PushsvcError):
 
 
 @dataclass(frozen=True)
-class Fault:
-    """One fault of the input. `attr` is a path (`keys.p256dh`), or "" for the whole input."""
+class FieldError:
+    """One error of the input. `attr` is a path (`keys.p256dh`), or "" for the whole input."""
 
     attr: str
     code: str
@@ -61,29 +61,29 @@ class Fault:
 
 
 class Invalid(PushsvcError):
-    """Keeps the first MAX_FAULTS faults. `detail` says if there were more."""
+    """Keeps the first MAX_ERRORS errors. `detail` says if there were more."""
 
     status = 400
     code = "validation_error"
     title = "The input is not valid"
 
-    def __init__(self, faults: Sequence[Fault]) -> None:
-        self.faults = list(faults[:MAX_FAULTS])
-        super().__init__(_summary(faults))
+    def __init__(self, errors: Sequence[FieldError]) -> None:
+        self.errors = list(errors[:MAX_ERRORS])
+        super().__init__(_summary(errors))
 
     @override
     def problem(self) -> dict[str, Any]:
-        shown = [{**asdict(fault), "attr": _shortened(fault.attr)} for fault in self.faults]
+        shown = [{**asdict(error), "attr": _shortened(error.attr)} for error in self.errors]
         return {**super().problem(), "errors": shown}
 
 
-def _summary(faults: Sequence[Fault]) -> str:
-    if len(faults) > MAX_FAULTS:
-        return f"{MAX_FAULTS} errors shown; there are more."
-    if len(faults) != 1:
-        return f"{len(faults)} errors; see errors."
-    fault = faults[0]
-    return f"{_shortened(fault.attr)}: {fault.detail}" if fault.attr else fault.detail
+def _summary(errors: Sequence[FieldError]) -> str:
+    if len(errors) > MAX_ERRORS:
+        return f"{MAX_ERRORS} errors shown; there are more."
+    if len(errors) != 1:
+        return f"{len(errors)} errors; see errors."
+    error = errors[0]
+    return f"{_shortened(error.attr)}: {error.detail}" if error.attr else error.detail
 
 
 def _shortened(path: str) -> str:

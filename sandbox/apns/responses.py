@@ -17,7 +17,7 @@ STATUSES: Final[Mapping[str, int]] = {
     "BadPriority": 400,
     "DeviceTokenNotForTopic": 400,
     "DuplicateHeaders": 400,
-    "InvalidPayload": 400,  # ours: Apple accepts such a payload, and the phone ignores the faults
+    "InvalidPayload": 400,  # ours: Apple accepts such a payload, and the phone ignores the errors
     "InvalidPushType": 400,
     "MissingDeviceToken": 400,
     "MissingTopic": 400,

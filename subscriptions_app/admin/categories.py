@@ -13,7 +13,7 @@ from channels_app.admin.tabs import TabPage
 from channels_app.console.pages import ActsPage, require
 from channels_app.models import Role
 from pushsvc.common.console.forms import ConsoleForm
-from pushsvc.common.errors import Conflict, Fault, Invalid, NotFound
+from pushsvc.common.errors import Conflict, FieldError, Invalid, NotFound
 from subscriptions_app.categories.consent import choices_seen
 from subscriptions_app.categories.services import (
     category_archive,
@@ -38,12 +38,12 @@ class CategoryForm(ConsoleForm):
     def values(self) -> dict[str, Any]:
         """The values of the form. Raises Invalid."""
         if not self.is_valid():
-            faults = [
-                Fault(name, "malformed", f"{name.capitalize()}: {text}")
+            errors = [
+                FieldError(name, "malformed", f"{name.capitalize()}: {text}")
                 for name, texts in self.errors.items()
                 for text in texts
             ]
-            raise Invalid(faults)
+            raise Invalid(errors)
         return self.cleaned_data
 
 
@@ -82,7 +82,7 @@ class CategoriesPage(TabPage, ActsPage):
         try:
             category = category_create(channel=self.channel, **CategoryForm(post).values())
         except Conflict as error:
-            raise Invalid([Fault("key", error.code, error.detail)]) from error
+            raise Invalid([FieldError("key", error.code, error.detail)]) from error
         return self.back(f"The category “{category}” was created.")
 
     def _change(self, post: QueryDict) -> HttpResponseBase:

@@ -14,7 +14,7 @@ from channels_app.admin.tabs import TabPage
 from channels_app.console.pages import ActsPage, id_or_404
 from channels_app.models import Role
 from pushsvc.common.console.qr import qr_svg
-from pushsvc.common.errors import Conflict, Fault, Invalid, NotFound
+from pushsvc.common.errors import Conflict, FieldError, Invalid, NotFound
 from pushsvc.common.http.origin import own_origin
 from subscriptions_app.devices.selectors import subscription_known_as
 from subscriptions_app.devices.test_devices import (
@@ -64,7 +64,9 @@ class DevicesPage(TabPage, ActsPage):
     def _add(self, post: QueryDict) -> HttpResponseBase:
         found = subscription_known_as(channel_id=self.channel.pk, text=post.get("known_as", ""))
         if found is None:
-            raise Invalid([Fault("known_as", NotFound.code, "The channel has no such subscriber.")])
+            raise Invalid(
+                [FieldError("known_as", NotFound.code, "The channel has no such subscriber.")]
+            )
         name, user = post.get("name", ""), self._user
         try:
             device = device_add(

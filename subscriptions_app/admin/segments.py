@@ -14,16 +14,16 @@ from channels_app.console.lists import ChannelFilter, ScopedAdmin
 from channels_app.console.pages import ChannelPage, ConsolePage, own_or_404
 from channels_app.models import Channel, Role
 from pushsvc.common.console.figures import moment
-from pushsvc.common.errors import Fault, Invalid, Outdated, PushsvcError
+from pushsvc.common.errors import FieldError, Invalid, Outdated, PushsvcError
 from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
 from pushsvc.common.platforms import Platform
 from subscriptions_app.admin.conditions import builder_context
-from subscriptions_app.admin.segment_faults import shown_faults
+from subscriptions_app.admin.segment_errors import shown_errors
 from subscriptions_app.audiences.sizes import audience_size, segment_sample
 from subscriptions_app.errors import NotificationNotFound
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment
 from subscriptions_app.segments.describe import rule_text
-from subscriptions_app.segments.rules import rule_faults
+from subscriptions_app.segments.rules import rule_errors
 from subscriptions_app.segments.selectors import check_notifications
 from subscriptions_app.segments.services import segment_create, segment_update
 
@@ -176,17 +176,17 @@ class PreviewPage(ChannelPage):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         rule = _parsed(request.POST.get("rule", ""))
-        faults = rule_faults(rule) or _unknown_notifications(self.channel.pk, rule)
-        if faults:
-            return self.render_to_response({"faults": shown_faults(faults, rule)})
+        errors = rule_errors(rule) or _unknown_notifications(self.channel.pk, rule)
+        if errors:
+            return self.render_to_response({"errors": shown_errors(errors, rule)})
         return self.render_to_response(_shown(self.channel.pk, rule))
 
 
-def _unknown_notifications(channel_id: UUID, rule: Any) -> list[Fault]:
+def _unknown_notifications(channel_id: UUID, rule: Any) -> list[FieldError]:
     try:
         check_notifications(channel_id, rule)
     except NotificationNotFound as error:
-        return error.faults
+        return error.errors
     return []
 
 
@@ -213,10 +213,10 @@ def _refusal(error: PushsvcError, rule: object) -> dict[str, Any]:
     """The context with the error's texts: for the form, for the name, and for the conditions."""
     if not isinstance(error, Invalid):
         return {"is_refused": True, "problem": error.detail}
-    in_name = [fault.detail for fault in error.faults if fault.attr == "name"]
-    in_rule = [fault for fault in error.faults if fault.attr != "name"]
+    in_name = [field_error.detail for field_error in error.errors if field_error.attr == "name"]
+    in_rule = [field_error for field_error in error.errors if field_error.attr != "name"]
     return {
         "is_refused": True,
-        "name_fault": " ".join(in_name),
-        "faults": shown_faults(in_rule, rule),
+        "name_error": " ".join(in_name),
+        "errors": shown_errors(in_rule, rule),
     }

@@ -106,8 +106,8 @@ class PreferencesInput(DeviceInput):
         known = super().to_internal_value(data)
         if "opted_out" in known:
             detail = "Only a person can opt out: send `identity_token`."
-            fault = serializers.ErrorDetail(detail, code="not_combinable")
-            raise serializers.ValidationError({"opted_out": [fault]})
+            error = serializers.ErrorDetail(detail, code="not_combinable")
+            raise serializers.ValidationError({"opted_out": [error]})
         auth = known.pop("keys", {}).get("auth") or known.pop("auth", "")
         return known | {"auth": auth, "changes": known.pop("choices", None)}
 

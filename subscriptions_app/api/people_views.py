@@ -40,8 +40,8 @@ class LinksInput(StrictSerializer):
         """Returns the arguments of `devices_link`."""
         links = {link["subscription_id"]: link["external_id"] for link in attrs["links"]}
         if len(links) < len(attrs["links"]):
-            fault = serializers.ErrorDetail("A device is named twice.", code="given_twice")
-            raise serializers.ValidationError({"links": [fault]})
+            error = serializers.ErrorDetail("A device is named twice.", code="given_twice")
+            raise serializers.ValidationError({"links": [error]})
         return {"links": links}
 
 

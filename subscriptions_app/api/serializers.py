@@ -50,7 +50,7 @@ class WebKey(Text):
 
     def __init__(self, check: Callable[[str], str], code: str, detail: str, **kw: Any) -> None:
         super().__init__(min_length=1, max_length=MAX_KEY, **kw)
-        self._check, self._fault = check, (code, detail)
+        self._check, self._error = check, (code, detail)
 
     @override
     def run_validation(self, data: Any = serializers.empty) -> str:
@@ -58,7 +58,7 @@ class WebKey(Text):
         try:
             return self._check(text)
         except ValueError:
-            refuse(*self._fault)
+            refuse(*self._error)
 
 
 class Auth(WebKey):

@@ -14,7 +14,7 @@ from channels_app.http import KeyedView, own_channel
 from channels_app.models import Scope
 from channels_app.resources import Resource
 from channels_app.selectors import recent_channel
-from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.http.drf import django_request
 from pushsvc.common.http.fields import Flag, Id, ListOf, StrictSerializer
 from pushsvc.common.http.openapi import problem_responses
@@ -195,7 +195,9 @@ class TagMembersView(KeyedView):
 def _bound(request: Request, name: str) -> str:
     text = request.query_params.get(name, "")
     if not is_tag_start(text):
-        raise Invalid([Fault(name, "not_a_tag", f"Must be at most {MAX_TAG} characters of a tag.")])
+        raise Invalid(
+            [FieldError(name, "not_a_tag", f"Must be at most {MAX_TAG} characters of a tag.")]
+        )
     return text
 
 

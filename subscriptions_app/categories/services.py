@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from channels_app import audit
 from channels_app.models import Channel
 from channels_app.selectors import recent_forget
-from pushsvc.common.errors import Fault, Invalid, NotFound
+from pushsvc.common.errors import FieldError, Invalid, NotFound
 from subscriptions_app.categories.consent import categories_of
 from subscriptions_app.errors import CategoryKeyTaken
 from subscriptions_app.models import Category
@@ -36,11 +36,11 @@ def category_create(
         raise CategoryKeyTaken
     if len(live) >= MAX_CATEGORIES:
         detail = f"A channel has at most {MAX_CATEGORIES} categories."
-        raise Invalid([Fault("key", "too_many", detail)])
+        raise Invalid([FieldError("key", "too_many", detail)])
     archived = Category.objects.filter(channel=channel, archived_at__isnull=False)
     if archived.exclude(key=key).count() >= MAX_ARCHIVED:
         detail = f"{MAX_ARCHIVED} categories are archived. Create one of these again, by its key."
-        raise Invalid([Fault("key", "too_many", detail)])
+        raise Invalid([FieldError("key", "too_many", detail)])
     if position is None:
         position = max((each.position for each in live), default=-1) + 1
     category, _ = Category.objects.update_or_create(

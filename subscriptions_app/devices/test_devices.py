@@ -17,7 +17,7 @@ from django.db import transaction
 
 from channels_app import audit
 from channels_app.models import Channel
-from pushsvc.common.errors import Conflict, Fault, Forbidden, Invalid, Unavailable
+from pushsvc.common.errors import Conflict, FieldError, Forbidden, Invalid, Unavailable
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.devices.selectors import subscription_active
@@ -141,7 +141,7 @@ def _checked_name(name: str) -> str:
     name = name.strip()
     if not name or len(name) > MAX_DEVICE_NAME or not name.isprintable():
         detail = f"A name has 1 to {MAX_DEVICE_NAME} characters."
-        raise Invalid([Fault("name", Invalid.code, detail)])
+        raise Invalid([FieldError("name", Invalid.code, detail)])
     return name
 
 

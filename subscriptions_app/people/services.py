@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce, Now
 
 from channels_app import audit
 from channels_app.models import Channel
-from pushsvc.common.errors import Fault, Invalid, NotFound
+from pushsvc.common.errors import FieldError, Invalid, NotFound
 from pushsvc.common.platforms import PLATFORM_VALUES
 from pushsvc.common.store import sql
 from subscriptions_app.categories.consent import (
@@ -204,7 +204,7 @@ def _merged(attributes: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[s
     merged = {name: value for name, value in {**attributes, **changes}.items() if value is not None}
     if len(merged) > max(MAX_ATTRIBUTES, len(attributes)):
         detail = f"A device would have {len(merged)}. It may have at most {MAX_ATTRIBUTES}."
-        raise Invalid([Fault("attributes", "too_many", detail)])
+        raise Invalid([FieldError("attributes", "too_many", detail)])
     return merged
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, Final
 from uuid import UUID
 
-from pushsvc.common.errors import MAX_FAULTS, MAX_UNKNOWN, Fault
+from pushsvc.common.errors import MAX_ERRORS, MAX_UNKNOWN, FieldError
 from pushsvc.common.field_names import no_such_field
 from pushsvc.common.ids import is_tag, parse_uuid
 from pushsvc.common.languages import NOT_A_LANGUAGE, canonical_language
@@ -54,16 +54,16 @@ _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _Check = Callable[[object, str], object]
 
 
-def rule_faults(data: object, attr: str = "rule") -> list[Fault]:
-    """The faults of a rule given as JSON, each with its path (`rule.all.1.not.operator`).
+def rule_errors(data: object, attr: str = "rule") -> list[FieldError]:
+    """The errors of a rule given as JSON, each with its path (`rule.all.1.not.operator`).
 
-    Without faults, the rule can be stored, compiled and described. `attr`: the path to the rule.
-    The validation ends when there are too many conditions, or more faults than are shown.
+    Without errors, the rule can be stored, compiled and described. `attr`: the path to the rule.
+    The validation ends when there are too many conditions, or more errors than are shown.
     """
     checker = _Checker(attr)
     with suppress(_Enough):
         checker.rule(data, attr, depth=1)
-    return checker.faults
+    return checker.errors
 
 
 def leaves(rule: Rule) -> Iterator[Rule]:
@@ -89,7 +89,7 @@ class _Enough(Exception):
 
 class _Checker:
     def __init__(self, root: str) -> None:
-        self.faults: list[Fault] = []
+        self.errors: list[FieldError] = []
         self._root = root
         self._leaves = 0
         self._notifications: set[UUID] = set()
@@ -103,22 +103,22 @@ class _Checker:
             "external_id": self._flag,
         }
 
-    def fault(self, attr: str, code: str, detail: str) -> None:
-        self.faults.append(Fault(attr, code, detail))
-        if len(self.faults) > MAX_FAULTS:
+    def invalid(self, attr: str, code: str, detail: str) -> None:
+        self.errors.append(FieldError(attr, code, detail))
+        if len(self.errors) > MAX_ERRORS:
             raise _Enough
 
     def rule(self, data: object, attr: str, depth: int) -> None:
         if not isinstance(data, dict):
-            self.fault(attr, "not_an_object", "Must be an object.")
+            self.invalid(attr, "not_an_object", "Must be an object.")
             return
         if depth > MAX_DEPTH:
-            self.fault(attr, "too_deep", f"Must have at most {MAX_DEPTH} levels.")
+            self.invalid(attr, "too_deep", f"Must have at most {MAX_DEPTH} levels.")
             return
         kinds = [kind for kind in _KINDS if kind in data]
         if len(kinds) != 1:
             detail = f"Must have exactly one of: {', '.join(_KINDS)}."
-            self.fault(attr, "not_a_rule", detail)
+            self.invalid(attr, "not_a_rule", detail)
         elif kinds[0] in _GROUPS:
             self._group(data, attr, kinds[0], depth)
         else:
@@ -165,11 +165,11 @@ class _Checker:
     def _require(self, data: dict[str, Any], attr: str, *names: str) -> None:
         for name in names:
             if name not in data:
-                self.fault(f"{attr}.{name}", "required", "This field is required.")
+                self.invalid(f"{attr}.{name}", "required", "This field is required.")
 
     def _expect_leaves(self, number: int) -> None:
         if number > MAX_LEAVES:
-            self.fault(self._root, "too_many", f"Must have at most {MAX_LEAVES} conditions.")
+            self.invalid(self._root, "too_many", f"Must have at most {MAX_LEAVES} conditions.")
             raise _Enough
 
     def _operators(self, subject: object, attr: str, kind: str) -> tuple[str, ...] | None:
@@ -193,61 +193,61 @@ class _Checker:
 
     def _refuse_others(self, data: dict[str, Any], attr: str, known: set[str]) -> None:
         if len(data) > len(known) + MAX_UNKNOWN:
-            self.fault(attr, "too_many", f"Must have at most {len(known)} fields.")
+            self.invalid(attr, "too_many", f"Must have at most {len(known)} fields.")
             raise _Enough
         for name in data:
             if name not in known:
-                self.fault(f"{attr}.{name}", "unknown_field", no_such_field(name, known))
+                self.invalid(f"{attr}.{name}", "unknown_field", no_such_field(name, known))
 
     def _is_filled_list(self, data: object, attr: str) -> bool:
         if not isinstance(data, list):
-            self.fault(attr, "not_a_list", "Must be a list.")
+            self.invalid(attr, "not_a_list", "Must be a list.")
             return False
         if not data:
-            self.fault(attr, "empty", "Must not be empty.")
+            self.invalid(attr, "empty", "Must not be empty.")
         return bool(data)
 
     def _is_choice(self, data: object, attr: str, choices: tuple[str, ...]) -> bool:
         if not isinstance(data, str):
-            self.fault(attr, "not_a_string", "Must be a string.")
+            self.invalid(attr, "not_a_string", "Must be a string.")
             return False
         if data not in choices:
-            self.fault(attr, "not_a_choice", f"Must be one of: {', '.join(choices)}.")
+            self.invalid(attr, "not_a_choice", f"Must be one of: {', '.join(choices)}.")
         return data in choices
 
     def _text(self, data: object, attr: str, *, least: int = 1, most: int = MAX_TEXT) -> bool:
         """Whether the text is valid."""
-        before = len(self.faults)
+        before = len(self.errors)
         if not isinstance(data, str):
-            self.fault(attr, "not_a_string", "Must be a string.")
+            self.invalid(attr, "not_a_string", "Must be a string.")
         elif len(data) < least:
-            self.fault(attr, "blank", "Must not be empty.")
+            self.invalid(attr, "blank", "Must not be empty.")
         elif len(data) > most:
-            self.fault(attr, "too_long", f"Must be at most {most} characters long.")
+            self.invalid(attr, "too_long", f"Must be at most {most} characters long.")
         elif _UNSTORABLE.search(data):
-            self.fault(attr, "malformed", "Contains NUL or half of a surrogate pair.")
-        return len(self.faults) == before
+            self.invalid(attr, "malformed", "Contains NUL or half of a surrogate pair.")
+        return len(self.errors) == before
 
     def _scalar(self, data: object, attr: str) -> None:
         if isinstance(data, str):
             self._text(data, attr, least=0)
         elif isinstance(data, bool) or not isinstance(data, int | float):
-            self.fault(attr, "not_a_string_or_number", "Must be a string or a number.")
+            self.invalid(attr, "not_a_string_or_number", "Must be a string or a number.")
         elif not _is_finite(data):
-            self.fault(attr, "out_of_range", "Must be a number that fits a double.")
+            self.invalid(attr, "out_of_range", "Must be a number that fits a double.")
 
     def _choices(self, data: object, attr: str, one: _Check) -> None:
         if not self._is_filled_list(data, attr) or not isinstance(data, list):
             return
         if len(data) > MAX_CHOICES:
-            self.fault(attr, "too_many", f"Must have at most {MAX_CHOICES} values.")
+            self.invalid(attr, "too_many", f"Must have at most {MAX_CHOICES} values.")
             return
         for place, value in enumerate(data):
             one(value, f"{attr}.{place}")
 
     def _flag(self, data: object, attr: str) -> None:
         if not isinstance(data, bool):
-            self.fault(attr, "not_a_boolean", "Must be true or false.")
+            self.invalid(attr, "not_a_boolean", "Must be true or false.")
 
     def _platform(self, data: object, attr: str) -> None:
         self._is_choice(data, attr, tuple(PLATFORM_VALUES))
@@ -257,28 +257,28 @@ class _Checker:
 
     def _canonical_language(self, data: object, attr: str) -> None:
         if self._text(data, attr, most=MAX_LANGUAGE) and canonical_language(str(data)) is None:
-            self.fault(attr, "not_a_language", NOT_A_LANGUAGE)
+            self.invalid(attr, "not_a_language", NOT_A_LANGUAGE)
 
     def _timezone(self, data: object, attr: str) -> None:
         if self._text(data, attr, most=MAX_TIMEZONE) and canonical_timezone(str(data)) is None:
-            self.fault(attr, "not_a_timezone", NOT_A_TIMEZONE)
+            self.invalid(attr, "not_a_timezone", NOT_A_TIMEZONE)
 
     def _tag(self, data: object, attr: str) -> None:
         if not isinstance(data, str):
-            self.fault(attr, "not_a_string", "Must be a string.")
+            self.invalid(attr, "not_a_string", "Must be a string.")
         elif not is_tag(data):
-            self.fault(attr, "not_a_tag", "Must be 1 to 64 of: A-Z a-z 0-9 _ . : -")
+            self.invalid(attr, "not_a_tag", "Must be 1 to 64 of: A-Z a-z 0-9 _ . : -")
 
     def _notification(self, data: object, attr: str) -> None:
         try:
             id_ = parse_uuid(data if isinstance(data, str) else "")
         except ValueError:
-            self.fault(attr, "not_a_uuid", "Must be a hyphenated UUID.")
+            self.invalid(attr, "not_a_uuid", "Must be a hyphenated UUID.")
             return
         self._notifications.add(id_)
         if len(self._notifications) > MAX_NOTIFICATIONS:
             detail = f"Must name at most {MAX_NOTIFICATIONS} notifications."
-            self.fault(self._root, "too_many", detail)
+            self.invalid(self._root, "too_many", detail)
             raise _Enough
 
     def _moment(self, data: object, attr: str) -> None:
@@ -290,13 +290,13 @@ class _Checker:
             parse_timestamp(data if isinstance(data, str) else "")
         except ValueError:
             detail = 'Must be an ISO 8601 date and time, years 1 to 9999, or {"days_ago": days}.'
-            self.fault(attr, "not_a_timestamp", detail)
+            self.invalid(attr, "not_a_timestamp", detail)
 
     def _days(self, data: object, attr: str) -> None:
         if type(data) is not int:
-            self.fault(attr, "not_a_number", "Must be a whole number.")
+            self.invalid(attr, "not_a_number", "Must be a whole number.")
         elif not 1 <= data <= MAX_DAYS:
-            self.fault(attr, "out_of_range", f"Must be from 1 to {MAX_DAYS}.")
+            self.invalid(attr, "out_of_range", f"Must be from 1 to {MAX_DAYS}.")
 
 
 def _is_finite(number: float) -> bool:

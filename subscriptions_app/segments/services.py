@@ -7,18 +7,18 @@ from django.db.models.functions import Now
 
 from channels_app import audit
 from channels_app.models import Channel
-from pushsvc.common.errors import Fault, Invalid, Outdated
+from pushsvc.common.errors import FieldError, Invalid, Outdated
 from pushsvc.common.store import sql
 from subscriptions_app.errors import SegmentNameTaken, TooManySegments
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment
 from subscriptions_app.segments import selectors
-from subscriptions_app.segments.rules import rule_faults
+from subscriptions_app.segments.rules import rule_errors
 
 MAX_SEGMENTS: Final = 1_000  # of a channel
 
 
 def segment_create(*, channel: Channel, name: str, rule: object) -> Segment:
-    """Creates a segment. Raises Invalid with every fault of `name` and `rule` (JSON),
+    """Creates a segment. Raises Invalid with every error of `name` and `rule` (JSON),
     NotificationNotFound, SegmentNameTaken and TooManySegments."""
     fields = _segment_fields(channel.id, name, rule)
     with sql.unless_taken(SegmentNameTaken):
@@ -54,12 +54,12 @@ def segment_update(
 
 
 def _segment_fields(channel_id: UUID, name: str, rule: Any) -> dict[str, Any]:
-    faults = []
+    errors = []
     if not name.strip() or len(name) > MAX_SEGMENT_NAME or "\x00" in name:
         detail = f"Must have 1 to {MAX_SEGMENT_NAME} characters."
-        faults.append(Fault("name", "malformed", detail))
-    faults += rule_faults(rule)
-    if faults:
-        raise Invalid(faults)
+        errors.append(FieldError("name", "malformed", detail))
+    errors += rule_errors(rule)
+    if errors:
+        raise Invalid(errors)
     selectors.check_notifications(channel_id, rule)
     return {"name": name, "rule": rule}

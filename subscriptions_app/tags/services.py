@@ -13,7 +13,7 @@ from django.db import transaction
 
 from channels_app import audit
 from channels_app.models import Channel
-from pushsvc.common.errors import Fault, Invalid, NotFound
+from pushsvc.common.errors import FieldError, Invalid, NotFound
 from pushsvc.common.store import sql
 from subscriptions_app.models import Person, Subscription, TagRemoval
 from subscriptions_app.tags.selectors import tag_exists
@@ -48,7 +48,7 @@ def device_tags_change(subscription_id: UUID, change: TagChange) -> None:
     ((count,),) = sql.rows_of_last(_CHANGE, parameters)
     if count > MAX_TAGS:
         detail = f"The device would have {count} tags. It may have at most {MAX_TAGS}."
-        raise Invalid([Fault("add_tags", "too_many", detail)])
+        raise Invalid([FieldError("add_tags", "too_many", detail)])
 
 
 def device_tags_inherit(subscription_id: UUID, previous_id: UUID) -> None:

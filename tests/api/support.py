@@ -63,13 +63,13 @@ def accepted(owner, body, **headers):
     return Notification.objects.get(id=response.json()["notification_id"])
 
 
-def faults(response, status=400):
+def errors(response, status=400):
     """[(attr, code)] of a problem. Checks its general shape, too."""
     assert response.status_code == status, response.content
     assert response.headers["Content-Type"] == "application/problem+json"
     problem = response.json()
     assert problem["status"] == status
-    return [(fault["attr"], fault["code"]) for fault in problem.get("errors", [])]
+    return [(error["attr"], error["code"]) for error in problem.get("errors", [])]
 
 
 def anonymous(response):
@@ -79,7 +79,7 @@ def anonymous(response):
 
 
 def code(response, status):
-    faults(response, status)
+    errors(response, status)
     return response.json()["code"]
 
 

@@ -4,7 +4,7 @@ from django.test import Client
 
 from notifications_app.models import Notification
 from notifications_app.states import NotificationStatus
-from tests.api.support import NOWHERE, NOWHERE_BARE, code, faults, owner_of
+from tests.api.support import NOWHERE, NOWHERE_BARE, code, errors, owner_of
 from tests.pipeline.support import in_threads
 
 pytestmark = pytest.mark.django_db
@@ -76,7 +76,7 @@ def test_a_notification_that_was_started_cannot_be_cancelled(alice, status):
 
 @pytest.mark.parametrize("name", ["x", "", NOWHERE_BARE, f"{NOWHERE}x", f"%7B{NOWHERE}%7D"])
 def test_an_invalid_id_is_not_found(alice, name):
-    faults(cancel(alice, name), 404)
+    errors(cancel(alice, name), 404)
 
 
 def test_only_a_key_with_the_scope_may_cancel(alice):
@@ -84,7 +84,7 @@ def test_only_a_key_with_the_scope_may_cancel(alice):
     reader = owner_of(alice.channel, scopes=["read", "manage"])
     assert code(cancel(reader, notification_id), 403) == "missing_scope"
     assert status_of(notification_id) == "pending"
-    faults(Client().delete(f"/cancel-notification/{notification_id}"), 401)
+    errors(Client().delete(f"/cancel-notification/{notification_id}"), 401)
 
 
 def test_only_a_key_that_may_read_gets_the_title(alice):

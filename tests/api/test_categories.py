@@ -9,7 +9,7 @@ from notifications_app.sends.services import notification_test
 from subscriptions_app.categories import services
 from subscriptions_app.categories.services import MAX_CATEGORIES, category_require
 from subscriptions_app.models import Category, Subscription
-from tests.api.support import accepted, code, faults
+from tests.api.support import accepted, code, errors
 from tests.factories import add_each, add_subscription, make_category, make_segment
 from tests.pipeline.support import in_threads
 from tests.segments import attribute
@@ -63,11 +63,11 @@ def test_a_change_keeps_the_key_and_the_position(alice):
     assert response.status_code == 200
     assert response.json() == category | changed
     assert listed(alice) == [category | changed]
-    assert faults(alice.call("PUT", path(alice, "offers"), OFFERS)) == [("key", "unknown_field")]
+    assert errors(alice.call("PUT", path(alice, "offers"), OFFERS)) == [("key", "unknown_field")]
 
 
 @pytest.mark.parametrize(
-    ("fields", "fault"),
+    ("fields", "error"),
     [
         ({"key": "Offers"}, ("key", "malformed")),
         ({"key": "a" * 33}, ("key", "malformed")),
@@ -82,8 +82,8 @@ def test_a_change_keeps_the_key_and_the_position(alice):
         ({"other": 1}, ("other", "unknown_field")),
     ],
 )
-def test_a_fault_is_named(alice, fields, fault):
-    assert faults(alice.call("POST", path(alice), OFFERS | fields)) == [fault]
+def test_a_error_is_named(alice, fields, error):
+    assert errors(alice.call("POST", path(alice), OFFERS | fields)) == [error]
     assert listed(alice) == []
 
 
@@ -102,7 +102,7 @@ def test_a_channel_has_a_limited_number_of_categories(alice):
         return alice.call("POST", path(alice), OFFERS | {"key": key}).status_code
 
     assert sorted(in_threads(lambda: create("x"), lambda: create("y"))) == [201, 400]
-    assert faults(alice.call("POST", path(alice), OFFERS)) == [("key", "too_many")]
+    assert errors(alice.call("POST", path(alice), OFFERS)) == [("key", "too_many")]
     assert len(listed(alice)) == MAX_CATEGORIES
 
 
@@ -115,7 +115,7 @@ def test_a_channel_has_a_limited_number_of_archived_categories(alice, monkeypatc
 
     full = alice.call("POST", path(alice), OFFERS)
 
-    assert faults(full) == [("key", "too_many")]
+    assert errors(full) == [("key", "too_many")]
     assert created(alice, key="a")["key"] == "a"
 
 
@@ -167,7 +167,7 @@ def test_a_send_must_name_a_category_that_the_channel_has(alice, bob, dry_run):
     alice.call("DELETE", path(alice, "gone"))
     for key in ("offers", "gone", "no such"):
         response = alice.send({"body": "Bread", "category": key, "dry_run": dry_run})
-        assert faults(response) == [("category", "category_unknown")]
+        assert errors(response) == [("category", "category_unknown")]
         assert response.json()["code"] == "category_unknown"
 
 

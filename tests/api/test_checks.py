@@ -6,7 +6,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from channels_app.checks import check_deployment, check_settings
-from pushsvc.common.env import Env, EnvFault
+from pushsvc.common.env import Env, EnvError
 from tests import forked
 
 SECRET = "5ecret-" * 9
@@ -78,7 +78,7 @@ def test_a_valid_setting_is_accepted(settings, name, value):
 
 
 def test_an_unreadable_variable_is_named(settings):
-    settings.ENV = Env(faults=[EnvFault("WEB_CONCURRENCY", "is 'many', expected a number")])
+    settings.ENV = Env(errors=[EnvError("WEB_CONCURRENCY", "is 'many', expected a number")])
 
     (message,) = check_settings()
 
@@ -156,7 +156,7 @@ def test_a_production_environment_passes_the_deployment_check():
     assert code == 0, said
 
 
-def test_a_bad_environment_stops_the_start_with_every_fault_and_no_traceback():
+def test_a_bad_environment_stops_the_start_with_every_error_and_no_traceback():
     code, said = check(
         **PRODUCTION, WORKER_CONCURRENCY="many", REDIS_URL="nowhere", METRICS_TOKEN=""
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.api.devices import HERE, expire, subscribed
-from tests.api.support import faults
+from tests.api.support import errors
 from tests.factories import browser
 
 pytestmark = pytest.mark.django_db
@@ -65,7 +65,7 @@ def test_a_language_is_stored_in_its_canonical_form(alice, language, stored):
 
 
 @pytest.mark.parametrize(
-    ("given", "fault"),
+    ("given", "error"),
     [
         ({"timezone": "Mars/Olympus"}, ("timezone", "not_a_timezone")),
         ({"timezone": "GMT+05:30"}, ("timezone", "not_a_timezone")),
@@ -78,11 +78,11 @@ def test_a_language_is_stored_in_its_canonical_form(alice, language, stored):
         ({"language": ["de"]}, ("language", "not_a_string")),
     ],
 )
-def test_what_cannot_be_understood_is_refused_and_erases_nothing(alice, given, fault):
+def test_what_cannot_be_understood_is_refused_and_erases_nothing(alice, given, error):
     body = browser(HERE, timezone="Europe/Berlin", language="de")
     row = subscribed(alice, body)
 
-    assert faults(alice.subscribe(body | given)) == [fault]
+    assert errors(alice.subscribe(body | given)) == [error]
 
     row.refresh_from_db()
     assert (row.timezone, row.language) == ("Europe/Berlin", "de")

@@ -18,9 +18,9 @@ SOURCES = [
     for path in (settings.BASE_DIR / package).rglob("*.py")
     if "migrations" not in path.parts
 ]
-# Faults that DRF itself finds.
+# Errors that DRF itself finds.
 FRAMEWORK = {"required", "null", "blank"}
-NAMED_LIKE_A_FAULT = re.compile(r"(not_an?|not_\d+|too|unknown|out_of|given)_[a-z0-9_]+")
+NAMED_LIKE_AN_ERROR = re.compile(r"(not_an?|not_\d+|too|unknown|out_of|given)_[a-z0-9_]+")
 
 
 def page(name):
@@ -47,19 +47,19 @@ def error_codes():
     return codes
 
 
-def fault_codes():
-    """Codes in calls that make faults, and in constants that are spelled like one."""
+def field_error_codes():
+    """Codes in calls that make errors, and in constants that are spelled like one."""
     for path in SOURCES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 yield from _codes_of(node)
-            elif isinstance(node, ast.Constant) and NAMED_LIKE_A_FAULT.fullmatch(str(node.value)):
+            elif isinstance(node, ast.Constant) and NAMED_LIKE_AN_ERROR.fullmatch(str(node.value)):
                 yield node.value
 
 
 def _codes_of(call):
     name = getattr(call.func, "id", getattr(call.func, "attr", ""))
-    position = {"refuse": 0, "_KeyFault": 0, "Fault": 1, "fault": 1}.get(name)
+    position = {"refuse": 0, "_KeyProblem": 0, "FieldError": 1, "invalid": 1}.get(name)
     constants = [keyword.value for keyword in call.keywords if keyword.arg == "code"]
     if position is not None:
         constants += call.args[position : position + 1]
@@ -68,7 +68,7 @@ def _codes_of(call):
 
 
 def test_the_docs_explain_every_code_once_and_no_other():
-    assert sorted(listed()) == sorted(error_codes() | set(fault_codes()) | FRAMEWORK)
+    assert sorted(listed()) == sorted(error_codes() | set(field_error_codes()) | FRAMEWORK)
 
 
 def test_the_docs_list_every_variable_that_is_read():

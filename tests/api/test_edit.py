@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from notifications_app.models import Notification
 from tests import openapi
-from tests.api.support import NOWHERE, accepted, code, faults, may_be_null, owner_of
+from tests.api.support import NOWHERE, accepted, code, errors, may_be_null, owner_of
 from tests.factories import make_segment
 
 pytestmark = pytest.mark.django_db
@@ -138,7 +138,7 @@ def test_what_a_send_may_not_be_no_edit_makes_of_it(alice, changes, found):
 
     response = edit(alice, notification, **changes)
 
-    assert set(faults(response)) >= set(found)
+    assert set(errors(response)) >= set(found)
     assert shown(alice, notification) == before
     assert details(alice, notification)["edited_at"] is None
 
@@ -146,7 +146,7 @@ def test_what_a_send_may_not_be_no_edit_makes_of_it(alice, changes, found):
 def test_the_body_of_the_request_is_an_object(alice):
     notification = accepted(alice, EVERYTHING)
     response = alice.call("PATCH", f"/notification/{notification.id}", ["body"])
-    assert faults(response) == [("", "not_an_object")]
+    assert errors(response) == [("", "not_an_object")]
     assert code(alice.call("PATCH", f"/notification/{notification.id}"), 400) == "malformed_json"
 
 
@@ -158,12 +158,12 @@ def test_the_kind_of_audience_stays(alice, bob):
 
     for notification, value in ((to_all, str(segment.id)), (to_some, None)):
         response = edit(alice, notification, segment_id=value)
-        assert faults(response) == [("segment_id", "not_combinable")]
+        assert errors(response) == [("segment_id", "not_combinable")]
     assert edit(alice, to_all, segment_id=None, body="y").status_code == 200
     assert edit(alice, to_some, body="y").json()["segment_id"] == str(segment.id)
     assert edit(alice, to_some, segment_id=str(other.id)).json()["segment_id"] == str(other.id)
     for missing in (NOWHERE, str(theirs.id)):
-        assert faults(edit(alice, to_some, segment_id=missing)) == [
+        assert errors(edit(alice, to_some, segment_id=missing)) == [
             ("segment_id", "segment_not_found")
         ]
 
@@ -183,7 +183,7 @@ def test_only_a_key_that_may_send_and_read_may_edit(alice):
     reader = owner_of(alice.channel, scopes=["read", "manage"])
     sender = owner_of(alice.channel, scopes=["send"])
     assert code(edit(reader, notification, body="x"), 403) == "missing_scope"
-    faults(Client().patch(f"/notification/{notification.id}"), 401)
+    errors(Client().patch(f"/notification/{notification.id}"), 401)
     for changes in ({}, {"body": "x"}):  # the answer shows what `read` protects
         assert code(edit(sender, notification, **changes), 403) == "missing_scope"
     assert Notification.objects.get(pk=notification.id).body == notification.body
@@ -235,15 +235,15 @@ def test_what_is_fixed_does_not_keep_a_paused_text_from_being_edited(alice):
     assert edit(alice, notification, body="Warm bread").status_code == 200
     assert shown(alice, notification)["body"] == "Warm bread"
     over = edit(alice, notification, expires_at="2001-01-01T00:00:00Z")
-    assert faults(over) == [("expires_at", "out_of_range")]
+    assert errors(over) == [("expires_at", "out_of_range")]
     large = edit(alice, notification, data={"a": "x" * 4000})
-    assert faults(large) == [("target_platforms", "payload_too_large")]
+    assert errors(large) == [("target_platforms", "payload_too_large")]
 
 
 def test_the_platforms_of_a_pending_notification_are_checked_again(alice):
     notification = accepted(alice, EVERYTHING)
     paused(alice, notification)
-    assert faults(edit(alice, notification, body="Warm bread")) == [
+    assert errors(edit(alice, notification, body="Warm bread")) == [
         ("target_platforms", "platform_not_enabled")
     ]
     alice.channel.web_enabled = True
@@ -270,7 +270,7 @@ def test_the_api_s_document_says_what_may_be_null():
 )
 def test_a_send_does_not_expire_before_it_is_due(alice, times, dry_run):
     response = alice.send({"body": "x", "dry_run": dry_run} | times)
-    assert faults(response) == [("expires_at", "out_of_range")]
+    assert errors(response) == [("expires_at", "out_of_range")]
 
 
 def test_a_send_tells_when_it_expires(alice):

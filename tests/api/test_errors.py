@@ -15,7 +15,7 @@ from django.test import Client
 
 from channels_app.models import VapidKey
 from notifications_app.content.tracking import make_token
-from tests.api.support import code, faults, owner_of
+from tests.api.support import code, errors, owner_of
 from tests.factories import browser, make_channel
 
 pytestmark = pytest.mark.django_db
@@ -160,7 +160,7 @@ def test_an_empty_body_is_refused_with_any_content_type(alice):
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b'"text"', b"5", b"true"])
 def test_a_body_that_is_not_an_object_is_refused(alice, body):
-    assert faults(put(alice, body)) == [("", "not_an_object")]
+    assert errors(put(alice, body)) == [("", "not_an_object")]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_an_encoded_body_is_refused_whatever_it_holds(alice, encoding):
 def test_a_body_that_says_that_it_is_not_encoded_is_read(alice, encoding):
     answer = put(alice, b"{}", HTTP_CONTENT_ENCODING=encoding)
 
-    assert faults(answer) == [("providers_config", "required")]
+    assert errors(answer) == [("providers_config", "required")]
 
 
 def test_beacons_may_not_be_encoded_either():
@@ -224,7 +224,7 @@ def test_no_cache_keeps_an_answer_of_the_api(alice):
     ["application/json; charset=utf-8", "Application/JSON", "application/json ; x=y"],
 )
 def test_the_json_content_type_is_accepted_in_every_spelling(alice, content_type):
-    assert faults(put(alice, b"{}", content_type)) == [("providers_config", "required")]
+    assert errors(put(alice, b"{}", content_type)) == [("providers_config", "required")]
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/xml", "nonsense", ""])
@@ -239,7 +239,7 @@ def test_a_body_of_64_kib_is_read_and_one_byte_more_is_refused(alice):
     frame = len(json.dumps({"providers_config": ""}))
     fits = json.dumps({"providers_config": "a" * (64 * 1024 - frame)})
 
-    assert faults(put(alice, fits)) == [("providers_config", "not_an_object")]
+    assert errors(put(alice, fits)) == [("providers_config", "not_an_object")]
     assert code(put(alice, fits + " "), 413) == "body_too_large"
 
 

@@ -9,7 +9,7 @@ from django.test import Client
 
 from notifications_app.models import ActionCount, Delivery
 from tests.api.events import counts, reached
-from tests.api.support import accepted, code, faults
+from tests.api.support import accepted, code, errors
 
 pytestmark = pytest.mark.django_db
 ACTIONS = [{"id": "later", "title": "Later"}, {"id": "buy", "title": "Buy"}]
@@ -92,7 +92,7 @@ def test_a_notification_without_buttons_counts_none(alice):
 
 def test_an_action_is_a_text(sent):
     _, (one, *_) = sent
-    assert faults(report((one, "clicked", 5))) == [("events.0.action", "not_a_string")]
+    assert errors(report((one, "clicked", 5))) == [("events.0.action", "not_a_string")]
     assert report((one, "clicked", None)).status_code == 204
 
 

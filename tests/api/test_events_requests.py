@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from tests.api.events import counts, report
-from tests.api.support import code, faults
+from tests.api.support import code, errors
 
 pytestmark = pytest.mark.django_db
 
@@ -33,10 +33,10 @@ MALFORMED = [
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain;charset=UTF-8"])
 @pytest.mark.parametrize(("body", "expected"), MALFORMED)
-def test_a_malformed_report_is_answered_with_its_faults(body, expected, content_type):
+def test_a_malformed_report_is_answered_with_its_errors(body, expected, content_type):
     answer = Client().post("/events", json.dumps(body), content_type=content_type)
 
-    assert sorted(faults(answer)) == expected
+    assert sorted(errors(answer)) == expected
 
 
 def test_one_malformed_event_prevents_the_others_from_being_counted(sent):

@@ -76,7 +76,7 @@ def with_all_that_drf_offers(base):
 def found(data, serializer=Everything):
     with pytest.raises(ValidationError) as refusal:
         serializer.checked(data)
-    return [(fault.attr, fault.code) for fault in as_pushsvc_error(refusal.value).faults]
+    return [(error.attr, error.code) for error in as_pushsvc_error(refusal.value).errors]
 
 
 TAKEN = [
@@ -170,7 +170,7 @@ def test_null_is_no_value_of_an_optional_field(name):
     assert WithDefaults.checked(dict.fromkeys(["word", "made", "optional"])) == nothing
 
 
-def test_null_is_a_fault_where_a_value_is_required():
+def test_null_is_a_error_where_a_value_is_required():
     assert found({"inner": {"word": None}}) == [("inner.word", "null")]
     assert found({"many": [None]}) == [("many.0", "null")]
     assert found({"x": None}) == [("x", "unknown_field")]
@@ -180,7 +180,7 @@ def test_names_without_a_value_are_left_out():
     assert Everything.checked({"strings": {"a": None, "b": ""}}) == {"strings": {"b": ""}}
 
 
-def test_all_faults_are_reported_at_once_with_their_paths():
+def test_all_errors_are_reported_at_once_with_their_paths():
     data = {
         "number": "1",
         "many": ["web", "tv", 5],
@@ -204,7 +204,7 @@ def test_a_lenient_object_ignores_unknown_names():
     assert Lenient.checked({"word": "a", "surplus": 1}) == {"word": "a"}
 
 
-def test_only_a_misspelling_of_a_name_is_a_fault_of_a_lenient_object():
+def test_only_a_misspelling_of_a_name_is_a_error_of_a_lenient_object():
     assert found({"word": "a", "Wrod": 1, "sword": 1, "other": 1}, Lenient) == [
         ("Wrod", "unknown_field"),
         ("sword", "unknown_field"),

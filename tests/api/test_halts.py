@@ -8,7 +8,7 @@ from auditlog.models import LogEntry
 from django.test import Client
 
 from notifications_app.models import Notification
-from tests.api.support import code, faults, owner_of
+from tests.api.support import code, errors, owner_of
 
 pytestmark = pytest.mark.django_db
 LATER = "2031-01-02T03:04:05Z"
@@ -81,7 +81,7 @@ def test_only_a_key_with_the_scope_may_pause_resume_and_stop(alice, name):
     notification_id = sent(alice, "processing")
     reader = owner_of(alice.channel, scopes=["read", "manage"])
     assert code(act(reader, name, notification_id), 403) == "missing_scope"
-    faults(Client().post(f"/notification/{notification_id}/{name}"), 401)
+    errors(Client().post(f"/notification/{notification_id}/{name}"), 401)
     assert alice.call("DELETE", f"/notification/{notification_id}/{name}").status_code == 405
     assert details(alice, notification_id) == ("processing", False, False)
 

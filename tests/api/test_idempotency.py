@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 from channels_app.models import Channel
 from notifications_app.models import IdempotencyRecord, Notification
 from notifications_app.sends.idempotency import once
-from tests.api.support import NOWHERE, code, faults, owner_of
+from tests.api.support import NOWHERE, code, errors, owner_of
 from tests.pipeline.support import in_threads, waits_for_nobody
 
 pytestmark = pytest.mark.django_db
@@ -70,9 +70,9 @@ def test_keys_belong_to_the_channel_and_not_to_the_api_key(alice, bob):
 
 
 def test_errors_are_not_stored_as_answers(alice):
-    faults(keyed(alice, {"body": ""}), 400)
+    errors(keyed(alice, {"body": ""}), 400)
     Channel.objects.update(web_enabled=False)
-    faults(keyed(alice, {"body": "x"}), 400)
+    errors(keyed(alice, {"body": "x"}), 400)
     Channel.objects.update(web_enabled=True)
     assert not IdempotencyRecord.objects.exists()
     assert (
@@ -135,7 +135,7 @@ def test_a_key_may_hold_any_printable_ascii(alice, key):
 @pytest.mark.parametrize("is_trial", [True, False])
 def test_an_invalid_idempotency_key_is_refused(alice, key, is_trial):
     response = keyed(alice, {"body": "x", "dry_run": is_trial}, key)
-    assert faults(response) == [("Idempotency-Key", "idempotency_key_invalid")]
+    assert errors(response) == [("Idempotency-Key", "idempotency_key_invalid")]
     assert response.json()["code"] == "idempotency_key_invalid"
     assert not Notification.objects.exists()
 

@@ -14,7 +14,7 @@ from subscriptions_app.devices.services import subscription_forget, subscription
 from subscriptions_app.models import MOST_DEVICES, Person, Subscription
 from tests.api.devices import ANDROID_TOKEN, HERE, THERE, expire, subscribed
 from tests.api.people import audience, new_key, token
-from tests.api.support import code, faults, owner_of
+from tests.api.support import code, errors, owner_of
 from tests.factories import browser, make_channel, phone
 from tests.pipeline.support import assert_people_exact
 
@@ -167,9 +167,9 @@ def test_a_channel_may_trust_devices_or_link_none(alice):
 
 
 def test_values_that_are_not_external_ids_are_rejected(alice):
-    for external_id, fault in ((" user", "malformed"), ("null", "reserved_value")):
+    for external_id, error in ((" user", "malformed"), ("null", "reserved_value")):
         answer = alice.subscribe(browser(external_id=external_id))
-        assert faults(answer) == [("external_id", fault)]
+        assert errors(answer) == [("external_id", error)]
 
 
 def test_an_external_id_may_have_128_characters_of_any_script(alice, key):

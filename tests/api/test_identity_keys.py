@@ -12,7 +12,7 @@ from channels_app.models import IdentityKey
 from pushsvc.common.store import crypto
 from tests.api.devices import HERE
 from tests.api.people import key_pair, new_key, token
-from tests.api.support import code, faults, owner_of
+from tests.api.support import code, errors, owner_of
 from tests.factories import browser, make_channel
 
 pytestmark = pytest.mark.django_db
@@ -71,7 +71,7 @@ def test_a_public_key_is_accepted_as_it_is_pasted(alice, line_break):
 
 
 @pytest.mark.parametrize(
-    ("body", "fault"),
+    ("body", "error"),
     [
         ({}, ("algorithm", "required")),
         ({"algorithm": "none"}, ("algorithm", "not_a_choice")),
@@ -86,8 +86,8 @@ def test_a_public_key_is_accepted_as_it_is_pasted(alice, line_break):
         ({"algorithm": "ES256", "public_key": "x" * 1_001}, ("public_key", "too_long")),
     ],
 )
-def test_other_keys_are_refused(alice, body, fault):
-    assert faults(alice.call("POST", path(alice), body)) == [fault]
+def test_other_keys_are_refused(alice, body, error):
+    assert errors(alice.call("POST", path(alice), body)) == [error]
     assert not IdentityKey.objects.exists()
 
 

@@ -19,7 +19,7 @@ import django, logging
 from django.conf import settings
 django.setup()
 logging.getLogger("x").warning("request.failed")
-print(*(fault.name for fault in settings.ENV.faults))
+print(*(error.name for error in settings.ENV.errors))
 """
 
 

@@ -8,7 +8,7 @@ from django.db.models.functions import Now
 
 from channels_app.models import Channel
 from subscriptions_app.models import MOST_DEVICES, Person, Subscription
-from tests.api.support import NOWHERE, code, faults, owner_of
+from tests.api.support import NOWHERE, code, errors, owner_of
 from tests.factories import add_subscriptions, make_channel
 from tests.pipeline.support import assert_people_exact
 
@@ -126,7 +126,7 @@ def test_a_device_ends_if_its_person_opted_out(alice):
 
 
 @pytest.mark.parametrize(
-    ("body", "fault"),
+    ("body", "error"),
     [
         ({}, ("links", "required")),
         ({"links": []}, ("links", "empty")),
@@ -142,9 +142,9 @@ def test_a_device_ends_if_its_person_opted_out(alice):
         ({"links": [{}] * 1_001}, ("links", "too_many")),
     ],
 )
-def test_what_is_refused(alice, body, fault):
+def test_what_is_refused(alice, body, error):
     answer = alice.call("POST", f"/channel/{alice.channel.id}/people/devices", body)
-    assert faults(answer) == [fault]
+    assert errors(answer) == [error]
 
 
 def test_the_audit_log_has_one_entry_without_the_external_id(alice):

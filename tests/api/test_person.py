@@ -10,7 +10,7 @@ from channels_app import audit
 from channels_app.selectors import channel_totals
 from subscriptions_app.models import Person, Subscription, Tag
 from tests.api.persons import USER, change, is_active, path, read, row, sign_in
-from tests.api.support import NOWHERE, code, faults
+from tests.api.support import NOWHERE, code, errors
 from tests.factories import browser, phone
 from tests.pipeline.support import in_threads
 
@@ -56,7 +56,7 @@ def test_somebody_unknown_is_not_found(shop, method):
     for external_id in ("nobody", "x" * 500, "%00"):
         assert code(shop.call(method, path(shop, external_id), body), 404) == "not_found"
     address = f"/channel/{shop.channel.id}/person"
-    assert faults(shop.call(method, address, body)) == [("external_id", "required")]
+    assert errors(shop.call(method, address, body)) == [("external_id", "required")]
 
 
 def test_attributes_and_tags_change_on_every_device(shop):
@@ -81,7 +81,7 @@ def test_a_change_is_made_as_a_whole_or_not_at_all(shop):
     before = read(shop)
 
     fields = {"choices": {"offers": True}, "attributes": {"plan": "pro"}, "opted_out": True}
-    assert faults(shop.call("PATCH", path(shop), fields)) == [("attributes", "too_many")]
+    assert errors(shop.call("PATCH", path(shop), fields)) == [("attributes", "too_many")]
 
     assert read(shop) == before
     ten.pop("a0")
@@ -90,7 +90,7 @@ def test_a_change_is_made_as_a_whole_or_not_at_all(shop):
 
 
 @pytest.mark.parametrize(
-    ("fields", "fault"),
+    ("fields", "error"),
     [
         ({"opted_out": 1}, ("opted_out", "not_a_boolean")),
         ({"choices": {"sports": True}}, ("choices.sports", "category_unknown")),
@@ -99,9 +99,9 @@ def test_a_change_is_made_as_a_whole_or_not_at_all(shop):
         ({"external_id": "x"}, ("external_id", "unknown_field")),
     ],
 )
-def test_a_fault_is_named(shop, fields, fault):
+def test_a_error_is_named(shop, fields, error):
     sign_in(shop, browser())
-    assert faults(shop.call("PATCH", path(shop), fields)) == [fault]
+    assert errors(shop.call("PATCH", path(shop), fields)) == [error]
 
 
 def test_the_audit_log_names_a_person_only_by_a_hash_that_needs_the_services_key(shop, settings):

@@ -6,7 +6,7 @@ from auditlog.models import LogEntry
 from subscriptions_app.models import Person
 from tests.api.people import new_key, token
 from tests.api.persons import USER, change, is_active, read, row, sign_in
-from tests.api.support import code, faults
+from tests.api.support import code, errors
 from tests.factories import browser, phone
 
 pytestmark = pytest.mark.django_db
@@ -217,7 +217,7 @@ def test_a_token_that_proves_nobody_is_refused(shop, proven, bob):
 def test_a_device_alone_cannot_opt_a_person_out(shop):
     device = sign_in(shop, browser())
     response = preferences(shop, **device, opted_out=True)
-    assert faults(response) == [("opted_out", "not_combinable")]
+    assert errors(response) == [("opted_out", "not_combinable")]
     assert is_active(device)
 
 
@@ -225,4 +225,4 @@ def test_a_channel_that_knows_no_people_has_no_preferences_of_them(shop, proven)
     shop.channel.identity = "off"
     shop.channel.save()
     sent = token(shop, proven, USER)
-    assert faults(preferences(shop, identity_token=sent)) == [("external_id", "identity_off")]
+    assert errors(preferences(shop, identity_token=sent)) == [("external_id", "identity_off")]

@@ -6,7 +6,7 @@ from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.models import Person, Subscription
 from tests.api.devices import ANDROID_TOKEN
-from tests.api.support import NOWHERE, code, faults
+from tests.api.support import NOWHERE, code, errors
 from tests.factories import browser, make_category, phone
 from tests.pipeline.support import in_threads, waits_for
 
@@ -112,7 +112,7 @@ def test_another_device_at_the_address_does_not_inherit_choices(shop):
 
 
 @pytest.mark.parametrize(
-    ("choices", "fault"),
+    ("choices", "error"),
     [
         ([], ("choices", "not_an_object")),
         ({"offers": "yes"}, ("choices.offers", "not_a_boolean")),
@@ -120,16 +120,16 @@ def test_another_device_at_the_address_does_not_inherit_choices(shop):
         ({"other": True}, ("choices.other", "category_unknown")),
     ],
 )
-def test_a_fault_is_named_and_changes_nothing(shop, choices, fault):
+def test_a_error_is_named_and_changes_nothing(shop, choices, error):
     shop.subscribe(browser(ENDPOINT))
     response = shop.device("/preferences", {"endpoint": ENDPOINT, "choices": choices})
-    assert faults(response) == [fault]
+    assert errors(response) == [error]
     assert stored() == {}
 
 
 def test_an_archived_category_cannot_be_chosen(shop):
     shop.call("DELETE", f"/channel/{shop.channel.id}/categories/offers")
-    assert faults(asked(shop, {"offers": True})) == [("choices.offers", "category_unknown")]
+    assert errors(asked(shop, {"offers": True})) == [("choices.offers", "category_unknown")]
     assert chosen(shop) == {"news": True}
 
 

@@ -12,7 +12,7 @@ from channels_app.models import Channel, ProviderCredential, VapidKey
 from channels_app.pauses import platform_pause
 from channels_app.selectors import credential_for, vapid_private_keys
 from tests.api.credentials import APPLE, GOOGLE, P8, RSA_KEY, pem
-from tests.api.support import faults, owner_of
+from tests.api.support import errors, owner_of
 from tests.factories import make_channel
 from tests.pipeline.support import in_threads, until, waiting_sessions
 
@@ -103,7 +103,7 @@ def test_a_bare_p8_key_takes_the_missing_values_from_the_request_or_the_stored_k
 
 
 def test_a_bare_p8_key_without_the_missing_values_is_refused(alice):
-    assert faults(store(alice, apns_key=P8, apns_topic="com.example.shop")) == [
+    assert errors(store(alice, apns_key=P8, apns_topic="com.example.shop")) == [
         ("providers_config.apns_key_id", "required"),
         ("providers_config.apns_team_id", "required"),
         ("providers_config.apns_environment", "required"),
@@ -138,7 +138,7 @@ REFRESHED = {
 def test_another_kind_of_google_file_is_named_in_the_error(alice, file, kind):
     response = store(alice, fcm_service_account=file)
 
-    assert faults(response) == [(_FCM, "wrong_file")]
+    assert errors(response) == [(_FCM, "wrong_file")]
     detail = response.json()["errors"][0]["detail"]
     assert kind in detail
     assert "A “service_account” file is needed" in detail
@@ -152,7 +152,7 @@ def test_the_error_for_a_file_sent_as_an_object_explains_how_to_send_it(alice, f
     body = {"providers_config": {field: {"a": 1}}}
     response = alice.call("PUT", f"/channel/{alice.channel.id}/providers", body)
 
-    assert faults(response) == [(f"providers_config.{field}", "not_a_string")]
+    assert errors(response) == [(f"providers_config.{field}", "not_a_string")]
     assert "Encode the object as a string" in response.json()["errors"][0]["detail"]
 
 
@@ -222,7 +222,7 @@ def test_a_short_rsa_key_is_named_with_its_size(alice, bits):
     short = pem(rsa.generate_private_key(65537, bits))
     response = store(alice, fcm_service_account={**GOOGLE, "private_key": short})
 
-    assert faults(response) == [(f"{_FCM}.private_key", "key_too_short")]
+    assert errors(response) == [(f"{_FCM}.private_key", "key_too_short")]
     assert response.json()["errors"][0]["detail"] == (
         f"The RSA key has {bits} bits. It must have 2048 or more."
     )
@@ -234,7 +234,7 @@ LOCKED = pem(rsa.generate_private_key(65537, 2048), BestAvailableEncryption(b"se
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "error"),
     [
         ("", (_FCM, "blank")),
         ("nonsense", (_FCM, "malformed_json")),
@@ -256,13 +256,13 @@ LOCKED = pem(rsa.generate_private_key(65537, 2048), BestAvailableEncryption(b"se
         ({**GOOGLE, "private_key": LOCKED}, (f"{_FCM}.private_key", "not_a_private_key")),
     ],
 )
-def test_an_unusable_service_account_is_refused(alice, text, fault):
-    assert faults(store(alice, fcm_service_account=text)) == [fault]
+def test_an_unusable_service_account_is_refused(alice, text, error):
+    assert errors(store(alice, fcm_service_account=text)) == [error]
     assert not ProviderCredential.objects.exists()
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("text", "error"),
     [
         ("nonsense", (_APNS, "not_a_private_key")),
         ({**APPLE, "key": RSA_KEY}, (f"{_APNS}.key", "not_a_private_key")),
@@ -280,16 +280,16 @@ def test_an_unusable_service_account_is_refused(alice, text, fault):
         ('{"key": NaN}', (_APNS, "malformed_json")),
     ],
 )
-def test_an_unusable_apns_key_is_refused(alice, text, fault):
+def test_an_unusable_apns_key_is_refused(alice, text, error):
     config = BESIDE if text == "nonsense" else {}
 
-    assert faults(store(alice, apns_key=text, **config)) == [fault]
+    assert errors(store(alice, apns_key=text, **config)) == [error]
 
 
 def test_values_that_are_also_in_the_key_are_refused(alice):
     response = store(alice, apns_key=APPLE, apns_topic="com.example.other")
 
-    assert faults(response) == [("providers_config.apns_topic", "given_twice")]
+    assert errors(response) == [("providers_config.apns_topic", "given_twice")]
 
 
 def test_no_response_repeats_a_secret(alice):
@@ -330,7 +330,7 @@ def test_no_response_repeats_a_secret(alice):
 def test_a_body_of_another_shape_is_refused_by_name(alice, body, expected):
     path = f"/channel/{alice.channel.id}/providers"
 
-    assert faults(alice.call("PUT", path, body)) == expected
+    assert errors(alice.call("PUT", path, body)) == expected
 
 
 @pytest.mark.django_db(transaction=True)

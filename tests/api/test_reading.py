@@ -5,7 +5,7 @@ import pytest
 from django.test import Client
 
 from notifications_app.models import Notification
-from tests.api.support import NOWHERE, NOWHERE_BARE, code, faults, owner_of
+from tests.api.support import NOWHERE, NOWHERE_BARE, code, errors, owner_of
 from tests.factories import make_notification
 
 pytestmark = pytest.mark.django_db
@@ -148,7 +148,7 @@ def test_limit_and_offset_choose_the_page(alice, query, expected):
     ],
 )
 def test_an_invalid_limit_or_offset_is_refused(alice, query, expected):
-    assert faults(listed(alice, query, status=400)) == expected
+    assert errors(listed(alice, query, status=400)) == expected
 
 
 def test_links_lead_over_every_notification_once_and_back(alice):
@@ -200,7 +200,7 @@ def test_ids_are_read_in_either_case(alice):
 @pytest.mark.parametrize("name", ["x", NOWHERE_BARE, f"{NOWHERE}%0A", f"{NOWHERE}/x"])
 @pytest.mark.parametrize("path", ["/notification", "/notifications"])
 def test_an_invalid_id_is_not_found(alice, path, name):
-    faults(alice.call("GET", f"{path}/{name}"), 404)
+    errors(alice.call("GET", f"{path}/{name}"), 404)
 
 
 def test_only_a_key_with_the_scope_may_read(alice):
@@ -208,6 +208,6 @@ def test_only_a_key_with_the_scope_may_read(alice):
     sender = owner_of(alice.channel, scopes=["send", "manage"])
     for path in (f"/notification/{row.id}", f"/notifications/{alice.channel.id}"):
         assert code(sender.call("GET", path), 403) == "missing_scope"
-        faults(Client().get(path), 401)
+        errors(Client().get(path), 401)
         assert owner_of(alice.channel, scopes=["read"]).call("GET", path).status_code == 200
         assert alice.call("POST", path, {}).status_code == 405

@@ -7,7 +7,7 @@ import pytest
 
 from notifications_app.models import Template
 from subscriptions_app.models import Segment
-from tests.api.support import code, faults
+from tests.api.support import code, errors
 from tests.api.templates import CONTENT
 from tests.segments import attribute, field
 
@@ -79,7 +79,7 @@ def test_an_edit_replaces_both_fields_and_keeps_the_rest(alice, kind):
     for name in changes:
         partial = {name: changes[name]}
         (other,) = changes.keys() - partial
-        assert faults(alice.call("PUT", kind.of(alice, made), partial)) == [(other, "required")]
+        assert errors(alice.call("PUT", kind.of(alice, made), partial)) == [(other, "required")]
 
 
 def test_a_deleted_thing_is_not_found(alice, kind):
@@ -105,7 +105,7 @@ def test_the_list_is_newest_first_in_pages(alice, bob, kind):
     assert 'rel="next"' in page.headers["Link"]
     assert 'rel="prev"' in page.headers["Link"]
     assert "Link" not in listed("?limit=5").headers
-    assert faults(listed("?limit=0")) == [("limit", "out_of_range")]
+    assert errors(listed("?limit=0")) == [("limit", "out_of_range")]
 
 
 def test_a_name_is_stored_as_sent_and_is_unique_in_its_channel(alice, bob, kind):

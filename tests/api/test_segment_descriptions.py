@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
 from subscriptions_app.segments.describe import rule_text
-from subscriptions_app.segments.rules import rule_faults
+from subscriptions_app.segments.rules import rule_errors
 from tests import segments
 from tests.api.support import NOWHERE
 from tests.segments import CLICKED, PLAN, RANDOM, attribute, field
@@ -63,7 +63,7 @@ def test_the_document_allows_every_valid_rule(documented, rule):
     ],
 )
 def test_the_document_forbids_invalid_rules(documented, rule):
-    assert rule_faults(rule)
+    assert rule_errors(rule)
     assert not documented(rule)
 
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from channels_app.models import ChannelCounter
 from notifications_app.models import Delivery
 from notifications_app.states import DeliveryStatus
-from pushsvc.common.errors import MAX_FAULTS
+from pushsvc.common.errors import MAX_ERRORS
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
 from subscriptions_app.audiences.sizes import Size, audience_size, segment_sample
 from subscriptions_app.models import Person, Subscription
 from subscriptions_app.segments.describe import rule_text
-from subscriptions_app.segments.rules import MAX_DEPTH, MAX_LEAVES, rule_faults
+from subscriptions_app.segments.rules import MAX_DEPTH, MAX_LEAVES, rule_errors
 from tests import factories, segments
 from tests.api.support import NOWHERE
 from tests.segments import CLICKED, PLAN, RANDOM, attribute, field
@@ -30,8 +30,8 @@ def channel(alice):
     return alice.channel
 
 
-def faults(rule):
-    return [(fault.attr, fault.code) for fault in rule_faults(rule)]
+def errors(rule):
+    return [(error.attr, error.code) for error in rule_errors(rule)]
 
 
 def reached(channel, rule):
@@ -63,7 +63,7 @@ def test_a_rule_matches_the_same_subscriptions_in_sql_and_in_plain_python(channe
     facts = random_facts(channel, rows, data)
 
     for rule in data.draw(some_rules):
-        assert faults(rule) == []
+        assert errors(rule) == []
         expected = {row.id for row in rows if segments.matches(rule, row, now, facts)}
         assert {row.id for row in reached(channel, rule)} == expected
 
@@ -140,7 +140,7 @@ def test_text_is_ordered_by_code_points_and_has_no_wildcards(channel):
     assert texts("contains", "z") == []
 
 
-# --- faults ---------------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 
 def nested(depth):
@@ -241,8 +241,8 @@ def nested(depth):
         ({"all": [{"any": [PLAN] * 26}, {"any": [PLAN] * 26}, 5]}, [("rule", "too_many")]),
     ],
 )
-def test_every_fault_has_its_path(rule, expected):
-    assert faults(rule) == expected
+def test_every_error_has_its_path(rule, expected):
+    assert errors(rule) == expected
 
 
 class Watched(dict):
@@ -258,24 +258,24 @@ class Watched(dict):
 def test_the_check_stops_once_there_are_too_many_conditions():
     last = Watched(PLAN)
 
-    assert faults({"all": [{"any": [PLAN] * 26}, {"any": [PLAN] * 26}, last]})
+    assert errors({"all": [{"any": [PLAN] * 26}, {"any": [PLAN] * 26}, last]})
 
     assert not last.is_seen
 
 
-def test_the_check_stops_once_there_are_more_faults_than_are_shown():
+def test_the_check_stops_once_there_are_more_errors_than_are_shown():
     choices = attribute("a", "in", [None] * 30)
     last = Watched(PLAN)
 
-    assert len(faults({"all": [choices, last, choices]})) > MAX_FAULTS
+    assert len(errors({"all": [choices, last, choices]})) > MAX_ERRORS
     assert last.is_seen
 
     last = Watched(PLAN)
-    assert faults({"all": [choices, choices, last]})
+    assert errors({"all": [choices, choices, last]})
     assert not last.is_seen
 
 
-def test_all_faults_are_reported_at_once():
+def test_all_errors_are_reported_at_once():
     rule = {
         "all": [
             attribute("plan", "is", "pro"),
@@ -283,7 +283,7 @@ def test_all_faults_are_reported_at_once():
             attribute("a", "in", [None, "x", False]),
         ],
     }
-    assert faults(rule) == [
+    assert errors(rule) == [
         ("rule.all.0.operator", "not_a_choice"),
         ("rule.all.1.any.0.value", "not_a_choice"),
         ("rule.all.1.any.1.not.any", "empty"),
@@ -310,7 +310,7 @@ def test_all_faults_are_reported_at_once():
     ],
 )
 def test_a_rule_at_the_limits_is_valid(channel, rule):
-    assert faults(rule) == []
+    assert errors(rule) == []
     reached(channel, rule)
 
 
@@ -347,8 +347,8 @@ _JSON = st.recursive(
 
 @settings(RANDOM, max_examples=200)
 @given(rule=_JSON)
-def test_any_json_is_a_working_rule_or_has_faults(channel, rule):
-    found = faults(rule)
+def test_any_json_is_a_working_rule_or_has_errors(channel, rule):
+    found = errors(rule)
     if found:
         assert all(attr == "rule" or attr.startswith("rule.") for attr, _ in found)
     else:

@@ -8,7 +8,7 @@ from pushsvc.common.ids import uuid7
 from subscriptions_app.models import Segment
 from subscriptions_app.segments import services
 from tests import factories, segments
-from tests.api.support import code, faults, owner_of
+from tests.api.support import code, errors, owner_of
 from tests.factories import make_channel
 from tests.pipeline.support import in_threads
 from tests.segments import attribute, field
@@ -66,9 +66,9 @@ def test_the_audit_log_has_each_change_of_a_segment_with_the_values_before_and_a
         ),
     ],
 )
-def test_a_fault_has_its_path_and_nothing_is_stored(alice, body, expected):
+def test_a_error_has_its_path_and_nothing_is_stored(alice, body, expected):
     response = alice.call("POST", path(alice), body)
-    assert sorted(faults(response)) == sorted(expected)
+    assert sorted(errors(response)) == sorted(expected)
     assert response.json()["code"] == "validation_error"
     assert not Segment.objects.exists()
 
@@ -79,7 +79,7 @@ def test_a_rule_of_the_greatest_depth_fits_into_a_body(alice):
         rule = {"all": [rule]}
     assert created(alice, {"name": "Deep", "rule": rule})["rule"] == rule
     response = alice.call("POST", path(alice), {"name": "Deeper", "rule": {"any": [rule]}})
-    assert faults(response) == [("rule" + ".any.0" + ".all.0" * 7, "too_deep")]
+    assert errors(response) == [("rule" + ".any.0" + ".all.0" * 7, "too_deep")]
 
 
 # --- sizes ----------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def test_a_send_to_another_channels_or_a_deleted_segment_is_refused(alice, bob, 
     alice.call("DELETE", path(alice, gone))
     for segment in (theirs, gone, str(uuid7())):
         response = alice.send({"body": "x", "segment_id": segment} | extra)
-        assert faults(response) == [("segment_id", "segment_not_found")]
+        assert errors(response) == [("segment_id", "segment_not_found")]
     assert not Notification.objects.exists()
 
 

@@ -11,7 +11,7 @@ from notifications_app.content.values import CONTENT, Content
 from notifications_app.models import Notification
 from pushsvc.common.ids import parse_uuid, uuid7
 from pushsvc.common.timestamps import parse_timestamp
-from tests.api.support import accepted, code, faults, owner_of
+from tests.api.support import accepted, code, errors, owner_of
 from tests.factories import make_channel
 
 pytestmark = pytest.mark.django_db
@@ -88,7 +88,7 @@ def test_the_path_may_end_in_a_slash(alice, path):
 
 def test_an_unknown_segment_is_refused(alice):
     response = alice.send({"body": "x", "segment_id": str(uuid7())})
-    assert faults(response) == [("segment_id", "segment_not_found")]
+    assert errors(response) == [("segment_id", "segment_not_found")]
     assert response.json()["code"] == "segment_not_found"
     assert not Notification.objects.exists()
 
@@ -96,7 +96,7 @@ def test_an_unknown_segment_is_refused(alice):
 @pytest.mark.parametrize("platforms", [["android"], ["ios"], ["web", "ios"]])
 def test_a_platform_that_the_channel_has_not_enabled_is_refused(alice, platforms):
     response = alice.send({"body": "x", "target_platforms": platforms})
-    assert faults(response) == [("target_platforms", "platform_not_enabled")]
+    assert errors(response) == [("target_platforms", "platform_not_enabled")]
     assert response.json()["code"] == "platform_not_enabled"
     assert platforms[-1] in response.json()["detail"]
     assert not Notification.objects.exists()
@@ -115,7 +115,7 @@ def test_reserved_names_in_data_are_refused_for_android(everywhere, name):
 
     refused = everywhere.send(body | {"target_platforms": ["web", "android"]})
 
-    assert faults(refused) == [(f"data.{name}", "reserved_name")]
+    assert errors(refused) == [(f"data.{name}", "reserved_name")]
     accepted(everywhere, body | {"target_platforms": ["web", "ios"]})
 
 
@@ -135,7 +135,7 @@ def test_only_a_key_with_the_scope_may_send(alice):
 
 def test_a_request_without_a_key_is_refused_before_its_body_is_checked(alice):
     response = Client().post("/send-notification", json.dumps({}), content_type="application/json")
-    faults(response, 401)
+    errors(response, 401)
     assert response.headers["WWW-Authenticate"] == "Key"
 
 

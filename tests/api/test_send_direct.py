@@ -7,7 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from notifications_app.models import Notification, Target
 from pushsvc.common.ids import uuid7
 from tests import factories
-from tests.api.support import NOWHERE, accepted, code, faults
+from tests.api.support import NOWHERE, accepted, code, errors
 from tests.pipeline import support
 
 pytestmark = pytest.mark.django_db
@@ -102,7 +102,7 @@ def test_a_rule_of_its_own_is_kept_with_the_send(alice):
     ],
 )
 def test_what_names_nobody_rightly_is_refused(alice, given, found):
-    assert faults(alice.send(BODY | given)) == found
+    assert errors(alice.send(BODY | given)) == found
     assert not Notification.objects.exists()
 
 
@@ -258,7 +258,7 @@ def test_targets_are_read_page_by_page(alice):
     assert [each["external_id"] for each in first.json()] == ["a", "b"]
     assert f'{path}?state=waiting&limit=2&offset=2>; rel="next"' in first.headers["Link"]
     assert [each["external_id"] for each in read_targets(alice, sent, "?offset=4")] == ["e"]
-    assert faults(alice.call("GET", f"{path}?state=lost")) == [("state", "not_a_choice")]
+    assert errors(alice.call("GET", f"{path}?state=lost")) == [("state", "not_a_choice")]
 
 
 def test_an_erased_person_leaves_its_result_behind(alice, bob):
@@ -317,7 +317,7 @@ def test_values_of_targets_need_personalize_after_an_edit_too(alice):
     own = [{"external_id": "a", "vars": {"order": "A-17"}}]
     sent = accepted(alice, BODY | {"targets": own, "personalize": True, "scheduled_at": LATER})
 
-    assert faults(edit(alice, sent, personalize=False)) == [("personalize", "not_combinable")]
+    assert errors(edit(alice, sent, personalize=False)) == [("personalize", "not_combinable")]
     assert edit(alice, sent, title="Another").status_code == 200
     bare = [{"external_id": "a"}]
     assert edit(alice, sent, personalize=False, targets=bare).status_code == 200

@@ -3,7 +3,7 @@
 import pytest
 
 from notifications_app.models import Notification
-from tests.api.support import accepted, faults
+from tests.api.support import accepted, errors
 
 pytestmark = pytest.mark.django_db
 URL = "https://shop.example/"
@@ -50,10 +50,10 @@ def test_translations_and_the_language_of_texts_become_canonical(alice):
         ([], "translations", "not_an_object"),
     ],
 )
-def test_a_fault_is_named_with_its_language(alice, translations, attr, code):
+def test_a_error_is_named_with_its_language(alice, translations, attr, code):
     refused = send(alice, actions=ACTIONS, translations=translations)
 
-    assert faults(refused) == [(attr, code)]
+    assert errors(refused) == [(attr, code)]
     assert not Notification.objects.exists()
 
 
@@ -65,7 +65,7 @@ def test_each_languages_payload_is_checked(alice, dry_run):
 
     refused = send(alice, data=data, translations=long, dry_run=dry_run)
 
-    assert faults(refused) == [("translations.de.body", "payload_too_large")]
+    assert errors(refused) == [("translations.de.body", "payload_too_large")]
 
 
 def test_a_dry_run_tells_the_size_of_the_largest_language(alice):

@@ -7,7 +7,7 @@ from notifications_app.models import Notification, Target
 from subscriptions_app.models import Subscription
 from subscriptions_app.people.linking import devices_link
 from tests import factories
-from tests.api.support import NOWHERE, accepted, code, faults
+from tests.api.support import NOWHERE, accepted, code, errors
 from tests.segments import attribute
 
 pytestmark = pytest.mark.django_db
@@ -53,7 +53,7 @@ def test_without_personalize_braces_are_kept_as_they_are(alice):
 def test_a_text_that_is_no_template_is_refused(alice, given, attr, dry_run):
     refused = alice.send(BODY | given | {"dry_run": dry_run})
 
-    assert (attr, "not_a_template") in faults(refused)
+    assert (attr, "not_a_template") in errors(refused)
     assert "Character " in refused.json()["errors"][0]["detail"]
     assert not Notification.objects.exists()
 
@@ -74,8 +74,8 @@ def test_a_text_that_is_no_template_is_refused(alice, given, attr, dry_run):
     ],
 )
 def test_no_placeholder_stands_where_it_could_change_the_host(alice, url):
-    assert faults(alice.send(BODY | {"url": url})) == [("url", "not_a_template")]
-    assert faults(alice.send(BODY | {"web": {"image": url}})) == [("web.image", "not_a_template")]
+    assert errors(alice.send(BODY | {"url": url})) == [("url", "not_a_template")]
+    assert errors(alice.send(BODY | {"web": {"image": url}})) == [("web.image", "not_a_template")]
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,10 @@ def test_no_placeholder_stands_where_it_could_change_the_host(alice, url):
 )
 def test_no_placeholder_stands_where_it_could_change_the_scheme(alice, platform, url):
     body = BODY | {platform: {"url": url}}
-    assert faults(alice.send(body)) == [(f"{platform}.url", "not_a_template")]
+    assert errors(alice.send(body)) == [(f"{platform}.url", "not_a_template")]
     button = {"id": "a", "title": "A", f"{platform}_url": url}
     body = BODY | {"actions": [button]}
-    assert faults(alice.send(body)) == [(f"actions.0.{platform}_url", "not_a_template")]
+    assert errors(alice.send(body)) == [(f"actions.0.{platform}_url", "not_a_template")]
 
 
 @pytest.mark.parametrize(
@@ -126,15 +126,15 @@ def test_a_link_of_a_platform_is_judged_with_its_placeholders(alice, platform, u
 
     assert (answer.status_code == 202) == is_taken
     if not is_taken:
-        assert faults(answer) == [(f"{platform}.url", "not_a_url")]
+        assert errors(answer) == [(f"{platform}.url", "not_a_url")]
 
 
 def test_a_link_is_an_address_with_and_without_values(alice):
     assert alice.send(BODY | {"url": f"{URL}o/{{{{ vars.id }}}}?a={{{{ b }}}}"}).status_code == 202
     spaced = BODY | {"url": f"{URL}a b/{{{{ x }}}}"}
-    assert faults(alice.send(spaced)) == [("url", "not_a_url")]
+    assert errors(alice.send(spaced)) == [("url", "not_a_url")]
     plain = {"body": "x", "url": f"{URL}{{{{ x }}}}"}
-    assert faults(alice.send(plain)) == [("url", "not_a_url")]
+    assert errors(alice.send(plain)) == [("url", "not_a_url")]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_link_is_an_address_with_and_without_values(alice):
     ],
 )  # fmt: skip
 def test_what_cannot_be_personalized_is_refused(alice, given, found):
-    assert faults(alice.send(BODY | given)) == [found]
+    assert errors(alice.send(BODY | given)) == [found]
     assert not Notification.objects.exists()
 
 
@@ -227,12 +227,12 @@ BLANK = "\u200b "
 )
 def test_a_text_that_shows_nothing_to_anybody_is_blank(alice, texts, attr):
     body = BODY | {"vars": {"text": BLANK}} | texts
-    assert faults(alice.send(body)) == [(attr, "blank")]
+    assert errors(alice.send(body)) == [(attr, "blank")]
 
 
 def test_a_text_that_shows_something_to_some_is_accepted(alice):
     body = BODY | {"body": "{{ vars.text }}", "vars": {"text": BLANK}}
-    assert faults(alice.send(body)) == [("body", "blank")]
+    assert errors(alice.send(body)) == [("body", "blank")]
     own = [{"external_id": "ada", "vars": {"text": "x"}}]
     row = accepted(alice, body | {"targets": own, "scheduled_at": "2999-01-01T00:00:00Z"})
     edited = alice.call("PATCH", f"/notification/{row.id}", {"title": "x"})
@@ -285,14 +285,14 @@ def test_a_templates_texts_are_judged_when_it_is_stored_and_with_the_send(alice)
         return alice.call("POST", f"/channel/{alice.channel.id}/templates", body)
 
     refused = store(title="{{ name", personalize=True)
-    assert faults(refused) == [("content.title", "not_a_template")]
-    assert faults(store(url=f"{URL}{{{{ a }}}}")) == [("content.url", "not_a_url")]
+    assert errors(refused) == [("content.title", "not_a_template")]
+    assert errors(store(url=f"{URL}{{{{ a }}}}")) == [("content.url", "not_a_url")]
     values = {"sale": "1 %"}
-    assert faults(store(body="x", vars=values)) == [("content.vars", "not_combinable")]
+    assert errors(store(body="x", vars=values)) == [("content.vars", "not_combinable")]
     template = store(body="{{ vars.sale }} off", title="{{ name").json()
     send = {"template_id": template["template_id"]}
-    assert faults(alice.send(send | {"vars": values})) == [("vars", "not_combinable")]
-    assert faults(alice.send(send | {"personalize": True})) == [("title", "not_a_template")]
+    assert errors(alice.send(send | {"vars": values})) == [("vars", "not_combinable")]
+    assert errors(alice.send(send | {"personalize": True})) == [("title", "not_a_template")]
     personal = accepted(alice, send | {"personalize": True, "title": "x", "vars": {"sale": "2 %"}})
     assert (personal.body, personal.vars) == ("{{ vars.sale }} off", {"sale": "2 %"})
 
@@ -303,8 +303,8 @@ def test_an_edit_judges_the_texts_again(alice):
     def edit(**changes):
         return alice.call("PATCH", f"/notification/{row.id}", changes)
 
-    assert faults(edit(title="{{ name")) == [("title", "not_a_template")]
-    assert faults(edit(personalize=None)) == [("vars", "not_combinable")]
+    assert errors(edit(title="{{ name")) == [("title", "not_a_template")]
+    assert errors(edit(personalize=None)) == [("vars", "not_combinable")]
     assert edit(vars={"a": "c"}, on_missing="bounce").status_code == 200
     assert edit(personalize=False, vars=None, title="{{ name").status_code == 200
     row.refresh_from_db()

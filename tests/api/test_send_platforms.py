@@ -3,7 +3,7 @@
 import pytest
 
 from notifications_app.models import Notification
-from tests.api.support import accepted, faults
+from tests.api.support import accepted, errors
 
 pytestmark = pytest.mark.django_db
 URL = "https://shop.example/"
@@ -130,15 +130,15 @@ def test_a_platform_that_is_no_target_may_be_described(alice):
         ),
     ],
 )  # fmt: skip
-def test_a_fault_is_named_with_its_path(everywhere, fields, attr, code):
-    assert faults(send(everywhere, **fields)) == [(attr, code)]
+def test_a_error_is_named_with_its_path(everywhere, fields, attr, code):
+    assert errors(send(everywhere, **fields)) == [(attr, code)]
     assert not Notification.objects.exists()
 
 
 def test_a_platform_needs_a_title_or_a_body(everywhere):
     without = {"android": {"title": None, "body": None}}
 
-    assert faults(send(everywhere, title="Bread", **without)) == [("android.body", "blank")]
+    assert errors(send(everywhere, title="Bread", **without)) == [("android.body", "blank")]
     assert send(everywhere, title="Bread", android={"body": None}).status_code == 202
 
 
@@ -154,7 +154,7 @@ def test_data_may_use_a_name_on_android_unless_the_send_needs_it(everywhere, fie
     data = {"data": {name: "theirs"}}
 
     assert send(everywhere, **data).status_code == 202
-    assert faults(send(everywhere, **data, **fields)) == [(f"data.{name}", "reserved_name")]
+    assert errors(send(everywhere, **data, **fields)) == [(f"data.{name}", "reserved_name")]
 
 
 def sizes(owner, **fields):
@@ -176,7 +176,7 @@ def test_a_payload_that_is_too_large_on_one_platform_is_refused(everywhere):
 
     assert send(everywhere, data=data).status_code == 202
     too_large = send(everywhere, data=data, ios={"url": URL + "u" * 400})
-    assert faults(too_large) == [("target_platforms", "payload_too_large")]
+    assert errors(too_large) == [("target_platforms", "payload_too_large")]
     assert "on ios;" in too_large.json()["detail"]
 
 
@@ -199,4 +199,4 @@ def test_an_edit_replaces_or_removes_a_platforms_object_as_a_whole(everywhere):
     row.refresh_from_db()
     assert row.edited_at == row_before
     wrong = everywhere.call("PATCH", f"/notification/{row.id}", {"ios": {"soung": 2}})
-    assert faults(wrong) == [("ios.soung", "unknown_field")]
+    assert errors(wrong) == [("ios.soung", "unknown_field")]

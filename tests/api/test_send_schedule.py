@@ -4,7 +4,7 @@ import pytest
 
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store.redis_client import redis_client
-from tests.api.support import faults
+from tests.api.support import errors
 
 pytestmark = pytest.mark.django_db
 
@@ -52,7 +52,7 @@ def test_the_scheduled_time_is_stored_and_answered(alice, given, shown):
 )
 def test_an_invalid_time_is_refused(alice, given):
     error = "not_a_timestamp" if isinstance(given, str) else "not_a_string"
-    assert faults(alice.send({"body": "x", "scheduled_at": given})) == [("scheduled_at", error)]
+    assert errors(alice.send({"body": "x", "scheduled_at": given})) == [("scheduled_at", error)]
 
 
 def test_the_time_of_acceptance_is_the_same_in_every_answer(alice):

@@ -10,7 +10,7 @@ from notifications_app.models import IdempotencyRecord, Notification
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
 from tests.api.devices import ANDROID_TOKEN, FID
-from tests.api.support import accepted, faults
+from tests.api.support import accepted, errors
 from tests.factories import browser, phone
 
 pytestmark = pytest.mark.django_db
@@ -34,7 +34,7 @@ def test_a_payload_of_exactly_the_limit_is_accepted(everywhere, platform, limit,
 
     body["data"]["k"] += "x"
     for refused in (everywhere.send(body), everywhere.send(body | {"dry_run": True})):
-        assert faults(refused) == [("target_platforms", "payload_too_large")]
+        assert errors(refused) == [("target_platforms", "payload_too_large")]
         assert refused.json()["code"] == "payload_too_large"
         assert platform in refused.json()["detail"]
     assert Notification.objects.count() == 1

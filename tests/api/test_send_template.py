@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from notifications_app.models import IdempotencyRecord, Notification, Template
 from pushsvc.common.ids import uuid7
 from tests import openapi
-from tests.api.support import accepted, anonymous, code, faults, may_be_null, owner_of
+from tests.api.support import accepted, anonymous, code, errors, may_be_null, owner_of
 from tests.api.templates import CONTENT, LATER, created, path
 from tests.factories import make_template
 
@@ -81,7 +81,7 @@ def test_null_takes_a_field_of_the_template_away_and_leaves_the_others(alice, na
 def test_what_every_send_has_cannot_be_taken_away(alice):
     kept = {"ttl": 60, "urgency": "high", "personalize": True, "on_missing": "bounce"}
     template = str(make_template(alice.channel, content=FULL | kept).id)
-    assert faults(alice.send({"template_id": template, "body": None})) == [("body", "null")]
+    assert errors(alice.send({"template_id": template, "body": None})) == [("body", "null")]
 
     _, content = content_of(alice, accepted(alice, {"template_id": template} | dict.fromkeys(kept)))
 
@@ -110,7 +110,7 @@ def test_a_template_of_another_channel_or_a_deleted_one_is_refused(alice, bob, e
         for template in (theirs, gone, str(uuid7()))
     ]
     for answer in answers:
-        assert faults(answer) == [("template_id", "template_not_found")]
+        assert errors(answer) == [("template_id", "template_not_found")]
         assert answer.json()["code"] == "template_not_found"
     assert anonymous(answers[0]) == anonymous(answers[1]) == anonymous(answers[2])
     assert not Notification.objects.exists()
@@ -127,12 +127,12 @@ def test_a_template_of_another_channel_or_a_deleted_one_is_refused(alice, bob, e
     ],
 )
 def test_without_a_template_a_body_is_needed(alice, body, expected):
-    assert faults(alice.send(body)) == expected
+    assert errors(alice.send(body)) == expected
 
 
 def test_a_template_without_a_body_leaves_it_to_the_send(alice):
     template = make_template(alice.channel, content={"title": "Sale"}).id
-    assert faults(alice.send({"template_id": str(template)})) == [("body", "required")]
+    assert errors(alice.send({"template_id": str(template)})) == [("body", "required")]
     assert accepted(alice, {"body": "x", "template_id": None}).template_id is None
     sent = accepted(alice, {"template_id": str(template), "body": "20 % off"})
     assert (sent.title, sent.body) == ("Sale", "20 % off")
@@ -141,7 +141,7 @@ def test_a_template_without_a_body_leaves_it_to_the_send(alice):
 def test_what_the_send_and_the_template_say_together_is_judged(alice):
     template = created(alice)["template_id"]
     other = [{"id": "buy", "title": "Buy"}]
-    assert faults(alice.send({"template_id": template, "actions": other})) == [
+    assert errors(alice.send({"template_id": template, "actions": other})) == [
         ("translations.pt-BR.actions.track", "unknown_field")
     ]
 
@@ -159,7 +159,7 @@ def test_the_size_is_that_of_template_and_send_together(alice):
 
     fits["url"] += "u"
     for refused in (alice.send(body | fits), alice.send(body | fits | {"dry_run": True})):
-        assert faults(refused) == [("target_platforms", "payload_too_large")]
+        assert errors(refused) == [("target_platforms", "payload_too_large")]
 
 
 def test_an_edit_names_no_template(alice):
@@ -168,7 +168,7 @@ def test_an_edit_names_no_template(alice):
 
     address = f"/notification/{sent.id}"
     refused = alice.call("PATCH", address, {"template_id": template})
-    assert faults(refused) == [("template_id", "unknown_field")]
+    assert errors(refused) == [("template_id", "unknown_field")]
     assert alice.call("PATCH", address, {"title": "x"}).status_code == 200
     kept, content = content_of(alice, sent)
     assert (kept, content["title"], content["body"]) == (template, "x", CONTENT["body"])

@@ -1,4 +1,4 @@
-"""POST /send-notification: what each field accepts, and the faults of what it refuses."""
+"""POST /send-notification: what each field accepts, and the errors of what it refuses."""
 
 import pytest
 from django.test import Client
@@ -9,7 +9,7 @@ from notifications_app.models import Notification
 from notifications_app.sends.schema import SendBody
 from pushsvc.common.blank_text import is_blank
 from pushsvc.common.ids import uuid7
-from tests.api.support import accepted, faults
+from tests.api.support import accepted, errors
 from tests.api.templates import CONTENT
 
 pytestmark = pytest.mark.django_db
@@ -96,9 +96,9 @@ LONG_URL = URL + "x" * (2001 - len(URL))
                                       ("tilte", "unknown_field")]),
     ],
 )  # fmt: skip
-def test_every_fault_is_named_and_nothing_is_stored(alice, fields, expected):
+def test_every_error_is_named_and_nothing_is_stored(alice, fields, expected):
     response = alice.send(fields)
-    assert faults(response) == expected
+    assert errors(response) == expected
     assert response.json()["code"] == "validation_error"
     assert not Notification.objects.exists()
 
@@ -129,7 +129,7 @@ PLACES = {
 @pytest.mark.parametrize("text", UNSEEN, ids=ascii)
 @pytest.mark.parametrize("attr", PLACES)
 def test_a_text_that_shows_nothing_is_blank(alice, attr, text):
-    assert faults(alice.send({"body": "x"} | PLACES[attr](text))) == [(attr, "blank")]
+    assert errors(alice.send({"body": "x"} | PLACES[attr](text))) == [(attr, "blank")]
     assert not Notification.objects.exists()
 
 
@@ -226,5 +226,5 @@ def test_a_body_that_is_no_storable_json_object_is_refused(alice, raw):
         content_type="application/json",
         headers={"Authorization": f"Key {alice.key}"},
     )
-    faults(response, 400)
+    errors(response, 400)
     assert not Notification.objects.exists()

@@ -78,7 +78,7 @@ def test_numbers_keep_their_type():
     assert value["d"] == 123456789012345678901234567890
 
 
-def test_the_fault_names_its_place_and_repeats_no_value():
+def test_the_error_names_its_place_and_repeats_no_value():
     with pytest.raises(MalformedJSON) as refusal:
         loads_strict(b'{"api_key": "secret"\n "b": 1}')
 

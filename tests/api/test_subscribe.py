@@ -17,7 +17,7 @@ from tests.api.devices import (
     subscribed,
     subscribers,
 )
-from tests.api.support import NOWHERE, NOWHERE_BARE, code, faults, owner_of
+from tests.api.support import NOWHERE, NOWHERE_BARE, code, errors, owner_of
 from tests.factories import browser, make_channel, phone
 from tests.pipeline.support import in_threads
 
@@ -141,13 +141,13 @@ def test_the_channel_id_is_read_in_either_case_and_the_path_may_end_in_a_slash(
 @pytest.mark.parametrize("path", ["/subscribe", "/unsubscribe"])
 @pytest.mark.parametrize("given", ["", "abc", NOWHERE_BARE, f"{NOWHERE},{NOWHERE}"])
 def test_a_request_without_a_channel_id_is_refused(alice, path, given):
-    faults(alice.device(path, browser(), **{"X-Channel-ID": given}), 400)
+    errors(alice.device(path, browser(), **{"X-Channel-ID": given}), 400)
     assert not Subscription.objects.exists()
 
 
 @pytest.mark.parametrize("path", ["/subscribe", "/unsubscribe"])
 def test_an_unknown_channel_is_not_found(alice, path):
-    faults(alice.device(path, browser(), **{"X-Channel-ID": NOWHERE}), 404)
+    errors(alice.device(path, browser(), **{"X-Channel-ID": NOWHERE}), 404)
 
 
 @pytest.mark.parametrize("path", ["/subscribe", "/unsubscribe"])
@@ -219,7 +219,7 @@ def test_an_ios_token_is_the_same_in_either_case(alice):
     ],
 )
 def test_an_invalid_token_is_refused(alice, body, expected):
-    assert faults(alice.subscribe(body)) == expected
+    assert errors(alice.subscribe(body)) == expected
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_an_invalid_token_is_refused(alice, body, expected):
 @pytest.mark.parametrize("name", ["endpoint", "provider_token"])
 def test_a_text_that_no_android_app_can_have_as_its_address_is_refused(alice, text, name):
     response = alice.subscribe({"platform": "android", name: text})
-    assert faults(response) == [(name, "not_a_token")]
+    assert errors(response) == [(name, "not_a_token")]
     detail = response.json()["errors"][0]["detail"]
     assert "FCM registration token" in detail
     assert "Firebase installation id" in detail
@@ -252,7 +252,7 @@ def test_a_text_that_no_android_app_can_have_as_its_address_is_refused(alice, te
 )
 def test_a_platform_that_is_not_enabled_is_refused(bob, body):
     response = bob.subscribe(body)
-    assert faults(response) == [("platform", "platform_not_enabled")]
+    assert errors(response) == [("platform", "platform_not_enabled")]
     assert response.json()["code"] == "platform_not_enabled"
 
 

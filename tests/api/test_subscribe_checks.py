@@ -10,7 +10,7 @@ from pushsvc.common import base64url
 from subscriptions_app.api.serializers import SubscribeInput
 from subscriptions_app.models import Subscription, Tag
 from tests.api.devices import ANDROID_TOKEN, HERE, THERE, subscribed
-from tests.api.support import code, faults, owner_of
+from tests.api.support import code, errors, owner_of
 from tests.factories import browser, browser_keys, make_channel, phone
 
 pytestmark = pytest.mark.django_db
@@ -47,9 +47,9 @@ def with_keys(**keys):
         (browser(attributes=[]), [("attributes", "not_an_object")]),
     ],
 )  # fmt: skip
-def test_every_fault_of_the_shape_is_named(alice, body, expected):
+def test_every_error_of_the_shape_is_named(alice, body, expected):
     response = alice.subscribe(body)
-    assert faults(response) == expected
+    assert errors(response) == expected
     assert response.json()["code"] == "validation_error"
     assert not Subscription.objects.exists()
 
@@ -79,17 +79,17 @@ def test_a_misspelt_field_is_refused_with_its_right_name(alice, platform, given,
     body = browser(HERE) if platform == "web" else phone("android", ANDROID_TOKEN)
     refused = alice.subscribe(body | {given: "x"})
 
-    assert faults(refused) == [(given, "unknown_field")]
+    assert errors(refused) == [(given, "unknown_field")]
     assert f"`{meant}`" in refused.json()["detail"]
     assert not Subscription.objects.exists()
 
 
 def test_a_misspelt_field_of_the_keys_or_the_preferences_is_refused(alice):
-    assert faults(alice.subscribe(with_keys(P256DH="x"))) == [("keys.P256DH", "unknown_field")]
+    assert errors(alice.subscribe(with_keys(P256DH="x"))) == [("keys.P256DH", "unknown_field")]
     asked = alice.device("/preferences", browser(HERE) | {"choice": {"news": False}})
-    assert faults(asked) == [("choice", "unknown_field")]
+    assert errors(asked) == [("choice", "unknown_field")]
     left = alice.device("/unsubscribe", {"endPoint": HERE, "endpoint": HERE})
-    assert faults(left) == [("endPoint", "unknown_field")]
+    assert errors(left) == [("endPoint", "unknown_field")]
 
 
 def test_null_is_no_value(alice):
@@ -172,7 +172,7 @@ HYBRID = base64url.encode(b"\x06" + b"\x01" * 64)
     ],
 )
 def test_keys_that_no_message_can_be_encrypted_for_are_refused(alice, name, value, expected):
-    assert faults(alice.subscribe(with_keys(**{name: value}))) == [(f"keys.{name}", expected)]
+    assert errors(alice.subscribe(with_keys(**{name: value}))) == [(f"keys.{name}", expected)]
     assert not Subscription.objects.exists()
 
 
@@ -220,7 +220,7 @@ def test_keys_in_the_standard_alphabet_of_base64_are_stored_as_base64url(alice):
 )
 def test_an_endpoint_that_is_no_public_push_service_is_refused(alice, endpoint):
     response = alice.subscribe(browser(endpoint))
-    assert faults(response) == [("endpoint", "endpoint_not_allowed")]
+    assert errors(response) == [("endpoint", "endpoint_not_allowed")]
     assert response.json()["code"] == "endpoint_not_allowed"
     assert not Subscription.objects.exists()
 
@@ -247,7 +247,7 @@ def test_an_endpoint_that_never_resolves_replaces_no_live_one(alice, dead):
 
     for body in (browser(dead), browser(dead, previous_endpoint=HERE, **proof)):
         response = alice.subscribe(body)
-        assert faults(response) == [("endpoint", "endpoint_not_allowed")]
+        assert errors(response) == [("endpoint", "endpoint_not_allowed")]
 
     assert Subscription.objects.values().get() == before
 
@@ -303,7 +303,7 @@ def test_attributes_of_the_greatest_size_are_stored_as_sent(alice, attributes):
     ],
 )
 def test_attributes_beyond_their_limits_are_refused(alice, attributes, expected):
-    assert faults(alice.subscribe(browser(attributes=attributes))) == expected
+    assert errors(alice.subscribe(browser(attributes=attributes))) == expected
 
 
 @pytest.mark.django_db(transaction=True)
@@ -315,5 +315,5 @@ def test_an_attribute_that_is_no_valid_json_number_never_reaches_the_database(al
         content_type="application/json",
         headers={"X-Channel-ID": str(alice.channel.id)},
     )
-    faults(response, 400)
+    errors(response, 400)
     assert not Subscription.objects.exists()

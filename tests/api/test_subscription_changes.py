@@ -7,7 +7,7 @@ from channels_app.selectors import current_vapid_key
 from channels_app.services import vapid_key_rotate
 from subscriptions_app.models import Subscription
 from tests.api.devices import HERE, IOS_TOKEN, THERE, expire, subscribed, subscribers
-from tests.api.support import code, faults, owner_of
+from tests.api.support import code, errors, owner_of
 from tests.factories import browser, make_channel, phone
 from tests.pipeline.support import in_threads
 
@@ -115,7 +115,7 @@ def test_a_vapid_key_of_another_channel_is_refused(alice, bob):
     theirs = VapidKey.objects.get(channel=bob.channel)
     for key in (theirs.public_key, "x" * 87):
         response = alice.subscribe(browser(HERE, vapid_public_key=key))
-        assert faults(response) == [("vapid_public_key", "vapid_key_unknown")]
+        assert errors(response) == [("vapid_public_key", "vapid_key_unknown")]
         assert response.json()["code"] == "vapid_key_unknown"
     assert not Subscription.objects.exists()
 
@@ -163,7 +163,7 @@ def test_unsubscribing_an_unknown_device_is_answered_the_same(alice):
     ],
 )
 def test_unsubscribe_needs_an_address(alice, body, expected):
-    assert faults(alice.device("/unsubscribe", body)) == expected
+    assert errors(alice.device("/unsubscribe", body)) == expected
 
 
 # --- limits ---------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from subscriptions_app.tags import services
 from subscriptions_app.tags.selectors import MOST_COUNTED
 from subscriptions_app.tags.services import MAX_TAGS, deleted_tags_purge
 from tests import factories
-from tests.api.support import NOWHERE, code, faults, owner_of
+from tests.api.support import NOWHERE, code, errors, owner_of
 from tests.pipeline.support import (
     closing_connection,
     in_threads,
@@ -129,7 +129,7 @@ def test_a_device_with_a_hundred_tags_does_not_keep_others_from_getting_one(alic
 )
 def test_what_names_nobody_or_too_many_is_refused(alice, body, expected):
     answer = alice.call("POST", path(alice, "team-7", "members"), body)
-    assert faults(answer) == expected
+    assert errors(answer) == expected
 
 
 @pytest.mark.parametrize("tag", ["a b", "%C3%A4", "x" * 65, "a%2Fb"])
@@ -180,7 +180,7 @@ def test_pages_follow_one_another_by_their_links(alice):
     ],
 )
 def test_odd_bounds_of_the_list_are_refused(alice, query, expected):
-    assert faults(alice.call("GET", path(alice, query=query))) == expected
+    assert errors(alice.call("GET", path(alice, query=query))) == expected
 
 
 def test_devices_are_counted_up_to_a_thousand_and_no_further(alice, monkeypatch):

@@ -8,7 +8,7 @@ from subscriptions_app.devices.services import subscription_forget
 from subscriptions_app.models import Subscription, Tag
 from subscriptions_app.tags.services import MAX_TAGS
 from tests import factories
-from tests.api.support import faults
+from tests.api.support import errors
 from tests.pipeline.support import in_threads, statements
 
 ENDPOINT = "https://fcm.googleapis.com/fcm/send/tagged"
@@ -74,7 +74,7 @@ def test_a_phone_has_tags_too(db, everywhere):
 )
 def test_what_are_no_tags_is_refused_and_nothing_is_stored(alice, device, fields, expected):
     answer = alice.subscribe(device | fields)
-    assert faults(answer) == expected
+    assert errors(answer) == expected
     assert not Subscription.objects.exists()
 
 
@@ -89,7 +89,7 @@ def test_a_device_has_at_most_a_hundred_tags(alice, device, is_known):
 
     answer = alice.subscribe(device | {"add_tags": ["one-more"]})
 
-    assert faults(answer) == [("add_tags", "too_many")]
+    assert errors(answer) == [("add_tags", "too_many")]
     assert tags_of(id_) == sorted(hundred)
     assert Subscription.objects.get().address == ENDPOINT
     subscribed(alice, device, add_tags=["one-more"], remove_tags=["t0"])

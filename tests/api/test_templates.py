@@ -7,7 +7,7 @@ from auditlog.models import LogEntry
 
 from notifications_app.models import Notification, Template
 from notifications_app.sends import templates
-from tests.api.support import accepted, code, faults, owner_of
+from tests.api.support import accepted, code, errors, owner_of
 from tests.api.templates import CONTENT, GIVEN, LATER, created, path
 from tests.pipeline.support import in_threads
 
@@ -57,9 +57,9 @@ def test_data_keep_the_order_of_their_names(alice):
         ],
     ],
 )
-def test_a_fault_has_its_path_and_nothing_is_stored(alice, body, expected):
+def test_a_error_has_its_path_and_nothing_is_stored(alice, body, expected):
     response = alice.call("POST", path(alice), body)
-    assert sorted(faults(response)) == expected
+    assert sorted(errors(response)) == expected
     assert response.json()["code"] == "validation_error"
     assert not Template.objects.exists()
 
@@ -70,7 +70,7 @@ def test_a_channel_has_at_most_a_thousand_templates(alice, bob, monkeypatch):
     first = created(alice, GIVEN | {"name": "1"})
     created(alice, GIVEN | {"name": "2"})
 
-    assert faults(alice.call("POST", path(alice), GIVEN)) == [("name", "too_many")]
+    assert errors(alice.call("POST", path(alice), GIVEN)) == [("name", "too_many")]
     created(bob)
     alice.call("DELETE", path(alice, first["template_id"]))
     created(alice)
@@ -120,7 +120,7 @@ def test_what_a_key_was_answered_for_a_send_answers_no_template(alice):
 
     refused = alice.call("POST", path(alice), {"template_id": template}, **once)
 
-    assert ("template_id", "unknown_field") in faults(refused)
+    assert ("template_id", "unknown_field") in errors(refused)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -177,4 +177,4 @@ def test_a_send_beside_the_deletion_is_accepted_whole_or_refused(alice):
             found = Notification.objects.get(id=sent.json()["notification_id"])
             assert (found.title, found.extras["ios"]) == (CONTENT["title"], CONTENT["ios"])
         else:
-            assert faults(sent) == [("template_id", "template_not_found")]
+            assert errors(sent) == [("template_id", "template_not_found")]

@@ -99,7 +99,10 @@ def test_an_error_has_its_code_and_its_errors(push):
         push.send(body="", target_platforms=["web", "fax"])
 
     assert (refused.value.status, refused.value.code) == (400, "validation_error")
-    assert {fault.attr for fault in refused.value.faults} == {"body", "target_platforms.1"}
+    assert {field_error.attr for field_error in refused.value.errors} == {
+        "body",
+        "target_platforms.1",
+    }
 
 
 def test_the_asynchronous_client_has_the_same_results(shop):

@@ -79,7 +79,7 @@ def patience(monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_image_is_recognised_by_its_first_bytes(certificate, kind):
     found, service = checked(answer(200, body=KINDS[kind]), certificate)
-    assert (found.fault, found.found) == ("", f"{kind}, 3 KB")
+    assert (found.error, found.found) == ("", f"{kind}, 3 KB")
     asked = service.received[0]
     assert (asked.method, asked.path, asked.headers["Host"]) == (
         "GET",
@@ -109,7 +109,7 @@ def test_an_image_is_recognised_by_its_first_bytes(certificate, kind):
 )
 def test_what_devices_would_not_show_is_reported(certificate, behave, words):
     found, service = checked(behave, certificate)
-    assert words in found.fault
+    assert words in found.error
     assert found.found == ""
     assert len(service.received) == 1
 
@@ -117,7 +117,7 @@ def test_what_devices_would_not_show_is_reported(certificate, behave, words):
 def test_a_server_that_never_answers_ends_the_check_in_its_time(certificate, monkeypatch):
     monkeypatch.setattr(checks, "SECONDS", 1.0)
     found, service = checked(hang, certificate)
-    assert found.fault == "The server does not respond."
+    assert found.error == "The server does not respond."
     assert service.connections == 1
 
 
@@ -125,23 +125,23 @@ def test_a_server_that_never_answers_ends_the_check_in_its_time(certificate, mon
 def test_only_the_beginning_of_an_endless_image_is_read(certificate):
     head = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nConnection: close\r\n\r\n"
     found, service = checked(raw(head + PNG, forever=bytes(MAX_RESPONSE_BODY)), certificate)
-    assert (found.fault, found.found, len(service.received)) == ("", "PNG", 1)
+    assert (found.error, found.found, len(service.received)) == ("", "PNG", 1)
 
 
 @pytest.mark.usefixtures("patience")
-def test_a_certificate_that_nobody_vouches_for_is_a_fault(certificate):
+def test_a_certificate_that_nobody_vouches_for_is_a_error(certificate):
     with serving(answer(200, body=PNG), certificate) as service:
         trusting = client_of(service, certificate)
         strict = client_of(service, "")
-        assert image_check(URL, trusting).fault == ""
-        assert "certificate" in image_check(URL, strict).fault
+        assert image_check(URL, trusting).error == ""
+        assert "certificate" in image_check(URL, strict).error
 
 
 @pytest.mark.usefixtures("patience")
 def test_letters_are_escaped_as_browsers_do_and_the_fragment_is_not_sent(certificate):
     url = "https://images.example.org/Brötchen 1.png?größe=2%20#oben"
     found, service = checked(answer(200, body=PNG), certificate, url)
-    assert found.fault == ""
+    assert found.error == ""
     assert service.received[0].path == "/Br%C3%B6tchen%201.png?gr%C3%B6%C3%9Fe=2%20"
 
 
@@ -162,12 +162,12 @@ def test_letters_are_escaped_as_browsers_do_and_the_fragment_is_not_sent(certifi
     ],
 )
 def test_an_address_that_cannot_be_checked_is_not_asked(url):
-    assert image_check(url, _no_client).fault.startswith("Only addresses of public names")
+    assert image_check(url, _no_client).error.startswith("Only addresses of public names")
 
 
 @pytest.mark.parametrize("url", ["http://images.example.org/x.png", "ftp://x.example", "", "x"])
 def test_only_https_is_asked(url):
-    assert "https://" in image_check(url, _no_client).fault
+    assert "https://" in image_check(url, _no_client).error
 
 
 def _no_client(_look_up):
@@ -177,7 +177,7 @@ def _no_client(_look_up):
 @pytest.mark.usefixtures("patience")
 def test_a_public_name_that_leads_to_a_private_address_is_refused_at_the_socket(certificate):
     found, service = checked(answer(200, body=PNG), certificate, is_guarded=True)
-    assert found.fault.startswith("The address is not public")
+    assert found.error.startswith("The address is not public")
     assert service.connections == 0
 
 
@@ -186,7 +186,7 @@ def test_the_usual_client_is_the_guarded_one(certificate, monkeypatch):
     with serving(answer(200, body=PNG), certificate) as service:
         here = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", service.port))
         monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: [here])
-        assert image_check(URL).fault.startswith("The address is not public")
+        assert image_check(URL).error.startswith("The address is not public")
         assert service.connections == 0
 
 
@@ -202,4 +202,4 @@ def test_nobody_learns_which_private_names_there_are(monkeypatch):
         monkeypatch.setattr("socket.getaddrinfo", look_up)
         found.append(image_check(URL))
     assert found[0] == found[1]
-    assert "Check the spelling" in found[0].fault
+    assert "Check the spelling" in found[0].error

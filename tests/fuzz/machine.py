@@ -1,6 +1,6 @@
 """Flows of requests that the OpenAPI document allows. Each answer is compared with the document.
 
-A fault does not end a flow. All faults are collected, so that a frequent one hides no other.
+An error does not end a flow. All errors are collected, so that a frequent one hides no other.
 """
 
 from collections import Counter, defaultdict
@@ -30,22 +30,22 @@ _STEPS = 20
 
 @dataclass
 class Tally:
-    """Requests and their answers. `faults`: each fault once, with its first case."""
+    """Requests and their answers. `errors`: each error once, with its first case."""
 
     answers: dict[str, Counter] = field(default_factory=lambda: defaultdict(Counter))
-    faults: dict[str, str] = field(default_factory=dict)
-    fault_count: int = 0
+    errors: dict[str, str] = field(default_factory=dict)
+    error_count: int = 0
 
     @property
     def cases(self) -> int:
         return sum(sum(counted.values()) for counted in self.answers.values())
 
-    def add_fault(self, operation: str, words: str, case: str) -> None:
-        self.fault_count += 1
-        self.faults.setdefault(f"{operation}: {words}", case)
+    def add_error(self, operation: str, words: str, case: str) -> None:
+        self.error_count += 1
+        self.errors.setdefault(f"{operation}: {words}", case)
 
     def report(self) -> str:
-        lines = [f"{self.cases} cases, {self.fault_count} faults"]
+        lines = [f"{self.cases} cases, {self.error_count} errors"]
         for operation, counted in sorted(self.answers.items()):
             statuses = ", ".join(f"{status} {count}" for status, count in sorted(counted.items()))
             lines.append(f"  {operation}: {sum(counted.values())} ({statuses})")
@@ -94,7 +94,7 @@ def machine_of(schema, cast, tally, between=lambda: None):
                     curl = case.as_curl_command(headers=kwargs["headers"])
                     body = response.content[:2_000].decode("utf-8", "replace")
                     told = f"{curl}\n{response.status_code} {body}"
-                    tally.add_fault(case.operation.label, words, told)
+                    tally.add_error(case.operation.label, words, told)
 
         def teardown(self):
             super().teardown()

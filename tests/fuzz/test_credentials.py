@@ -1,5 +1,5 @@
 """Any service account and any .p8 key is either accepted and works, or is refused with its
-faults."""
+errors."""
 
 import json
 from base64 import b64encode
@@ -137,12 +137,12 @@ def read(parse, text, path):
     try:
         return parse(text)
     except Invalid as error:
-        faults = error.faults
-    assert faults
-    for fault in faults:
-        assert fault.attr.startswith(path)
-        assert fault.code in CODES
-        assert "PRIVATE" not in fault.detail
+        errors = error.errors
+    assert errors
+    for field_error in errors:
+        assert field_error.attr.startswith(path)
+        assert field_error.code in CODES
+        assert "PRIVATE" not in field_error.detail
     return None
 
 
@@ -197,7 +197,7 @@ def test_the_size_of_a_key_is_checked_before_it_is_loaded():
     with pytest.raises(Invalid) as refusal:
         parse_service_account(json.dumps(GOOGLE | {"private_key": huge}))
 
-    assert [fault.code for fault in refusal.value.faults] == ["too_long"]
+    assert [field_error.code for field_error in refusal.value.errors] == ["too_long"]
 
 
 @given(st.text() | _JSON.map(json.dumps) | damaged([json.dumps(GOOGLE), json.dumps(APPLE)]))

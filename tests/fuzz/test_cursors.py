@@ -1,4 +1,4 @@
-"""Pages of lists and of the log: any position gives a page or a fault, and all pages together
+"""Pages of lists and of the log: any position gives a page or an error, and all pages together
 give every row."""
 
 from urllib.parse import urlencode
@@ -40,15 +40,15 @@ def page_of(header):
 @given(st.dictionaries(st.sampled_from(["limit", "offset"]), NUMBERS | ODD))
 @example({"limit": "0"})
 @example({"offset": "\N{ARABIC-INDIC DIGIT THREE}"})
-def test_any_position_gives_a_page_within_bounds_or_a_fault(query):
-    faults, page = [], Page(DEFAULT_LIMIT, 0)
+def test_any_position_gives_a_page_within_bounds_or_a_error(query):
+    errors, page = [], Page(DEFAULT_LIMIT, 0)
     try:
         page = page_from(request_of(urlencode(query, errors="replace")))
     except Invalid as error:
-        faults = error.faults
-    assert {fault.attr for fault in faults} <= set(query)
-    assert {fault.code for fault in faults} <= {"out_of_range", "not_a_number"}
-    if faults:
+        errors = error.errors
+    assert {field_error.attr for field_error in errors} <= set(query)
+    assert {field_error.code for field_error in errors} <= {"out_of_range", "not_a_number"}
+    if errors:
         return
     assert 1 <= page.limit <= MAX_LIMIT
     assert 0 <= page.offset <= 10**18

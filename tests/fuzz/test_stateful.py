@@ -44,14 +44,14 @@ def fuzz(schema, least):
     while tally.cases < least:
         run(machine, number=number)
         number += 1
-        print(f"{tally.cases} cases, {tally.fault_count} faults", flush=True)  # noqa: T201 (for `make fuzz`)
+        print(f"{tally.cases} cases, {tally.error_count} errors", flush=True)  # noqa: T201 (for `make fuzz`)
     print(tally.report())  # noqa: T201 (pytest shows it where a test failed, `make fuzz` always)
     return tally
 
 
-def assert_no_fault(tally):
-    told = "\n\n".join(f"{words}\n{case}" for words, case in tally.faults.items())
-    assert not tally.faults, f"\n{told}"
+def assert_no_error(tally):
+    told = "\n\n".join(f"{words}\n{case}" for words, case in tally.errors.items())
+    assert not tally.errors, f"\n{told}"
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def _no_leftovers():
 def test_every_answer_in_a_flow_is_named_by_the_document():
     tally = fuzz(from_wsgi("/openapi.json", get_wsgi_application()), SHORT_CASES)
 
-    assert_no_fault(tally)
+    assert_no_error(tally)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -73,4 +73,4 @@ def test_every_answer_of_a_web_process_is_named_by_the_document(tmp_path):
     with running_web(tmp_path / "web.log") as address:
         tally = fuzz(from_url(f"{address}/openapi.json"), CASES)
 
-    assert_no_fault(tally)
+    assert_no_error(tally)

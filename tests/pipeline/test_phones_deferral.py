@@ -106,7 +106,7 @@ def test_a_call_without_an_answer_times_out_and_delays_no_other(platform, channe
     ],
 )
 @pytest.mark.parametrize("platform", ["ios"])
-def test_faults_that_http2_can_repair_take_one_attempt(mode, options, platform, subscribe, channel):
+def test_errors_that_http2_can_repair_take_one_attempt(mode, options, platform, subscribe, channel):
     devices = subscribe(60)
     for device, _ in devices[20:60:20]:
         device.behave(mode, times=1, **options)

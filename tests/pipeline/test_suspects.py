@@ -264,15 +264,15 @@ DEAD = "https://push.gone.org/x"
 
 @pytest.fixture
 def resolver(monkeypatch):
-    """The system's resolver, without a network. It answers `fault` for every name."""
-    answers = {"fault": socket.EAI_NONAME, "asked": 0}
+    """The system's resolver, without a network. It answers `error` for every name."""
+    answers = {"error": socket.EAI_NONAME, "asked": 0}
     look_up = socket.getaddrinfo
 
     def only_loopback(host, *arguments, **options):
         if host in ("127.0.0.1", "localhost", None):
             return look_up(host, *arguments, **options)
         answers["asked"] += 1
-        raise socket.gaierror(answers["fault"], "no address")
+        raise socket.gaierror(answers["error"], "no address")
 
     monkeypatch.setattr(socket, "getaddrinfo", only_loopback)
     return answers
@@ -319,10 +319,10 @@ def test_a_name_that_several_sends_over_days_do_not_find_expires_its_subscriptio
     assert subscription.expired_code == "name_not_found"
 
 
-@pytest.mark.parametrize("fault", [socket.EAI_AGAIN, socket.EAI_NODATA])
-def test_a_name_of_which_nothing_is_known_is_not_counted(sandbox, channel, resolver, fault):
+@pytest.mark.parametrize("error", [socket.EAI_AGAIN, socket.EAI_NODATA])
+def test_a_name_of_which_nothing_is_known_is_not_counted(sandbox, channel, resolver, error):
     subscription = with_a_crowd(sandbox, channel)
-    resolver["fault"] = fault
+    resolver["error"] = error
 
     notification = send_to_the_end(channel)
 

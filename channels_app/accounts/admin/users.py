@@ -24,7 +24,7 @@ from channels_app.sign_in.provider_links import is_linked, unlink
 from pushsvc.common.console.admin import badge, site
 from pushsvc.common.console.figures import moment
 from pushsvc.common.console.forms import ConsoleForm
-from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.errors import FieldError, Invalid
 
 _OWN_SECOND_STEP = "Turn off your own under “Two-step sign-in”, with your password and a code."
 
@@ -110,7 +110,7 @@ class UserPage(SuperuserPage, ActsPage, LinksPage):
 
     def _reset(self, data: QueryDict) -> HttpResponseBase:
         if self.shown == self.request.user:
-            raise Invalid([Fault("", "not_a_choice", _OWN_SECOND_STEP)])
+            raise Invalid([FieldError("", "not_a_choice", _OWN_SECOND_STEP)])
         note = "A superuser turned two-step sign-in off."
         two_step.turn_off(user=self.shown, note=note)
         return self.back("Two-step sign-in was turned off. The password alone is now enough.")

@@ -1,7 +1,7 @@
 """A client of pushsvc: `Client`, and `AsyncClient` with the same methods."""
 
 from pushsvc_client.client import AsyncClient, Client
-from pushsvc_client.errors import Fault, InvalidWebhook, PushsvcError, Refused, Unreachable
+from pushsvc_client.errors import FieldError, InvalidWebhook, PushsvcError, Refused, Unreachable
 from pushsvc_client.types import (
     Channel,
     ChannelPlatforms,
@@ -22,7 +22,7 @@ __all__ = [
     "ChannelPlatforms",
     "ChannelStatistics",
     "Client",
-    "Fault",
+    "FieldError",
     "InvalidWebhook",
     "Message",
     "Notification",

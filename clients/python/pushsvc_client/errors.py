@@ -18,8 +18,8 @@ class InvalidWebhook(PushsvcError):
 
 
 @dataclass(frozen=True)
-class Fault:
-    """One fault of the input. `attr` is a path such as `target_platforms.1`."""
+class FieldError:
+    """One error of the input. `attr` is a path such as `target_platforms.1`."""
 
     attr: str
     code: str
@@ -33,7 +33,8 @@ class Refused(PushsvcError):
         self.status = status
         self.code = str(problem.get("code", ""))
         self.detail = str(problem.get("detail", ""))
-        self.faults = tuple(
-            Fault(each["attr"], each["code"], each["detail"]) for each in problem.get("errors", ())
+        self.errors = tuple(
+            FieldError(each["attr"], each["code"], each["detail"])
+            for each in problem.get("errors", ())
         )
         super().__init__(f"{status} {self.code}: {self.detail}")

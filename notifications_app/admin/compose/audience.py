@@ -6,9 +6,9 @@ from typing import Any, Final, Protocol
 
 from notifications_app.content.values import AudienceKind
 from notifications_app.models import Notification, Target
-from pushsvc.common.errors import Fault
+from pushsvc.common.errors import FieldError
 from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
-from subscriptions_app.admin.segment_faults import shown_faults
+from subscriptions_app.admin.segment_errors import shown_errors
 
 PEOPLE: Final = "people"
 SUBSCRIPTIONS: Final = "subscriptions"
@@ -61,8 +61,8 @@ def audience_texts(notification: Notification) -> dict[str, str]:
     return {"audience": SUBSCRIPTIONS, "ids": "\n".join(map(str, ids))}
 
 
-def audience_body(form: AudienceForm, faults: list[Fault]) -> dict[str, Any]:
-    """The fields of the audience in the API's body. Appends to `faults`."""
+def audience_body(form: AudienceForm, errors: list[FieldError]) -> dict[str, Any]:
+    """The fields of the audience in the API's body. Appends to `errors`."""
     match form.audience:
         case "":
             return {"segment_id": form.segment_id} if form.segment_id else {}
@@ -74,7 +74,7 @@ def audience_body(form: AudienceForm, faults: list[Fault]) -> dict[str, Any]:
             return {"external_ids": _lines(form.ids)}
         case "subscriptions":
             return {"subscription_ids": _lines(form.ids)}
-    faults.append(Fault("", "not_a_choice", "Choose who gets it."))
+    errors.append(FieldError("", "not_a_choice", "Choose who gets it."))
     return {}
 
 
@@ -84,10 +84,10 @@ def audiences_of(kind: AudienceKind) -> list[tuple[str, str]]:
     return [(name, AUDIENCES[name]) for name in names.get(kind, [""])]
 
 
-def rule_faults_of(form: AudienceForm, faults: Iterable[Fault]) -> list[dict[str, str]]:
-    """The faults that the builder shows beside its conditions."""
-    in_rule = [each for each in faults if each.attr.partition(".")[0] == "rule"]
-    return shown_faults(in_rule, parsed_rule(form)) if form.audience == RULE else []
+def rule_errors_of(form: AudienceForm, errors: Iterable[FieldError]) -> list[dict[str, str]]:
+    """The errors that the builder shows beside its conditions."""
+    in_rule = [each for each in errors if each.attr.partition(".")[0] == "rule"]
+    return shown_errors(in_rule, parsed_rule(form)) if form.audience == RULE else []
 
 
 def _lines(text: str) -> list[str]:

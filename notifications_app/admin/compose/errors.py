@@ -1,4 +1,4 @@
-"""The faults of a send by field, worded for the forms that write a notification."""
+"""The errors of a send by field, worded for the forms that write a notification."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -9,9 +9,9 @@ from notifications_app.admin.compose.extras import field_at
 from notifications_app.content.fields import MAX_TTL
 from notifications_app.content.values import CONTENT, MAX_TARGETS
 from notifications_app.sends.schema import SendFields
-from pushsvc.common.errors import Fault
+from pushsvc.common.errors import FieldError
 from pushsvc.common.platforms import PLATFORM_NAMES
-from subscriptions_app.admin.segment_faults import NOT_A_TAG
+from subscriptions_app.admin.segment_errors import NOT_A_TAG
 
 # The forms' labels, by the names of the fields in the API's body.
 LABELS: Final[Mapping[str, str]] = {
@@ -31,7 +31,7 @@ _WEB_ADDRESS: Final = "Enter a web address, such as https://shop.example/sale."
 
 _IDS: Final = ("external_ids", "subscription_ids")
 
-# By field and code. The text of any other fault already suits the form.
+# By field and code. The text of any other error already suits the form.
 _WORDS: Final[Mapping[tuple[str, str], str]] = {
     ("body", "blank"): "Write a text.",
     **{(name, "not_a_url"): _WEB_ADDRESS for name in ("url", "icon", "image")},
@@ -55,23 +55,23 @@ _WORDS: Final[Mapping[tuple[str, str], str]] = {
 }
 
 
-def faults_by_field(faults: Iterable[Fault]) -> dict[str, list[str]]:
-    """The texts of the faults by field; "" for the whole form. `data.color` belongs to `data`, and
+def errors_by_field(errors: Iterable[FieldError]) -> dict[str, list[str]]:
+    """The texts of the errors by field; "" for the whole form. `data.color` belongs to `data`, and
     `ios.badge` to `ios`."""
     found: dict[str, list[str]] = defaultdict(list)
-    for fault in faults:
-        within = _within(fault)
-        words = _words(fault)
-        found[field_of(fault)].append(f"{within}: {words}" if within else words)
+    for error in errors:
+        within = _within(error)
+        words = _words(error)
+        found[field_of(error)].append(f"{within}: {words}" if within else words)
     return dict(found)
 
 
-def _within(fault: Fault) -> str:
-    """The part of the field that has the fault, in words for people."""
-    name, _, within = fault.attr.partition(".")
+def _within(error: FieldError) -> str:
+    """The part of the field that has the error, in words for people."""
+    name, _, within = error.attr.partition(".")
     if name in _IDS and within.isdigit():
         return f"Id {int(within) + 1}"
-    return _part(fault.attr, within) if name in _WITH_PARTS else ""
+    return _part(error.attr, within) if name in _WITH_PARTS else ""
 
 
 def _part(attr: str, within: str) -> str:
@@ -88,27 +88,27 @@ def _part(attr: str, within: str) -> str:
     return label
 
 
-def general(faults: Iterable[Fault]) -> list[str]:
-    """The texts of faults that belong to no field."""
-    return [_words(fault) for fault in faults if field_of(fault) not in FIELDS]
+def general(errors: Iterable[FieldError]) -> list[str]:
+    """The texts of errors that belong to no field."""
+    return [_words(error) for error in errors if field_of(error) not in FIELDS]
 
 
-def labelled(faults: Iterable[Fault]) -> list[str]:
-    """The texts of the faults with the labels of their fields, for a place apart from the
+def labelled(errors: Iterable[FieldError]) -> list[str]:
+    """The texts of the errors with the labels of their fields, for a place apart from the
     fields."""
     return [
-        ": ".join(filter(None, (LABELS.get(field_of(each), ""), _words(each)))) for each in faults
+        ": ".join(filter(None, (LABELS.get(field_of(each), ""), _words(each)))) for each in errors
     ]
 
 
-def field_of(fault: Fault) -> str:
-    return fault.attr.partition(".")[0]
+def field_of(error: FieldError) -> str:
+    return error.attr.partition(".")[0]
 
 
-def _words(fault: Fault) -> str:
-    if fault.code == "payload_too_large":
-        return _named_platforms(f"{fault.detail} Shorten the text, the addresses or the data.")
-    return _WORDS.get((field_of(fault), fault.code), fault.detail)
+def _words(error: FieldError) -> str:
+    if error.code == "payload_too_large":
+        return _named_platforms(f"{error.detail} Shorten the text, the addresses or the data.")
+    return _WORDS.get((field_of(error), error.code), error.detail)
 
 
 def _named_platforms(text: str) -> str:

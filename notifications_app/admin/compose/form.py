@@ -23,8 +23,8 @@ from notifications_app.content.values import EMPTY, Content, SendRequest
 from notifications_app.models import Notification
 from notifications_app.sends.schema import read_send
 from pushsvc.common.console.figures import duration
-from pushsvc.common.errors import BadRequest, Fault, Invalid
-from pushsvc.common.http.drf import faults_of
+from pushsvc.common.errors import BadRequest, FieldError, Invalid
+from pushsvc.common.http.drf import errors_of
 from pushsvc.common.http.strict_json import MalformedJSON, check_text, loads_strict
 from pushsvc.common.languages import canonical_language
 from pushsvc.common.timestamps import format_timestamp
@@ -47,7 +47,7 @@ class DataRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComposeForm:
-    """The fields as text, so that a form with faults can be shown again as it was filled in.
+    """The fields as text, so that a form with errors can be shown again as it was filled in.
 
     `local_time` and `expires_local` are local times in `time_zone`. `when` is `now` or `later`.
     `personalize` is "on" or "". `vars` is JSON, which only a copy or an edit has.
@@ -164,11 +164,11 @@ class ComposeForm:
 def read_form(form: ComposeForm) -> tuple[SendRequest, dict[str, Any]]:
     """The send, and the body of an API request for the same send.
 
-    Raises Invalid with every fault, with the API's texts and paths.
+    Raises Invalid with every error, with the API's texts and paths.
     """
-    faults: list[Fault] = []
-    body = _whole(form, faults)
-    return validated(body, faults, read_send), body
+    errors: list[FieldError] = []
+    body = _whole(form, errors)
+    return validated(body, errors, read_send), body
 
 
 def read_changes(form: ComposeForm, notification: Notification) -> dict[str, Any]:
@@ -176,14 +176,14 @@ def read_changes(form: ComposeForm, notification: Notification) -> dict[str, Any
     is being sent, only fields that can still be changed.
 
     The form has times to the minute, so a time that is not changed keeps its seconds. Raises
-    Invalid with the faults that only the form can have.
+    Invalid with the errors that only the form can have.
     """
     read = _whole if notification.started_at is None else _content_and_end
-    faults: list[Fault] = []
-    before, after = read(ComposeForm.of(notification), []), read(form, faults)
-    _check_storable(after, faults)
-    if faults:
-        raise Invalid(faults)
+    errors: list[FieldError] = []
+    before, after = read(ComposeForm.of(notification), []), read(form, errors)
+    _check_storable(after, errors)
+    if errors:
+        raise Invalid(errors)
     names = sorted(before.keys() | after.keys())
     # As JSON, because the order of the names in `data` counts.
     return {n: after.get(n) for n in names if dumps(after.get(n)) != dumps(before.get(n))}
@@ -191,17 +191,17 @@ def read_changes(form: ComposeForm, notification: Notification) -> dict[str, Any
 
 def read_content(form: ComposeForm, *, platform: str) -> Content:
     """Only the content, for a test on this platform. Raises Invalid, as `read_form`."""
-    faults: list[Fault] = []
-    body = content_body(form, faults) | {"target_platforms": [platform]}
-    return validated(body, faults, read_send).content
+    errors: list[FieldError] = []
+    body = content_body(form, errors) | {"target_platforms": [platform]}
+    return validated(body, errors, read_send).content
 
 
 def moment_of(form: ComposeForm) -> datetime | None:
     """When to send it, in UTC; None means immediately. Raises Invalid."""
-    faults: list[Fault] = []
-    moment = _start(form, faults)
-    if faults:
-        raise Invalid(faults)
+    errors: list[FieldError] = []
+    moment = _start(form, errors)
+    if errors:
+        raise Invalid(errors)
     return moment
 
 
@@ -230,24 +230,24 @@ def _row_inputs(row: DataRow) -> tuple[tuple[str, str], tuple[str, str]]:
     return ("data_name", row.name), ("data_value", row.value)
 
 
-def validated(body: dict[str, Any], faults: list[Fault], read: Callable[[object], T]) -> T:
-    """What `read` returns of the body. Raises Invalid with `faults` and those that `read` finds."""
-    _check_storable(body, faults)
+def validated(body: dict[str, Any], errors: list[FieldError], read: Callable[[object], T]) -> T:
+    """What `read` returns of the body. Raises Invalid with `errors` and those that `read` finds."""
+    _check_storable(body, errors)
     try:
         valid = read(body)
     except ValidationError as error:
-        raise Invalid([*faults, *faults_of(error)]) from error
-    if faults:
-        raise Invalid(faults)
+        raise Invalid([*errors, *errors_of(error)]) from error
+    if errors:
+        raise Invalid(errors)
     return valid
 
 
-def _check_storable(body: dict[str, Any], faults: list[Fault]) -> None:
-    """Raises Invalid, with `faults`, for text that the API's JSON cannot contain either."""
+def _check_storable(body: dict[str, Any], errors: list[FieldError]) -> None:
+    """Raises Invalid, with `errors`, for text that the API's JSON cannot contain either."""
     try:
         check_text("".join(_texts(body)))
     except BadRequest as error:
-        raise Invalid([*faults, Fault("", error.code, error.detail)]) from error
+        raise Invalid([*errors, FieldError("", error.code, error.detail)]) from error
 
 
 def _texts(body: Any) -> Iterator[str]:
@@ -260,11 +260,11 @@ def _texts(body: Any) -> Iterator[str]:
             yield from chain.from_iterable(map(_texts, body))
 
 
-def content_body(form: ComposeForm, faults: list[Fault]) -> dict[str, Any]:
+def content_body(form: ComposeForm, errors: list[FieldError]) -> dict[str, Any]:
     """The content in the API's body. Omits empty texts, except the body, which is required."""
     given = {name: getattr(form, name) for name in _TEXTS}
     texts = {"body": form.body, "urgency": form.urgency} | {n: v for n, v in given.items() if v}
-    own = {"ttl": _ttl(form, faults), "data": _data(form, faults)}
+    own = {"ttl": _ttl(form, errors), "data": _data(form, errors)}
     return texts | own | compose_extras.nested(form.extras) | _personal(form)
 
 
@@ -290,55 +290,57 @@ def _personal_texts(content: Content) -> dict[str, str]:
     return {"personalize": is_personal, "on_missing": content.on_missing, "vars": sent_vars}
 
 
-def _content_and_end(form: ComposeForm, faults: list[Fault]) -> dict[str, Any]:
-    end = _moment(form, form.expires_local, "expires_at", faults) if form.expires_local else None
-    return content_body(form, faults) | ({"expires_at": format_timestamp(end)} if end else {})
+def _content_and_end(form: ComposeForm, errors: list[FieldError]) -> dict[str, Any]:
+    end = _moment(form, form.expires_local, "expires_at", errors) if form.expires_local else None
+    return content_body(form, errors) | ({"expires_at": format_timestamp(end)} if end else {})
 
 
-def _whole(form: ComposeForm, faults: list[Fault]) -> dict[str, Any]:
-    body = _content_and_end(form, faults) | {"target_platforms": list(form.platforms)}
-    body |= audience_body(form, faults)
+def _whole(form: ComposeForm, errors: list[FieldError]) -> dict[str, Any]:
+    body = _content_and_end(form, errors) | {"target_platforms": list(form.platforms)}
+    body |= audience_body(form, errors)
     body |= {"category": form.category} if form.category else {}
-    start = _start(form, faults)
+    start = _start(form, errors)
     return body | ({"scheduled_at": format_timestamp(start)} if start else {})
 
 
-def _ttl(form: ComposeForm, faults: list[Fault]) -> int:
+def _ttl(form: ComposeForm, errors: list[FieldError]) -> int:
     if form.ttl_unit == NOW_OR_NEVER:
         return 0
     number = form.ttl_number.strip()
     if form.ttl_unit in TTL_UNITS and number.isascii() and number.isdigit() and len(number) < 10:
         return int(number) * TTL_UNITS[form.ttl_unit]
-    faults.append(Fault("ttl", "not_a_number", "Must be a whole number of a unit of time."))
+    errors.append(FieldError("ttl", "not_a_number", "Must be a whole number of a unit of time."))
     return DEFAULT_TTL
 
 
-def _data(form: ComposeForm, faults: list[Fault]) -> dict[str, str]:
+def _data(form: ComposeForm, errors: list[FieldError]) -> dict[str, str]:
     data: dict[str, str] = {}
     for row in form.data:
         if row.name in data or not row.name:
             what = "occurs twice" if row.name else "must not be empty"
-            faults.append(Fault("data", BadRequest.code, f"The name “{row.name[:50]}” {what}."))
+            errors.append(
+                FieldError("data", BadRequest.code, f"The name “{row.name[:50]}” {what}.")
+            )
         data[row.name] = row.value
     return data
 
 
-def _start(form: ComposeForm, faults: list[Fault]) -> datetime | None:
-    return _moment(form, form.local_time, "scheduled_at", faults) if form.when == "later" else None
+def _start(form: ComposeForm, errors: list[FieldError]) -> datetime | None:
+    return _moment(form, form.local_time, "scheduled_at", errors) if form.when == "later" else None
 
 
-def _moment(form: ComposeForm, text: str, attr: str, faults: list[Fault]) -> datetime | None:
+def _moment(form: ComposeForm, text: str, attr: str, errors: list[FieldError]) -> datetime | None:
     """Parses a local time. A time that occurs twice means the first of the two."""
     try:
         zone = ZoneInfo(form.time_zone)
         local = _without_offset(text).replace(tzinfo=zone)
         moment = local.astimezone(UTC)
     except (ValueError, OverflowError, OSError, LookupError):
-        faults.append(Fault(attr, "not_a_timestamp", "Choose a day and a time."))
+        errors.append(FieldError(attr, "not_a_timestamp", "Choose a day and a time."))
         return None
     if moment.astimezone(zone).replace(tzinfo=None) != local.replace(tzinfo=None):
         skipped = f"This time does not exist in {form.time_zone}: clocks are put forward that day."
-        faults.append(Fault(attr, "not_a_timestamp", skipped))
+        errors.append(FieldError(attr, "not_a_timestamp", skipped))
         return None
     return moment
 

@@ -15,8 +15,8 @@ from typing_extensions import override
 from channels_app.console.access import channels_of, may, may_anywhere
 from channels_app.console.lists import list_url
 from channels_app.models import Channel, Role
-from notifications_app.admin.compose.audience import AUDIENCES, rule_faults_of
-from notifications_app.admin.compose.errors import faults_by_field, labelled
+from notifications_app.admin.compose.audience import AUDIENCES, rule_errors_of
+from notifications_app.admin.compose.errors import errors_by_field, labelled
 from notifications_app.admin.compose.form import (
     ComposeForm,
     moment_of,
@@ -49,7 +49,7 @@ from notifications_app.sends.dry_run import (
 )
 from notifications_app.sends.idempotency import checked_key, once
 from notifications_app.sends.services import notification_accept, notification_test
-from pushsvc.common.errors import Fault, Invalid, NotFound, PushsvcError
+from pushsvc.common.errors import FieldError, Invalid, NotFound, PushsvcError
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
 from subscriptions_app.audiences.targets import TargetIds
@@ -122,9 +122,9 @@ class ComposePage(SenderPage):
             messages.warning(request, "It is already being sent. See the list.")
             return HttpResponseRedirect(list_url("notifications_app_notification", self.chosen.pk))
         except Invalid as error:
-            return self._writing(form, error.faults)
+            return self._writing(form, error.errors)
         except PushsvcError as error:
-            return self._writing(form, [Fault("", error.code, error.detail)])
+            return self._writing(form, [FieldError("", error.code, error.detail)])
 
     def _version(self) -> int | str:
         """The draft's version that the user saw. A form that is shown again keeps this version."""
@@ -145,13 +145,13 @@ class ComposePage(SenderPage):
             return ComposeForm.kept(self.draft.form)
         return ComposeForm.empty(channel)
 
-    def _writing(self, form: ComposeForm, faults: Sequence[Fault] = ()) -> HttpResponse:
+    def _writing(self, form: ComposeForm, errors: Sequence[FieldError] = ()) -> HttpResponse:
         context = self.get_context_data(
             devices=[each for each in devices_of(self.chosen.id) if each.platform],
             audiences=AUDIENCES.items(),
-            **content_and_audience_context(self.chosen, form, faults, self.request),
+            **content_and_audience_context(self.chosen, form, errors, self.request),
         )
-        return self.render_to_response(context, status=400 if faults else 200)
+        return self.render_to_response(context, status=400 if errors else 200)
 
     def _review(self, form: ComposeForm) -> HttpResponse:
         send, _ = read_form(form)
@@ -231,14 +231,14 @@ class ComposePage(SenderPage):
 
 
 class ComposeCheck(SenderPage):
-    """Returns the form's faults, sizes and reach while the user writes."""
+    """Returns the form's errors, sizes and reach while the user writes."""
 
     title = "Check"
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest) -> JsonResponse:
         form = ComposeForm.posted(request.POST)
-        faults: Sequence[Fault] = ()
+        errors: Sequence[FieldError] = ()
         found: DryRun | None = None
         personal: Mapping[str, Any] | None = None
         try:
@@ -247,13 +247,13 @@ class ComposeCheck(SenderPage):
             reach = _reach(found)
             personal = personal_preview(self.chosen, send, request.POST.get("preview_as", ""))
         except Invalid as error:
-            faults, found = error.faults, _audience_alone(self.chosen, form)
+            errors, found = error.errors, _audience_alone(self.chosen, form)
             counted = _reach(found) if found else []
             reach = [replace(each, payload_bytes=None, too_large=()) for each in counted]
         return JsonResponse(
             {
-                "faults": faults_by_field(faults),
-                "rule_faults": rule_faults_of(form, faults),
+                "errors": errors_by_field(errors),
+                "rule_errors": rule_errors_of(form, errors),
                 "platforms": [asdict(each) | {"name": each.name} for each in reach],
                 "moment": _moment_json(form),
                 "personal": personal,
@@ -278,9 +278,9 @@ class ComposeTest(SenderPage):
                 channel=self.chosen, content=content, subscription_id=device.id
             )
         except Invalid as error:
-            return self._shown(faults=labelled(error.faults))
+            return self._shown(errors=labelled(error.errors))
         except NotFound as error:
-            return self._shown(faults=[error.detail])
+            return self._shown(errors=[error.detail])
         return self._shown(notification=test, device=device)
 
     def _shown(self, **context: Any) -> HttpResponse:
@@ -322,7 +322,7 @@ def _limits(channel_id: UUID, reach: Sequence[Reach], ttl: int) -> list[str]:
 
 
 def _audience_alone(channel: Channel, form: ComposeForm) -> DryRun | None:
-    """The reach of a form that has faults elsewhere. None if a fault concerns the audience."""
+    """The reach of a form that has errors elsewhere. None if an error concerns the audience."""
     names = ("platforms", "audience", "segment_id", "tag", "rule", "ids", "category")
     anything = ComposeForm(body="-", **{name: getattr(form, name) for name in names})
     try:
@@ -350,7 +350,7 @@ def _test_device(channel: Channel, request: HttpRequest) -> Subscription:
     """The chosen test device. Raises NotFound, and Invalid if no device was chosen."""
     known_as = request.POST.get("test_device") or request.POST.get("test_known_as", "").strip()
     if not known_as:
-        raise Invalid([Fault("", "required", "Choose the device that gets the test.")])
+        raise Invalid([FieldError("", "required", "Choose the device that gets the test.")])
     found = subscription_known_as(channel_id=channel.id, text=known_as)
     if found is None:
         raise NotFound("The channel has no active subscriber with this id or token hash.")

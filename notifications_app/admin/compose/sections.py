@@ -64,7 +64,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Inputs under one heading. Faults have the same `name`."""
+    """Inputs under one heading. Errors have the same `name`."""
 
     name: str
     label: str

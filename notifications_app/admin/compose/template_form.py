@@ -6,7 +6,7 @@ from typing import Any, Final
 from notifications_app.admin.compose.form import ComposeForm, content_body, validated
 from notifications_app.content.values import DEFAULTS, Content
 from notifications_app.sends.schema import TemplateContent
-from pushsvc.common.errors import Fault
+from pushsvc.common.errors import FieldError
 
 # The form's values of fields that were not filled in.
 _LEFT_ALONE: Final[Mapping[str, Any]] = {"body": "", **DEFAULTS}
@@ -23,10 +23,10 @@ def content_of(content: Mapping[str, Any]) -> Content:
 
 
 def read_template(form: ComposeForm) -> dict[str, Any]:
-    """The content in the form. Raises Invalid with every fault, by the names of the fields."""
-    faults: list[Fault] = []
+    """The content in the form. Raises Invalid with every error, by the names of the fields."""
+    errors: list[FieldError] = []
     # `on_missing` is kept for sends that set `personalize` themselves.
-    given = {"on_missing": form.on_missing} | content_body(form, faults)
+    given = {"on_missing": form.on_missing} | content_body(form, errors)
     content = {name: value for name, value in given.items() if value != _LEFT_ALONE.get(name)}
-    validated(content, faults, TemplateContent.checked)
+    validated(content, errors, TemplateContent.checked)
     return content

@@ -12,7 +12,7 @@ from typing_extensions import override
 from channels_app.admin.tabs import TabPage
 from channels_app.console.pages import ChannelPage, id_or_404, own_or_404
 from channels_app.models import Channel, Role
-from notifications_app.admin.compose.errors import FIELDS, faults_by_field, field_of, general
+from notifications_app.admin.compose.errors import FIELDS, errors_by_field, field_of, general
 from notifications_app.admin.compose.form import ComposeForm
 from notifications_app.admin.compose.personal import personal_preview
 from notifications_app.admin.compose.sender import compose_url
@@ -28,7 +28,7 @@ from notifications_app.sends.templates import (
     template_page,
     template_update,
 )
-from pushsvc.common.errors import Fault, Invalid, Outdated, PushsvcError
+from pushsvc.common.errors import FieldError, Invalid, Outdated, PushsvcError
 from pushsvc.common.ids import parse_number
 from subscriptions_app.audiences.sizes import attribute_names
 
@@ -76,11 +76,11 @@ class _WritingPage(ChannelPage):
         try:
             template = self.save(name, read_template(form))
         except Invalid as error:
-            return self.shown(name, form, error.faults)
+            return self.shown(name, form, error.errors)
         except TemplateNameTaken as error:
-            return self.shown(name, form, [Fault("name", error.code, error.detail)])
+            return self.shown(name, form, [FieldError("name", error.code, error.detail)])
         except PushsvcError as error:
-            return self.shown(name, form, [Fault("", error.code, error.detail)])
+            return self.shown(name, form, [FieldError("", error.code, error.detail)])
         messages.success(request, f"The template “{template}” was saved.")
         return HttpResponseRedirect(reverse("admin:template_edit", args=[template.pk]))
 
@@ -88,23 +88,25 @@ class _WritingPage(ChannelPage):
         """Raises what the service raises."""
         raise NotImplementedError
 
-    def shown(self, name: str, form: ComposeForm, faults: Sequence[Fault] = ()) -> HttpResponse:
-        of_name = [each for each in faults if field_of(each) == "name"]
-        elsewhere = general(each for each in faults if each not in of_name)
+    def shown(
+        self, name: str, form: ComposeForm, errors: Sequence[FieldError] = ()
+    ) -> HttpResponse:
+        of_name = [each for each in errors if field_of(each) == "name"]
+        elsewhere = general(each for each in errors if each not in of_name)
         names = (each.name for each in attribute_names(self.channel.pk))
         context = self.get_context_data(
             name=name,
-            name_faults=[each.detail for each in of_name],
-            has_field_faults=any(field_of(each) in {*FIELDS, "name"} for each in faults),
+            name_errors=[each.detail for each in of_name],
+            has_field_errors=any(field_of(each) in {*FIELDS, "name"} for each in errors),
             is_template=True,
             may_edit=self.may(Role.EDITOR),
             may_manage=self.may(Role.MANAGER),
             may_send=self.may(Role.SENDER),
             most_characters=MAX_TEMPLATE_NAME,
-            **content_context(self.channel, form, faults, self.request, attributes=names)
-            | {"general_faults": elsewhere},
+            **content_context(self.channel, form, errors, self.request, attributes=names)
+            | {"general_errors": elsewhere},
         )
-        return self.render_to_response(context, status=400 if faults else 200)
+        return self.render_to_response(context, status=400 if errors else 200)
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -210,23 +212,23 @@ class RemoveAction(_OfTemplate):
 
 
 class TemplateCheck(ChannelPage):
-    """Returns the form's faults and the preview of personal texts while the user writes."""
+    """Returns the form's errors and the preview of personal texts while the user writes."""
 
     title = "Check"
     role = Role.EDITOR
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest, **kwargs: Any) -> JsonResponse:
-        faults: Sequence[Fault] = ()
+        errors: Sequence[FieldError] = ()
         personal: Mapping[str, Any] | None = None
         try:
             content = content_of(read_template(ComposeForm.posted(request.POST)))
             to_all = SendRequest(content=content, target_platforms=())
             personal = personal_preview(self.channel, to_all, request.POST.get("preview_as", ""))
         except Invalid as error:
-            faults = error.faults
+            errors = error.errors
         return JsonResponse(
-            {"faults": faults_by_field(faults), "platforms": [], "personal": personal}
+            {"errors": errors_by_field(errors), "platforms": [], "personal": personal}
         )
 
 

@@ -6,14 +6,14 @@ from typing import Any
 from django.http import HttpRequest
 
 from channels_app.models import Channel
-from notifications_app.admin.compose.audience import rule_faults_of
+from notifications_app.admin.compose.audience import rule_errors_of
 from notifications_app.admin.compose.choices import choices_of, segments_for
-from notifications_app.admin.compose.errors import faults_by_field, general
+from notifications_app.admin.compose.errors import errors_by_field, general
 from notifications_app.admin.compose.form import ComposeForm, added_language
 from notifications_app.admin.compose.languages import languages_context
 from notifications_app.admin.compose.personal import personal_context
 from notifications_app.admin.compose.sections import sections_of
-from pushsvc.common.errors import Fault
+from pushsvc.common.errors import FieldError
 from pushsvc.common.languages import NOT_A_LANGUAGE
 from subscriptions_app.admin.conditions import builder_context
 
@@ -21,7 +21,7 @@ from subscriptions_app.admin.conditions import builder_context
 def content_context(
     channel: Channel,
     form: ComposeForm,
-    faults: Sequence[Fault],
+    errors: Sequence[FieldError],
     request: HttpRequest,
     *,
     attributes: Iterable[str],
@@ -30,13 +30,13 @@ def content_context(
     placeholders."""
     added = added_language(request.POST)
     if not added and request.POST.get("add_language", "").strip():
-        faults = [*faults, Fault("translations", "not_a_language", NOT_A_LANGUAGE)]
-    by_field = faults_by_field(faults)
+        errors = [*errors, FieldError("translations", "not_a_language", NOT_A_LANGUAGE)]
+    by_field = errors_by_field(errors)
     sections = sections_of(form, by_field)
     return {
         "form": form,
-        "faults": by_field,
-        "general_faults": general(faults),
+        "errors": by_field,
+        "general_errors": general(errors),
         "is_posted": request.method == "POST",
         **choices_of(channel),
         **sections,
@@ -46,14 +46,14 @@ def content_context(
 
 
 def content_and_audience_context(
-    channel: Channel, form: ComposeForm, faults: Sequence[Fault], request: HttpRequest
+    channel: Channel, form: ComposeForm, errors: Sequence[FieldError], request: HttpRequest
 ) -> dict[str, Any]:
     """The context of a form with content and audience."""
     offered = builder_context(channel.pk)
     attributes = [each["name"] for each in offered["known"]["attributes"]]
     return {
-        **content_context(channel, form, faults, request, attributes=attributes),
+        **content_context(channel, form, errors, request, attributes=attributes),
         **offered,
         **segments_for(channel, form),
-        "rule_faults": rule_faults_of(form, faults),
+        "rule_errors": rule_errors_of(form, errors),
     }

@@ -1,6 +1,6 @@
 """One HTTP/2 connection to APNs.
 
-It replaces the connections of aioapns 4.0, which have these faults: they acknowledge no DATA, match
+It replaces the connections of aioapns 4.0, which have these errors: they acknowledge no DATA, match
 responses by a header that may be missing, parse each DATA frame as JSON, ignore RST_STREAM and
 responses without a body, close while requests wait for more than ten seconds, and miscount streams
 when SETTINGS change the limit.

@@ -160,7 +160,7 @@ class Http2:
 
     def receive(self, data: bytes) -> Iterator[Http2Event]:
         """Yields the events in received bytes. Raises ProtocolError after the events before a
-        fault."""
+        error."""
         for frame in self._frames.feed(data):
             if self._block and frame.type != FrameType.CONTINUATION:
                 raise ProtocolError(ErrorCode.PROTOCOL_ERROR)

@@ -143,7 +143,7 @@ class _GoogleError:
 
     def _names(self, field: AddressField) -> bool:
         """Whether the response is about this address field and nothing else. What it has against
-        the other field is no fault of the device."""
+        the other field is no error of the device."""
         if self.message.lower().startswith("the registration token is not a valid"):
             return field == "token"
         lists = (each.get("fieldViolations") for each in self._of_type("google.rpc.BadRequest"))

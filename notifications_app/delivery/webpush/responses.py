@@ -55,9 +55,9 @@ TABLE: Final[Table] = {
     (401, OTHER_KEY): _REFUSED_KEY,
     (403, OTHER_KEY): _REFUSED_KEY,
     # WNS: the channel's address belongs to another sender (Microsoft, "Troubleshooting push
-    # notifications"). It returns 401 to our token's faults.
+    # notifications"). It returns 401 to our token's errors.
     (403, "dropped"): _REFUSED_KEY,
-    # RFC 8292 section 4.2. All else may be a fault of our token, such as a wrong clock, which says
+    # RFC 8292 section 4.2. All else may be an error of our token, such as a wrong clock, which says
     # nothing about the subscription. Autopush returns 401, FCM and Apple 403. Anyone may subscribe
     # an endpoint that returns this, so it does not blame the channel's keys.
     (401, ANY): _UNAUTHORIZED,
@@ -132,7 +132,7 @@ _NAMES_OTHER_KEY: Final = re.compile(
 )
 # What autopush says of our token or request with the same errno 109: the other texts of its
 # VapidError, and those of its JWT library.
-_FAULT_OF_TOKEN: Final = re.compile(
+_ERROR_OF_TOKEN: Final = re.compile(
     r"expir|token|signature|audience|subject|claim|missing|scheme|algorithm|jwt|json|base64|error"
     r"|invalid vapid|\b(exp|aud|sub)\b",
     re.IGNORECASE,
@@ -167,7 +167,7 @@ def _names_other_key(response: Response, fields: Mapping[str, Any]) -> bool:
     if _NAMES_OTHER_KEY.search(text):
         return True
     is_mozillas = response.status == 401 and fields.get("errno") == _MOZILLAS_ERRNO
-    return is_mozillas and not (isinstance(message, str) and _FAULT_OF_TOKEN.search(message))
+    return is_mozillas and not (isinstance(message, str) and _ERROR_OF_TOKEN.search(message))
 
 
 def _detail(response: Response, fields: Mapping[str, Any]) -> str:

@@ -24,6 +24,6 @@ class ConsoleForm(forms.Form):
     def add_errors(self, error: Invalid, fields: Mapping[str, str] | None = None) -> None:
         """Adds each error to the field that `fields` names for its path, or the field of the same
         name, or the whole form."""
-        for fault in error.faults:
-            name = (fields or {}).get(fault.attr, fault.attr)
-            self.add_error(name if name in self.fields else None, fault.detail)
+        for field_error in error.errors:
+            name = (fields or {}).get(field_error.attr, field_error.attr)
+            self.add_error(name if name in self.fields else None, field_error.detail)

@@ -128,7 +128,7 @@ def as_pushsvc_error(exc: BaseException | None) -> errors.PushsvcError:
         case errors.PushsvcError():
             return exc
         case exceptions.ValidationError():
-            return errors.Invalid(faults_of(exc))
+            return errors.Invalid(errors_of(exc))
         case OperationalError() | InterfaceError():
             return errors.DatabaseUnavailable()
         case Http404() | exceptions.NotFound():
@@ -145,15 +145,15 @@ def as_pushsvc_error(exc: BaseException | None) -> errors.PushsvcError:
             return errors.PushsvcError()
 
 
-def faults_of(error: exceptions.ValidationError) -> list[errors.Fault]:
-    """The faults in the nested `detail`, each with its path, those of outer objects first. A fault
+def errors_of(error: exceptions.ValidationError) -> list[errors.FieldError]:
+    """The errors in the nested `detail`, each with its path, those of outer objects first. An error
     of a whole object has the path of the object."""
-    found: list[errors.Fault] = []
+    found: list[errors.FieldError] = []
     rest: deque[tuple[Any, tuple[str, ...]]] = deque([(error.detail, ())])
     while rest:
         detail, path = rest.popleft()
         if isinstance(detail, exceptions.ErrorDetail):
-            found.append(errors.Fault(".".join(path), str(detail.code), str(detail)))
+            found.append(errors.FieldError(".".join(path), str(detail.code), str(detail)))
         elif isinstance(detail, dict):
             names = (
                 (each, () if name == _WHOLE else (str(name),)) for name, each in detail.items()

@@ -1,4 +1,4 @@
-"""Fields that accept JSON values without coercion or trimming, with few and stable fault codes.
+"""Fields that accept JSON values without coercion or trimming, with few and stable error codes.
 
 Lengths are in Unicode code points. Null in an optional field of an object is the same as no field,
 unless `allow_null` gives it a meaning.
@@ -18,7 +18,7 @@ from rest_framework.fields import empty
 from typing_extensions import override
 
 from pushsvc.common.blank_text import is_blank
-from pushsvc.common.errors import MAX_FAULTS, MAX_UNKNOWN
+from pushsvc.common.errors import MAX_ERRORS, MAX_UNKNOWN
 from pushsvc.common.field_names import meant_name, no_such_field
 from pushsvc.common.http.strict_json import is_storable
 from pushsvc.common.ids import parse_uuid
@@ -256,30 +256,30 @@ _Key = TypeVar("_Key", bound=Hashable)
 def _children(
     child: serializers.Field[Any, Any, Any, Any], items: Iterable[tuple[_Key, object]]
 ) -> dict[_Key, Any]:
-    """Validates each item with `child`. Stops when there are more faults than are shown."""
+    """Validates each item with `child`. Stops when there are more errors than are shown."""
     values: dict[_Key, Any] = {}
-    faults: dict[Any, Any] = {}
+    errors: dict[Any, Any] = {}
     for key, item in items:
         try:
             values[key] = child.run_validation(item)
         except serializers.ValidationError as error:
-            faults[key] = error.detail
-            if _count(faults) > MAX_FAULTS:
+            errors[key] = error.detail
+            if _count(errors) > MAX_ERRORS:
                 break
-    if faults:
-        raise serializers.ValidationError(faults)
+    if errors:
+        raise serializers.ValidationError(errors)
     return values
 
 
 def _count(detail: Any) -> int:
-    """How many faults a ValidationError's `detail` contains."""
+    """How many errors a ValidationError's `detail` contains."""
     if isinstance(detail, dict):
         return sum(map(_count, detail.values()))
     return len(detail)
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """The shape of an input object. An undeclared field is a fault; without `refuse_unknown` only
+    """The shape of an input object. An undeclared field is an error; without `refuse_unknown` only
     if its name is a misspelling."""
 
     refuse_unknown = True
@@ -288,8 +288,8 @@ class StrictSerializer(serializers.Serializer[Any]):
 
     @classmethod
     def checked(cls, data: object) -> dict[str, Any]:
-        """Returns the validated input. Raises ValidationError, which may lack faults beyond
-        MAX_FAULTS."""
+        """Returns the validated input. Raises ValidationError, which may lack errors beyond
+        MAX_ERRORS."""
         return dict(cls._shared().run_validation(data))
 
     @classmethod
@@ -315,7 +315,7 @@ class StrictSerializer(serializers.Serializer[Any]):
         """As DRF's method, but takes a third of its time: most fields are missing, and DRF's method
         calls several others for each."""
         known: dict[str, Any] = {}
-        faults: dict[str, Any] = {}
+        errors: dict[str, Any] = {}
         for name, field, validate in self._inputs:
             try:
                 if field.required or self.gives(data, name):
@@ -326,12 +326,12 @@ class StrictSerializer(serializers.Serializer[Any]):
                     continue
                 self.set_value(known, field.source_attrs, validate(value) if validate else value)
             except serializers.ValidationError as error:
-                faults[name] = error.detail
+                errors[name] = error.detail
             except serializers.SkipField:
                 continue
-        faults |= self._unknown(data)
-        if faults:
-            raise serializers.ValidationError(faults)
+        errors |= self._unknown(data)
+        if errors:
+            raise serializers.ValidationError(errors)
         return known
 
     def gives(self, data: Mapping[str, Any], name: str) -> bool:

@@ -14,7 +14,7 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from typing_extensions import override
 
-from pushsvc.common.errors import BadRequest, BodyTooLarge, Fault, Invalid
+from pushsvc.common.errors import BadRequest, BodyTooLarge, FieldError, Invalid
 from pushsvc.common.http.strict_json import MAX_BODY_BYTES, loads_strict
 
 
@@ -51,7 +51,7 @@ class StrictJSONParser(BaseParser):
     ) -> dict[str, Any]:
         value = loads_strict(_read(stream))
         if not isinstance(value, dict):
-            raise Invalid([Fault("", "not_an_object", "The body must be a JSON object.")])
+            raise Invalid([FieldError("", "not_an_object", "The body must be a JSON object.")])
         return value
 
 

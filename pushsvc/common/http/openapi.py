@@ -20,7 +20,7 @@ from pushsvc.common.http.drf import PROBLEM_TYPE, ApiView
 from pushsvc.common.http.fields import StrictSerializer
 
 _SAMPLES: dict[int, errors.PushsvcError] = {
-    400: errors.Invalid([errors.Fault("body", "required", "This field is required.")]),
+    400: errors.Invalid([errors.FieldError("body", "required", "This field is required.")]),
     401: errors.MissingKey(),
     403: errors.MissingScope(),
     404: errors.NotFound(),
@@ -33,9 +33,9 @@ _SAMPLES: dict[int, errors.PushsvcError] = {
 _FOLLOW_UPS: Final = "x-follow-ups"
 
 
-@extend_schema_serializer(component_name="Fault")
-class FaultSchema(serializers.Serializer[errors.Fault]):
-    """One fault of the input."""
+@extend_schema_serializer(component_name="FieldError")
+class FieldErrorSchema(serializers.Serializer[errors.FieldError]):
+    """One error of the input."""
 
     attr = serializers.CharField(help_text="A path such as `keys.p256dh`. Empty: the whole input.")
     code = serializers.CharField(help_text="Stable, listed in docs/errors.md.")
@@ -89,8 +89,8 @@ _PROBLEM = inline_serializer(
         "status": serializers.IntegerField(help_text="The HTTP status."),
         "code": serializers.CharField(help_text="Stable, listed in docs/errors.md."),
         "detail": serializers.CharField(help_text="For people, about this occurrence."),
-        "errors": FaultSchema(
-            many=True, required=False, help_text="With `validation_error`: one for each fault."
+        "errors": FieldErrorSchema(
+            many=True, required=False, help_text="With `validation_error`: one for each error."
         ),
         "request_id": serializers.CharField(
             required=False, help_text="Names the request in the service's log."

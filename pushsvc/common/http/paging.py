@@ -10,7 +10,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.request import Request
 
-from pushsvc.common.errors import Fault, Invalid
+from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.http.drf import django_request
 from pushsvc.common.http.origin import own_origin
 
@@ -67,11 +67,11 @@ def read_page(
 def page_from(request: Request) -> Page:
     """The requested page. A limit over MAX_LIMIT counts as MAX_LIMIT. Raises Invalid if limit or
     offset is not a whole number, if the limit is below 1, or if the offset is negative."""
-    faults: list[Fault] = []
-    limit = _whole(request, "limit", DEFAULT_LIMIT, 1, faults)
-    offset = _whole(request, "offset", 0, 0, faults)
-    if faults:
-        raise Invalid(faults)
+    errors: list[FieldError] = []
+    limit = _whole(request, "limit", DEFAULT_LIMIT, 1, errors)
+    offset = _whole(request, "offset", 0, 0, errors)
+    if errors:
+        raise Invalid(errors)
     return Page(limit=min(limit, MAX_LIMIT), offset=offset)
 
 
@@ -85,18 +85,18 @@ def link_header(request: Request, page: Page, *, is_last: bool) -> dict[str, str
     return {"Link": ", ".join(links)} if links else {}
 
 
-def _whole(request: Request, name: str, default: int, least: int, faults: list[Fault]) -> int:
+def _whole(request: Request, name: str, default: int, least: int, errors: list[FieldError]) -> int:
     text = request.query_params.get(name)
     if text is None:
         return default
     if not _DIGITS.fullmatch(text):
         code = "out_of_range" if re.fullmatch(r"-[0-9]+", text, re.ASCII) else "not_a_number"
-        faults.append(Fault(name, code, f"Must be a whole number from {least}."))
+        errors.append(FieldError(name, code, f"Must be a whole number from {least}."))
         return default
     # int() refuses very long digit strings.
     number = int(text) if len(text) <= 18 else _MOST
     if number < least:
-        faults.append(Fault(name, "out_of_range", f"Must be at least {least}."))
+        errors.append(FieldError(name, "out_of_range", f"Must be at least {least}."))
     return number
 
 

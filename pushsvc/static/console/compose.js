@@ -65,7 +65,7 @@
   // Shows the builder instead of the field, which contains the rule as JSON.
   function ruleBuilder(rule) {
     if (!rule) return null;
-    const { builderOf, known, listedFaults } = window.pushsvcRules;
+    const { builderOf, known, listedErrors } = window.pushsvcRules;
     const place = $("#rule-builder");
     const builder = builderOf(place, known(), () => {
       write();
@@ -76,10 +76,10 @@
     };
     const follow = () => builder.show(parsed(rule.value));
     follow();
-    builder.showFaults(listedFaults(form));
+    builder.showErrors(listedErrors(form));
     $("#rule-as-text").hidden = true;
     place.hidden = false;
-    return { follow, write, showFaults: builder.showFaults };
+    return { follow, write, showErrors: builder.showErrors };
   }
 
   function parsed(text) {
@@ -148,40 +148,40 @@
       show(await answer.json());
     } catch (error) {
       if (error.name !== "AbortError")
-        told([text("p", "The service could not be reached. The next change retries.", "ps-fault")]);
+        told([text("p", "The service could not be reached. The next change retries.", "ps-error")]);
     }
   }
 
-  function show({ faults, rule_faults, personal, platforms, moment, unknown, missed }) {
-    for (const place of form.querySelectorAll("[data-fault]")) {
-      const name = place.dataset.fault;
+  function show({ errors, rule_errors, personal, platforms, moment, unknown, missed }) {
+    for (const place of form.querySelectorAll("[data-error]")) {
+      const name = place.dataset.error;
       if (!touched.has(name)) continue;
-      place.replaceChildren(...(faults[name] ?? []).map((fault) => text("p", fault)));
+      place.replaceChildren(...(errors[name] ?? []).map((error) => text("p", error)));
     }
-    conditions?.showFaults(rule_faults);
+    conditions?.showErrors(rule_errors);
     content.showPersonal(personal);
     told(
       platforms.length
-        ? [...reach(platforms, faults), ...named(unknown ?? [], missed)]
-        : [text("p", uncounted(faults), "ps-quiet")],
+        ? [...reach(platforms, errors), ...named(unknown ?? [], missed)]
+        : [text("p", uncounted(errors), "ps-quiet")],
     );
     showMoment(moment);
   }
 
-  function uncounted(faults) {
-    return faults.target_platforms
+  function uncounted(errors) {
+    return errors.target_platforms
       ? "Choose a platform to count its subscribers."
       : "Choose an audience to count its subscribers.";
   }
 
-  function reach(platforms, faults) {
+  function reach(platforms, errors) {
     const total = platforms.reduce((sum, each) => sum + each.audience, 0);
     const about = platforms.some((each) => each.estimated) ? "about " : "";
     const words = `${about}${total.toLocaleString("en")} subscriber${total === 1 ? "" : "s"}`;
     const heavy = [
-      ...(faults.target_platforms ?? []),
+      ...(errors.target_platforms ?? []),
       ...platforms.flatMap((each) => each.too_large),
-    ].map((fault) => text("p", fault, "ps-fault"));
+    ].map((error) => text("p", error, "ps-error"));
     return [
       text("p", words, "ps-compose-total"),
       ...platforms.map(platformLine),
@@ -197,7 +197,7 @@
     const words = `Unknown and ignored: ${shown}${more}`;
     return [unknown.length ? words : "", missed]
       .filter(Boolean)
-      .map((each) => text("p", each, "ps-fault"));
+      .map((each) => text("p", each, "ps-error"));
   }
 
   function platformLine(each) {
@@ -214,7 +214,7 @@
   function showMoment(moment) {
     const place = $("#moment");
     if (!place) return;
-    place.classList.toggle("ps-fault", Boolean(moment?.is_past));
+    place.classList.toggle("ps-error", Boolean(moment?.is_past));
     if (!moment) {
       place.textContent = "";
       return;

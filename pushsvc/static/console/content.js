@@ -20,7 +20,7 @@
       const most = Number(field.dataset.most);
       const shown = document.querySelector(`#count-${field.name}`);
       shown.textContent = `${length} of ${most} characters`;
-      shown.classList.toggle("ps-fault", length > most);
+      shown.classList.toggle("ps-error", length > most);
       field.setAttribute("aria-invalid", String(length > most));
     }
 

@@ -33,7 +33,7 @@
       for (const place of form.querySelectorAll("[data-personal]")) place.hidden = !choice.checked;
     }
 
-    // `found`: the result of the last check; undefined if the form is not personal, or has faults.
+    // `found`: the result of the last check; undefined if the form is not personal, or has errors.
     function show(found) {
       texts = found?.texts ?? {};
       if (found) offer(found);

@@ -94,12 +94,12 @@
       const check = checks.get(address);
       const isLarge = place.classList.contains("ps-compose-picture");
       if (isLarge) place.hidden = !address;
-      const state = [address, check?.found, check?.fault].join(" ");
+      const state = [address, check?.found, check?.error].join(" ");
       if (place.dataset.shown === state) return;
       place.dataset.shown = state;
       place.replaceChildren();
       if (check?.found) place.append(drawn(address, check));
-      else if (isLarge && check?.fault) place.textContent = "No picture";
+      else if (isLarge && check?.error) place.textContent = "No picture";
     }
 
     function drawn(address, check) {
@@ -107,8 +107,8 @@
       image.alt = "";
       image.referrerPolicy = "no-referrer";
       image.addEventListener("error", () => {
-        const fault = `${check.found}, but your browser cannot show it.`;
-        checks.set(address, { fault, isUnknown: false });
+        const error = `${check.found}, but your browser cannot show it.`;
+        checks.set(address, { error, isUnknown: false });
         pictures();
       });
       image.src = address;
@@ -118,8 +118,8 @@
     function told(name) {
       const place = form.querySelector(`[data-image="${name}"]`);
       const check = checks.get(written(name));
-      const words = check?.fault || (check?.found ? `${WORDS[name]} found: ${check.found}.` : "");
-      place.dataset.tone = check?.fault ? "warn" : "good";
+      const words = check?.error || (check?.found ? `${WORDS[name]} found: ${check.found}.` : "");
+      place.dataset.tone = check?.error ? "warn" : "good";
       if (place.textContent !== words) place.textContent = words;
     }
 
@@ -152,8 +152,8 @@
       try {
         checks.set(address, { ...(await asked(address)), isUnknown: false });
       } catch {
-        const fault = "The address could not be checked. The next change retries.";
-        checks.set(address, { fault, isUnknown: true });
+        const error = "The address could not be checked. The next change retries.";
+        checks.set(address, { error, isUnknown: true });
       }
       pictures();
     }

@@ -63,7 +63,7 @@
       changed();
     }
 
-    // A stored or sent rule shows its faults at once. A new rule begins with an empty condition.
+    // A stored or sent rule shows its errors at once. A new rule begins with an empty condition.
     function show(rule) {
       const isGiven = Boolean(rule) && typeof rule === "object";
       root = group(isGiven ? rule : { all: [EMPTY] });
@@ -90,23 +90,23 @@
       }[mode];
     }
 
-    // --- faults ----------------------------------------------------------------------------------
+    // --- errors ----------------------------------------------------------------------------------
 
-    // `faults`: {path, words} of each. They are shown at conditions that the user has left, and
+    // `errors`: {path, words} of each. They are shown at conditions that the user has left, and
     // not while the user is still editing.
-    function showFaults(faults) {
-      for (const old of place.querySelectorAll(".ps-fault")) old.remove();
+    function showErrors(errors) {
+      for (const old of place.querySelectorAll(".ps-error")) old.remove();
       for (const each of place.querySelectorAll("[aria-invalid]")) mark(each, null);
-      for (const { path, words } of faults) {
+      for (const { path, words } of errors) {
         const node = placeOf(path);
-        if ("left" in node.dataset) showFault(node, words);
+        if ("left" in node.dataset) showError(node, words);
       }
     }
 
-    function showFault(node, words) {
+    function showError(node, words) {
       const said = element("p", {
-        className: "ps-fault",
-        id: `fault-rule-${place.querySelectorAll(".ps-fault").length}`,
+        className: "ps-error",
+        id: `error-rule-${place.querySelectorAll(".ps-error").length}`,
         textContent: words,
       });
       node.append(said);
@@ -142,11 +142,11 @@
 
     place.addEventListener("focusout", leave);
     place.addEventListener("input", changed);
-    return { show, showFaults, rule: () => read(root) };
+    return { show, showErrors, rule: () => read(root) };
   }
 
-  // The faults that a page or a fragment lists, as console/segments/faults.html does.
-  function listedFaults(source) {
+  // The errors that a page or a fragment lists, as console/segments/errors.html does.
+  function listedErrors(source) {
     return [...source.querySelectorAll("[data-path]")].map(({ dataset, textContent }) => ({
       path: dataset.path,
       words: textContent,
@@ -155,5 +155,5 @@
 
   const known = () => JSON.parse(document.getElementById("rule-known").textContent);
 
-  window.pushsvcRules = { builderOf, listedFaults, known };
+  window.pushsvcRules = { builderOf, listedErrors, known };
 })();

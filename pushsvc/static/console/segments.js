@@ -1,7 +1,7 @@
 // The page of a segment: its rule as JSON in the form's hidden field, checked and counted during
 // editing.
 (() => {
-  const { builderOf, listedFaults, known } = window.pushsvcRules;
+  const { builderOf, listedErrors, known } = window.pushsvcRules;
   const form = document.getElementById("segment");
   const { rule: stored, ...channel } = known();
   const builder = builderOf(document.getElementById("rule-builder"), channel, changed);
@@ -29,13 +29,13 @@
     const place = document.getElementById("segment-preview");
     if (answer.ok) place.innerHTML = await answer.text();
     else place.textContent = "The preview could not be loaded. Reload the page.";
-    if (turn === latest) builder.showFaults(listedFaults(place));
+    if (turn === latest) builder.showErrors(listedErrors(place));
   }
 
   form.addEventListener("submit", write);
   builder.show(stored);
   if (stored) {
-    builder.showFaults(listedFaults(form));
+    builder.showErrors(listedErrors(form));
     changed();
   }
 })();

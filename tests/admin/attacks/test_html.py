@@ -177,4 +177,4 @@ def test_no_snippet_is_made_of_an_address_that_is_no_origin(settings, base_url):
     """The snippet quotes the address unchanged. No process starts with such a setting."""
     settings.PUBLIC_BASE_URL = base_url
 
-    assert "pushsvc.E009" in [fault.id for fault in check_settings()]
+    assert "pushsvc.E009" in [error.id for error in check_settings()]

@@ -209,7 +209,7 @@ def test_a_schedule_with_an_offset_is_refused(house):
         form = written(house.channel, when="later", local_time=local, time_zone="Europe/Berlin")
         response = client.post(COMPOSE, form)
         assert response.status_code == 400, local
-        assert list(response.context["faults"]) == ["scheduled_at"]
+        assert list(response.context["errors"]) == ["scheduled_at"]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -55,8 +55,8 @@ def send(client, form):
     return confirm(client, form, key_of(review(client, form)))
 
 
-def faults(client, form):
-    return client.post(CHECK, form).json()["faults"]
+def errors(client, form):
+    return client.post(CHECK, form).json()["errors"]
 
 
 def shown_in(answer):

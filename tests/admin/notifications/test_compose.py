@@ -165,7 +165,7 @@ def test_the_form_shows_size_and_audience_while_it_is_filled_in(sender, alice):
     add_crowd(alice.channel, 7)
     answer = sender.post(CHECK, written(alice)).json()
     (web,) = answer["platforms"]
-    assert answer["faults"] == {}
+    assert answer["errors"] == {}
     assert (web["platform"], web["audience"], web["estimated"]) == ("web", 7, False)
     assert 100 < web["payload_bytes"] < web["most_bytes"] == 3993
     assert not Notification.objects.exists()

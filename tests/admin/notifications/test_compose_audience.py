@@ -13,7 +13,7 @@ from tests.admin.notifications.composing import (
     COMPOSE,
     confirm,
     duplicate,
-    faults,
+    errors,
     key_of,
     review,
     send,
@@ -98,7 +98,7 @@ def test_an_audience_that_names_nobody_is_refused_and_nothing_is_sent(
     sender, alice, fields, name, words
 ):
     form = written(alice, **fields)
-    assert faults(sender, form)[name][0].startswith(words)
+    assert errors(sender, form)[name][0].startswith(words)
     assert review(sender, form).status_code == 400
     assert not Notification.objects.exists()
 
@@ -127,11 +127,11 @@ def test_the_page_offers_the_channels_own_tags_and_attributes(sender, alice, bob
     assert '<option value="&lt;b&gt;"></option>' in page.content.decode()
 
 
-def test_the_faults_of_conditions_are_told_where_they_are(sender, alice):
+def test_the_errors_of_conditions_are_told_where_they_are(sender, alice):
     rule = {"all": [PRO, {"any": [{"attribute": "", "operator": "eq", "value": 1}, {"tag": ""}]}]}
     form = written(alice, audience="rule", rule=json.dumps(rule))
 
-    found = sender.post(CHECK, form).json()["rule_faults"]
+    found = sender.post(CHECK, form).json()["rule_errors"]
 
     assert found == [
         {"path": "rule.all.1.any.0.attribute", "words": "Name the attribute."},
@@ -142,7 +142,7 @@ def test_the_faults_of_conditions_are_told_where_they_are(sender, alice):
     ]
     page = review(sender, form).content.decode()
     assert '<li data-path="rule.all.1.any.0.attribute">Name the attribute.</li>' in page
-    assert sender.post(CHECK, written(alice)).json()["rule_faults"] == []
+    assert sender.post(CHECK, written(alice)).json()["rule_errors"] == []
 
 
 def test_a_copy_goes_to_the_same_and_never_to_everybody(sender, alice):
@@ -167,7 +167,7 @@ def test_a_copy_of_people_and_subscribers_together_asks_anew(sender, alice):
         alice.channel, people=["a"], subscriptions=[add_subscription(alice.channel)]
     )
     form = shown_in(duplicate(sender, both)) | {"channel": str(alice.channel.pk)}
-    assert faults(sender, form)["subscription_ids"] == ["Write at least one id."]
+    assert errors(sender, form)["subscription_ids"] == ["Write at least one id."]
 
 
 VALUES = [TargetId(external_id="a", vars={"order": "A-17"}), TargetId(external_id="b")]

@@ -9,7 +9,7 @@ from notifications_app.models import Draft, Notification
 from tests.admin.notifications.composing import (
     COMPOSE,
     duplicate,
-    faults,
+    errors,
     send,
     shown_in,
     written,
@@ -80,8 +80,8 @@ def test_an_edit_leaves_it_alone(sender, alice, everything):
         ({"ios.relevance_score": "nan"}, "ios"),
     ],
 )
-def test_a_fault_is_told_at_its_part_of_the_form(sender, alice, typed, field):
-    assert list(faults(sender, written(alice, **typed))) == [field]
+def test_a_error_is_told_at_its_part_of_the_form(sender, alice, typed, field):
+    assert list(errors(sender, written(alice, **typed))) == [field]
 
 
 def page_of(sender, house, **typed):
@@ -186,7 +186,7 @@ def test_an_error_names_its_field(sender, alice):
         "actions.0.android_url": "/buy",
         "android.count": "three",
     }
-    told = {field: words[0] for field, words in faults(sender, written(alice, **typed)).items()}
+    told = {field: words[0] for field, words in errors(sender, written(alice, **typed)).items()}
 
     assert told["ios"].startswith("Opens: Must be an absolute http or https URL, or one of an app")
     assert told["web"].startswith("Opens: Must be an absolute http or https URL, or a path")

@@ -10,7 +10,7 @@ from tests.admin.notifications.composing import (
     CHECK,
     COMPOSE,
     duplicate,
-    faults,
+    errors,
     review,
     send,
     shown_in,
@@ -71,8 +71,8 @@ def test_without_the_switch_braces_are_text(sender, alice):
 def test_a_text_that_is_no_template_is_told_beside_its_field_with_the_place(
     sender, alice, typed, field, words
 ):
-    [fault] = faults(sender, personal(alice, **typed))[field]
-    assert fault.startswith(words)
+    [error] = errors(sender, personal(alice, **typed))[field]
+    assert error.startswith(words)
 
 
 def test_a_copy_and_an_edit_keep_all_of_it(sender, alice):

@@ -69,7 +69,7 @@ def test_a_test_message_without_a_subscriber_asks_for_one(sender, alice):
     assert not Notification.objects.exists()
 
 
-def test_a_test_message_with_faults_says_what_is_wrong(sender, alice):
+def test_a_test_message_with_errors_says_what_is_wrong(sender, alice):
     add_crowd(alice.channel, 1)
     device = subscriber(alice.channel)
     answer = sender.post(TEST, written(alice, body="", test_device=str(device.pk)))

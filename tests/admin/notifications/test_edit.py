@@ -226,7 +226,7 @@ def test_only_a_send_to_a_segment_offers_segments(sender, alice):
     assert '<option value="">All' not in page
 
 
-def test_an_edit_with_faults_is_shown_again_with_what_was_written(sender, alice):
+def test_an_edit_with_errors_is_shown_again_with_what_was_written(sender, alice):
     notification = scheduled(alice.channel)
     for texts in ({"body": ""}, {"body": "x", "url": "<script>"}, {"body": "\x00"}):
         form = form_of(sender, notification) | texts
@@ -237,14 +237,14 @@ def test_an_edit_with_faults_is_shown_again_with_what_was_written(sender, alice)
         assert Notification.objects.get(pk=notification.pk).body == notification.body
 
 
-def test_faults_of_an_edit_stand_at_their_fields_in_the_words_of_the_form(sender, alice):
+def test_errors_of_an_edit_stand_at_their_fields_in_the_words_of_the_form(sender, alice):
     notification = scheduled(alice.channel, scheduled_at=DUE)
     form = form_of(sender, notification) | {"expires_local": "2031-03-14T09:00"}
 
     answer = sender.post(path_of(notification), form)
 
     told = {"expires_at": ["Choose a moment after the start, and later than now."]}
-    assert answer.context["faults"] == told
+    assert answer.context["errors"] == told
     assert 'value="2031-03-14T09:00"' in answer.content.decode()
 
 

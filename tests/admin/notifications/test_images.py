@@ -16,10 +16,10 @@ def ask(client, house, address):
     return client.post(IMAGE, {"channel": str(house.channel.pk), "address": address})
 
 
-def test_a_fault_is_said_in_words(sender, alice):
+def test_a_error_is_said_in_words(sender, alice):
     answer = ask(sender, alice, " http://shop.example/bread.png ")
     told = "The address must begin with https://. Devices load no other images."
-    assert answer.json() == {"fault": told, "found": ""}
+    assert answer.json() == {"error": told, "found": ""}
 
 
 def test_a_name_that_leads_into_the_own_network_is_not_asked(sender, alice, monkeypatch):
@@ -30,13 +30,13 @@ def test_a_name_that_leads_into_the_own_network_is_not_asked(sender, alice, monk
         server.setblocking(False)
         with pytest.raises(BlockingIOError):
             server.accept()
-    assert told["fault"].startswith("The address is not public")
+    assert told["error"].startswith("The address is not public")
 
 
 def test_an_address_that_cannot_be_checked_is_not_called_private(sender, alice):
     told = ask(sender, alice, "https://cdn.example.com:8443/x.png").json()
 
-    assert told["fault"].startswith("Only addresses of public names at port 443")
+    assert told["error"].startswith("Only addresses of public names at port 443")
 
 
 def test_only_senders_of_the_channel_ask(viewer, sender, alice, bob):

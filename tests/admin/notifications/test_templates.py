@@ -59,7 +59,7 @@ def at(name, template):
 
 def saved(client, path, form):
     answer = client.post(path, form)
-    assert answer.status_code == 302, answer.context["faults"]
+    assert answer.status_code == 302, answer.context["errors"]
     return Template.objects.latest("updated_at")
 
 
@@ -130,21 +130,21 @@ def test_no_body_is_needed(alice, editor):
         ({"name": "Taken"}, {"name": ["Another template of the channel has this name."]}),
     ],
 )
-def test_a_fault_is_told_at_its_field_and_nothing_is_stored(alice, editor, typed, expected):
+def test_a_error_is_told_at_its_field_and_nothing_is_stored(alice, editor, typed, expected):
     make_template(alice.channel, "Taken")
     form = written(alice, name="Spring") | typed
 
     answer = editor.post(new(alice), form)
 
     assert answer.status_code == 400
-    assert answer.context["faults"] == expected
+    assert answer.context["errors"] == expected
     for words in expected.values():
         assert escape(words[0]) in answer.content.decode()
     assert shown_in(answer)["body"] == form["body"]
     assert Template.objects.count() == 1
     if "name" not in typed:
         check = editor.post(reverse("admin:template_check", args=[alice.channel.pk]), form)
-        assert check.json() == {"faults": expected, "platforms": [], "personal": None}
+        assert check.json() == {"errors": expected, "platforms": [], "personal": None}
 
 
 def test_a_language_is_added_without_saving(alice, editor):

@@ -42,8 +42,8 @@ def test_a_url_that_names_no_mail_server_is_refused_without_its_password(url):
     env = Env({"EMAIL_URL": url})
     env.parsed("EMAIL_URL", None, MailServer.parse, "smtp://…")
 
-    (fault,) = env.faults
-    assert fault.message == "is unreadable, expected smtp://…"
+    (error,) = env.errors
+    assert error.message == "is unreadable, expected smtp://…"
 
 
 def test_a_mail_server_needs_a_sender_and_a_public_address(server, settings):

@@ -122,7 +122,7 @@ def test_the_preview_of_an_unfinished_rule_says_what_is_missing(alice):
     assert "Incomplete" in page.content.decode()
 
 
-def test_every_fault_is_worded_for_the_form_and_shown_at_its_place(alice):
+def test_every_error_is_worded_for_the_form_and_shown_at_its_place(alice):
     rule = {
         "all": [
             {"attribute": "", "operator": "eq", "value": "x"},
@@ -137,9 +137,9 @@ def test_every_fault_is_worded_for_the_form_and_shown_at_its_place(alice):
         ]
     }
 
-    faults = preview(signed_in(alice.members["viewer"]), alice, rule).context["faults"]
+    errors = preview(signed_in(alice.members["viewer"]), alice, rule).context["errors"]
 
-    assert [(fault["path"], fault["words"]) for fault in faults] == [
+    assert [(error["path"], error["words"]) for error in errors] == [
         ("rule.all.0.attribute", "Name the attribute."),
         ("rule.all.1.any.0.value.1", "Enter a number."),
         ("rule.all.2.value", "Choose at least one platform."),
@@ -217,10 +217,10 @@ def test_an_earlier_notification_of_another_channel_is_refused_before_and_when_s
     rule = {"all": [{"notification": str(theirs.pk), "outcome": "clicked"}]}
     client = signed_in(alice.members["manager"])
 
-    (fault,) = preview(client, alice, rule).context["faults"]
+    (error,) = preview(client, alice, rule).context["errors"]
     answer = client.post(new(alice), {"name": "Again", "rule": json.dumps(rule)})
 
-    assert fault == {
+    assert error == {
         "path": "rule",
         "words": f"The channel has no notification {theirs.pk}.",
     }

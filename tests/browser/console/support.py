@@ -91,9 +91,9 @@ def press_until(page, key, condition, *, most=150):
     raise AssertionError(f"{key} does not lead to {condition}")
 
 
-def faults_of(page):
-    """Faults of the page for a reader with a screen reader or poor sight."""
-    return page.evaluate(_FAULTS)
+def errors_of(page):
+    """Errors of the page for a reader with a screen reader or poor sight."""
+    return page.evaluate(_ERRORS)
 
 
 def violations_of(page, *rules):
@@ -120,31 +120,31 @@ def choose_scheme(page, scheme):
 
 # Contrast by WCAG 2.2 (success criterion 1.4.3). A canvas turns any notation of a colour into
 # bytes, and lays what is half transparent over what is beneath.
-_FAULTS = """
+_ERRORS = """
 () => {
-  const faults = [];
+  const errors = [];
   const isShown = (it) => it.checkVisibility({ opacityProperty: true, visibilityProperty: true });
   const name = (it) => [it.tagName, it.id, ...[...it.classList].slice(0, 4)].join(".");
 
   const headings = [...document.querySelectorAll("h1")].filter(isShown);
-  if (headings.length !== 1) faults.push(`${headings.length} h1`);
+  if (headings.length !== 1) errors.push(`${headings.length} h1`);
   for (const image of document.images)
-    if (!image.hasAttribute("alt")) faults.push(`no alt: ${image.src}`);
+    if (!image.hasAttribute("alt")) errors.push(`no alt: ${image.src}`);
   for (const field of document.querySelectorAll("input, select, textarea")) {
     if (field.type === "hidden" || !isShown(field)) continue;
     const labels = [...(field.labels ?? [])].map((label) => label.textContent.trim());
     const given = field.getAttribute("aria-label") ?? field.getAttribute("aria-labelledby");
     if (!given && !labels.some(Boolean) && field.type !== "submit")
-      faults.push(`no label: ${name(field)} ${field.name}`);
+      errors.push(`no label: ${name(field)} ${field.name}`);
   }
   for (const it of document.querySelectorAll("a[href], button")) {
     if (!isShown(it) || it.closest("[aria-hidden=true]")) continue;
     const picture = it.querySelector("img[alt]")?.alt;
     if (it.textContent.trim() || it.ariaLabel || it.title || picture) continue;
-    faults.push(`no name: ${name(it)}`);
+    errors.push(`no name: ${name(it)}`);
   }
   for (const cell of document.querySelectorAll("thead th"))
-    if (!cell.hasAttribute("scope")) faults.push(`no scope: ${cell.textContent.trim()}`);
+    if (!cell.hasAttribute("scope")) errors.push(`no scope: ${cell.textContent.trim()}`);
 
   const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
   const painted = (...layers) => {
@@ -185,12 +185,12 @@ _FAULTS = """
     const ratio = (high + 0.05) / (low + 0.05);
     const size = parseFloat(style.fontSize);
     const isLarge = size >= 24 || (size >= 18.66 && style.fontWeight >= 700);
-    const fault = `contrast ${ratio.toFixed(1)}: ${name(it)}`;
-    if (ratio < (isLarge ? 3 : 4.5) - 0.01 && !seen.has(fault)) {
-      seen.add(fault);
-      faults.push(`${fault} "${own.join("").trim().slice(0, 30)}"`);
+    const error = `contrast ${ratio.toFixed(1)}: ${name(it)}`;
+    if (ratio < (isLarge ? 3 : 4.5) - 0.01 && !seen.has(error)) {
+      seen.add(error);
+      errors.push(`${error} "${own.join("").trim().slice(0, 30)}"`);
     }
   }
-  return faults;
+  return errors;
 }
 """

@@ -40,7 +40,7 @@ def test_conditions_are_built_counted_kept_in_the_draft_and_sent(
     write(page)
     choose(page, "rule")
     expect(page.locator("#check")).to_contain_text("Choose an audience")
-    expect(page.locator(".ps-rule .ps-fault")).to_have_count(0)
+    expect(page.locator(".ps-rule .ps-error")).to_have_count(0)
     expect(page.get_by_label("Conditions, as JSON")).to_be_hidden()
 
     condition = page.locator(".ps-rule").first
@@ -72,16 +72,16 @@ def test_an_error_is_shown_beside_its_condition(console, alice, sender, crowd):
     rules = page.locator(".ps-rule")
     rules.nth(0).get_by_label("Value", exact=True).fill("pro")
     page.get_by_role("button", name="Add condition").click()
-    expect(rules.nth(0).locator(".ps-fault")).to_have_text("Name the attribute.")
-    expect(rules.nth(1).locator(".ps-fault")).to_have_count(0)
+    expect(rules.nth(0).locator(".ps-error")).to_have_text("Name the attribute.")
+    expect(rules.nth(1).locator(".ps-error")).to_have_count(0)
     rules.nth(0).get_by_label("Attribute", exact=True).fill("plan")
-    expect(rules.nth(0).locator(".ps-fault")).to_have_count(0)
+    expect(rules.nth(0).locator(".ps-error")).to_have_count(0)
 
     page.get_by_role("button", name="Review before sending").click()
 
     expect(page.get_by_role("alert").first).to_contain_text("Nothing was sent")
-    expect(rules.nth(0).locator(".ps-fault")).to_have_count(0)
-    expect(rules.nth(1).locator(".ps-fault")).to_have_text("Name the attribute.")
+    expect(rules.nth(0).locator(".ps-error")).to_have_count(0)
+    expect(rules.nth(1).locator(".ps-error")).to_have_text("Name the attribute.")
     rules.nth(1).get_by_role("button", name="Remove condition").click()
     expect(total(page)).to_have_text("3 subscribers")
 
@@ -137,9 +137,9 @@ def test_a_tag_is_offered_counted_and_sent_to(console, alice, sender):
     assert offered == ["match-991", "team-7"]
     tag = page.get_by_label("Tag", exact=True)
     tag.fill("team 7")
-    expect(page.locator("#fault-tag")).to_contain_text("Enter a tag")
+    expect(page.locator("#error-tag")).to_contain_text("Enter a tag")
     tag.fill("team-7")
-    expect(page.locator("#fault-tag")).to_be_empty()
+    expect(page.locator("#error-tag")).to_be_empty()
     expect(total(page)).to_have_text("3 subscribers")
 
     review(page)

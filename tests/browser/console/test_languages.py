@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from notifications_app.models import Notification
 from tests.browser.console.support import (
     PHONE,
-    faults_of,
+    errors_of,
     is_wider_than_screen,
     press_until,
     violations_of,
@@ -61,7 +61,7 @@ def test_each_language_has_a_tab_that_says_what_is_missing_and_who_reads_it(
         "Brazilian Portuguese (pt-BR) 0 % 3 missing",
     ]
     assert violations_of(page) == []
-    assert faults_of(page) == []
+    assert errors_of(page) == []
 
 
 def test_arrow_keys_move_between_the_tabs_and_the_preview_follows(console, path, sender):

@@ -16,7 +16,7 @@ from tests.api.credentials import APPLE, GOOGLE
 from tests.browser.console.support import (
     PHONE,
     choose_scheme,
-    faults_of,
+    errors_of,
     is_wider_than_screen,
     press_until,
     violations_of,
@@ -137,11 +137,11 @@ def test_axe_finds_no_violation_and_contrast_suffices_on_every_page(console, ali
     found, schemes = [], ("light", "dark")
 
     for path in each(page, furnished):
-        found += [f"{path}: {fault}" for fault in (*faults_of(page), *violations_of(page))]
+        found += [f"{path}: {error}" for error in (*errors_of(page), *violations_of(page))]
         schemes = schemes[::-1]
         choose_scheme(page, schemes[0])
-        faults = (*faults_of(page), *violations_of(page, *OF_COLOURS))
-        found += [f"{path}, changed to {schemes[0]}: {fault}" for fault in faults]
+        errors = (*errors_of(page), *violations_of(page, *OF_COLOURS))
+        found += [f"{path}, changed to {schemes[0]}: {error}" for error in errors]
 
     assert "\n".join(found) == ""
 
@@ -157,7 +157,7 @@ def test_axe_finds_no_violation_on_the_sign_in_and_on_pages_of_errors(console, b
     ):
         page = console.open("/admin/login/", user, axe=True, color_scheme=scheme)
         assert page.goto(f"/admin/{path}", wait_until="networkidle").status == status
-        found += [f"{path}: {fault}" for fault in (*faults_of(page), *violations_of(page))]
+        found += [f"{path}: {error}" for error in (*errors_of(page), *violations_of(page))]
 
     assert "\n".join(found) == ""
 

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from notifications_app.models import Draft, Notification
-from tests.browser.console.support import faults_of, press_until, violations_of
+from tests.browser.console.support import errors_of, press_until, violations_of
 from tests.browser.console.writing import COMPOSE, review, write
 from tests.factories import add_each
 
@@ -47,7 +47,7 @@ def test_a_placeholder_is_put_into_the_text_and_previewed_as_each_subscriber(
         subscribers.select_option(index=place)
         expect(title(page)).to_have_text(shown)
     assert violations_of(page) == []
-    assert faults_of(page) == []
+    assert errors_of(page) == []
     expect(page.locator("#save-state")).to_have_text("Saved")
     assert "preview_as" not in Draft.objects.get(channel=alice.channel).form
 
@@ -87,7 +87,7 @@ def test_the_keyboard_alone_puts_a_placeholder_into_the_url(console, alice, send
     expect(page.get_by_label("Opens", exact=True)).to_have_value(
         "https://shop.example/{{ first_name }}"
     )
-    expect(page.locator("#fault-url")).to_be_empty()
+    expect(page.locator("#error-url")).to_be_empty()
 
 
 def test_an_error_names_the_place_in_its_text_and_the_preview_shows_what_is_written(
@@ -96,10 +96,10 @@ def test_an_error_names_the_place_in_its_text_and_the_preview_shows_what_is_writ
     page = console.open(COMPOSE, sender)
     switch(page)
     write(page, title="Hi {{ first_name")
-    expect(page.locator("#fault-title")).to_contain_text("Character 4:")
+    expect(page.locator("#error-title")).to_contain_text("Character 4:")
     expect(title(page)).to_have_text("Hi {{ first_name")
     page.get_by_label("Title", exact=True).fill("Hi {{ first_name }}")
-    expect(page.locator("#fault-title")).to_be_empty()
+    expect(page.locator("#error-title")).to_be_empty()
     expect(title(page)).to_have_text("Hi")
 
 

@@ -246,7 +246,7 @@ def test_a_moment_of_the_api_stays_in_utc_and_one_that_browsers_cannot_read_is_a
 
     rules = page.locator(".ps-rule")
     moment = page.get_by_label("Date and time (UTC)")
-    expect(rules.nth(1).locator(".ps-fault")).to_have_text("Enter a date and a time.")
+    expect(rules.nth(1).locator(".ps-error")).to_have_text("Enter a date and a time.")
     expect(moment.nth(1)).to_have_value("")
     rules.nth(1).get_by_role("button", name="Remove condition").click()
     save(page)
@@ -263,7 +263,7 @@ def test_an_unfinished_rule_is_not_saved_and_its_error_is_shown_beside_it(consol
 
     expect(page.get_by_role("alert")).to_contain_text("Not saved")
     expect(page.get_by_label("Name")).to_have_value("Nothing yet")
-    expect(page.locator(".ps-rule .ps-fault")).to_have_text("Name the attribute.")
+    expect(page.locator(".ps-rule .ps-error")).to_have_text("Name the attribute.")
     assert not Segment.objects.filter(channel=alice.channel).exists()
 
 
@@ -278,13 +278,13 @@ def test_an_unfinished_number_is_not_saved_as_text_and_stays_a_number(console, p
     page.get_by_role("button", name="Save").click()
 
     expect(page.get_by_role("alert")).to_contain_text("Not saved")
-    expect(rules.nth(1).locator(".ps-fault")).to_have_text("Enter a number.")
-    expect(rules.nth(0).locator(".ps-fault")).to_have_count(0)
+    expect(rules.nth(1).locator(".ps-error")).to_have_text("Enter a number.")
+    expect(rules.nth(0).locator(".ps-error")).to_have_count(0)
     expect(parts(rules.nth(1))["kind"]).to_have_value("number")
     assert not Segment.objects.filter(channel=alice.channel).exists()
 
     parts(rules.nth(1))["value"].fill("18")
-    expect(rules.nth(1).locator(".ps-fault")).to_have_count(0)
+    expect(rules.nth(1).locator(".ps-error")).to_have_count(0)
     save(page)
     rule = Segment.objects.get(channel=alice.channel).rule
     assert rule["all"][1] == {"attribute": "age", "operator": "gte", "value": 18}
@@ -293,15 +293,15 @@ def test_an_unfinished_number_is_not_saved_as_text_and_stays_a_number(console, p
 def test_a_condition_shows_its_error_only_after_it_was_left(page):
     page.wait_for_load_state("networkidle")
     expect(page.locator("#segment-preview")).to_contain_text("Add a condition")
-    expect(page.locator(".ps-rule .ps-fault")).to_have_count(0)
+    expect(page.locator(".ps-rule .ps-error")).to_have_count(0)
     rule = page.locator(".ps-rule").first
 
     parts(rule)["value"].fill("pro")
     expect(page.locator("#segment-preview")).to_contain_text("Incomplete")
-    expect(rule.locator(".ps-fault")).to_have_count(0)
+    expect(rule.locator(".ps-error")).to_have_count(0)
 
     page.get_by_label("Name").focus()
-    expect(rule.locator(".ps-fault")).to_have_text("Name the attribute.")
+    expect(rule.locator(".ps-error")).to_have_text("Name the attribute.")
     expect(parts(rule)["attribute"]).to_have_attribute("aria-invalid", "true")
 
 

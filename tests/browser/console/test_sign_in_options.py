@@ -12,7 +12,7 @@ from tests.admin.support import PASSWORD
 from tests.browser.console.support import (
     PHONE,
     Console,
-    faults_of,
+    errors_of,
     is_wider_than_screen,
     violations_of,
 )
@@ -52,13 +52,13 @@ LOOKS = [
 ]
 
 
-def faults_at(page, name):
+def errors_at(page, name):
     """What is wrong with the page, as it stands."""
     page.locator("html:not([x-cloak])").wait_for(state="attached")
-    found = [*faults_of(page), *violations_of(page)]
+    found = [*errors_of(page), *violations_of(page)]
     if is_wider_than_screen(page):
         found.append("wider than the screen")
-    return [f"{name}: {fault}" for fault in found]
+    return [f"{name}: {error}" for error in found]
 
 
 def visitor(console, **look):
@@ -69,19 +69,19 @@ def visitor(console, **look):
 def test_pages_for_visitors_are_readable(console, alice, look):
     page = visitor(console, **look)
     page.goto("/admin/login/", wait_until="networkidle")
-    found = faults_at(page, "sign-in")
+    found = errors_at(page, "sign-in")
     console.answers.add(503)
     page.get_by_role("link", name="Sign in with Example").click()
     page.get_by_role("alert").wait_for()
-    found += faults_at(page, "provider away")
+    found += errors_at(page, "provider away")
     page.goto("/admin/login/", wait_until="networkidle")
     page.get_by_role("link", name="Forgot your password?").click()
     page.wait_for_url(f"**{FORGOT}", wait_until="networkidle")
-    found += faults_at(page, "forgot")
+    found += errors_at(page, "forgot")
     page.get_by_label("E-mail").fill("carol@example.com")
     page.get_by_role("button", name="Send the mail").click()
     page.get_by_role("status").wait_for()
-    found += faults_at(page, "asked")
+    found += errors_at(page, "asked")
 
     assert "\n".join(found) == ""
 
@@ -101,7 +101,7 @@ def test_the_choice_among_users_of_an_address_is_readable(console, alice, bob, l
     viewer = bob.members["viewer"].username
     page.get_by_role("button", name=f"{viewer} ({bob.account})").wait_for()
 
-    assert "\n".join(faults_at(page, "choice")) == ""
+    assert "\n".join(errors_at(page, "choice")) == ""
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=["light", "dark", "phone"])
@@ -113,7 +113,7 @@ def test_pages_for_owners_are_readable(console, alice, look):
     members = reverse("admin:channels_app_account_change", args=[alice.account.pk])
     page.goto(members, wait_until="networkidle")
 
-    assert "\n".join(faults_at(page, "members")) == ""
+    assert "\n".join(errors_at(page, "members")) == ""
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=["light", "dark", "phone"])
@@ -122,25 +122,25 @@ def test_what_a_member_sees_who_must_set_up_two_step_sign_in_is_readable(console
     alice.account.save()
     page = console.open("/admin/", alice.members["owner"], axe=True, **look)
     page.goto("/admin/", wait_until="networkidle")
-    found = faults_at(page, "required")
+    found = errors_at(page, "required")
     page.get_by_role("link", name="Add a passkey").click()
     page.get_by_label("Name").wait_for()
     page.wait_for_load_state("networkidle")
-    found += faults_at(page, "adding a passkey")
+    found += errors_at(page, "adding a passkey")
     page.go_back(wait_until="networkidle")
     page.get_by_role("link", name="Set up the app").click()
     page.get_by_label("Code").wait_for()
     page.wait_for_load_state("networkidle")
-    found += faults_at(page, "setting up")
+    found += errors_at(page, "setting up")
     page.get_by_label("Code").fill(shown(page.locator("#totp-secret").text_content()))
     page.get_by_role("button", name="Turn it on").click()
     page.locator("#recovery-codes").wait_for()
-    found += faults_at(page, "codes")
+    found += errors_at(page, "codes")
     page.goto(STEPS, wait_until="networkidle")
-    found += faults_at(page, "steps")
+    found += errors_at(page, "steps")
     page.goto(reverse("admin:channels_app_account_change", args=[alice.account.pk]))
     page.get_by_role("button", name="Make it optional").wait_for()
-    found += faults_at(page, "strict members")
+    found += errors_at(page, "strict members")
 
     assert "\n".join(found) == ""
 
@@ -152,21 +152,21 @@ def test_what_a_user_with_a_second_step_sees_is_readable(console, carol, look):
     session = client.cookies["sessionid"].value
     page.context.add_cookies([{"name": "sessionid", "value": session, "url": page.url}])
     page.goto(f"{STEPS}app/remove/", wait_until="networkidle")
-    found = faults_at(page, "proof")
+    found = errors_at(page, "proof")
     page.get_by_label("Password").fill("wrong")
     page.get_by_label("Code").fill("000000")
     page.get_by_role("button", name="Continue").click()
     page.get_by_role("alert").wait_for()
-    found += faults_at(page, "wrong proof")
+    found += errors_at(page, "wrong proof")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_label("Code").fill(codes[0])
     page.get_by_role("button", name="Continue").click()
     page.get_by_role("button", name="Remove", exact=True).wait_for()
-    found += faults_at(page, "removing")
+    found += errors_at(page, "removing")
     for name in ("codes/new/", "codes/", "proof/", ""):
         page.goto(f"{STEPS}{name}", wait_until="networkidle")
-        found += faults_at(page, name)
+        found += errors_at(page, name)
     page.goto("/admin/password_change/", wait_until="networkidle")
-    found += faults_at(page, "password")
+    found += errors_at(page, "password")
 
     assert "\n".join(found) == ""

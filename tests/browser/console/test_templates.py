@@ -19,9 +19,9 @@ def test_what_is_composed_is_saved_as_a_template_and_used(console, alice):
     expect(page.locator("#body")).to_have_value("Twenty per cent off.")
     page.locator("#template-name").fill("Spring")
     page.locator("#url").fill("shop")
-    expect(page.locator("#fault-url")).to_contain_text("Enter a web address")
+    expect(page.locator("#error-url")).to_contain_text("Enter a web address")
     page.locator("#url").fill("https://shop.example/sale")
-    expect(page.locator("#fault-url")).to_be_empty()
+    expect(page.locator("#error-url")).to_be_empty()
     page.get_by_role("button", name="Save", exact=True).click()
 
     expect(page.get_by_role("heading", name="Spring")).to_be_visible()

@@ -112,7 +112,7 @@ def test_the_preview_shows_an_image_once_it_is_checked(console, alice, sender):
         page.get_by_label("Large image", exact=True).fill(IMAGE)
         page.get_by_label("Large image", exact=True).blur()
     expect(page.locator("#mockups img")).to_have_count(0)
-    asked[0].fulfill(json={"fault": "", "found": "PNG, 1 KB"})
+    asked[0].fulfill(json={"error": "", "found": "PNG, 1 KB"})
 
     expect(page.locator("[data-image=image]")).to_have_text("Picture found: PNG, 1 KB.")
     expect(page.locator(f"#mockups img[src='{IMAGE}']")).to_have_count(2)
@@ -186,6 +186,6 @@ def test_an_edit_is_made_in_the_browsers_time(console, alice, sender):
 def test_errors_use_the_words_of_the_form_as_one_types(console, alice, sender):
     page = console.open(COMPOSE, sender)
     page.get_by_label("Opens", exact=True).fill("ftp://shop.example")
-    expect(page.locator("#fault-url")).to_have_text(re.compile("^Enter a web address"))
+    expect(page.locator("#error-url")).to_have_text(re.compile("^Enter a web address"))
     page.get_by_role("checkbox", name="Web").uncheck()
-    expect(page.locator("#fault-target_platforms")).to_have_text("Choose at least one platform.")
+    expect(page.locator("#error-target_platforms")).to_have_text("Choose at least one platform.")

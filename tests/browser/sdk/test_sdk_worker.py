@@ -81,12 +81,12 @@ def test_a_notification_without_a_title_has_the_sites_name(worker, site):
     ],
 )
 def test_a_foreign_payload_is_shown_as_well_as_possible(worker, payload):
-    worker.run("() => { self.faults = 0; self.onunhandledrejection = () => { faults += 1; }; }")
+    worker.run("() => { self.errors = 0; self.onunhandledrejection = () => { errors += 1; }; }")
     worker.push(payload)
     [shown] = worker.shown()
     assert shown["title"] == "localhost"
     assert shown["body"]
-    assert worker.run("self.faults") == 0
+    assert worker.run("self.errors") == 0
 
 
 def test_options_that_the_browser_does_not_support_are_left_out(worker, site):

@@ -220,10 +220,10 @@ def test_a_new_provider_token_gets_a_new_connection(sandbox, key, monkeypatch, m
     assert len({*tokens}) == 2
 
 
-# Our own faults
+# Our own errors
 
 
-def test_our_own_faults_send_nothing(sandbox, key):
+def test_our_own_errors_send_nothing(sandbox, key):
     async def whole():
         async with client_of(sandbox) as client:
             device, good = sandbox.register(), credentials_of(key)

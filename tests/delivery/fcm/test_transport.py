@@ -137,7 +137,7 @@ def test_each_error_about_an_installation_id_becomes_its_outcome(
     assert send(sandbox, credentials, fid_device.fid) == [outcome]
 
 
-def test_what_fcm_has_against_tokens_is_no_fault_of_an_installation_id(
+def test_what_fcm_has_against_tokens_is_no_error_of_an_installation_id(
     sandbox, credentials, fid_device
 ):
     text = "The registration token is not a valid FCM registration token"
@@ -296,7 +296,7 @@ def test_a_name_that_does_not_resolve_is_an_outage(monkeypatch, credentials, san
     assert outcome == Deferred("name_not_resolved", "", 10.0, outage=True)
 
 
-def test_our_own_fault_becomes_an_outcome_and_is_logged_without_the_token(
+def test_our_own_error_becomes_an_outcome_and_is_logged_without_the_token(
     caplog, sandbox, credentials, device
 ):
     with caplog.at_level(logging.ERROR):

@@ -214,10 +214,10 @@ def test_the_name_of_a_known_or_trusted_service_that_does_not_exist_is_an_outage
         assert outcome == Deferred("name_not_resolved", outage=True)
 
 
-@pytest.mark.parametrize("fault", [socket.EAI_AGAIN, socket.EAI_FAIL, socket.EAI_NODATA])
-def test_a_name_for_which_no_server_answers_or_that_has_no_address_is_an_outage(names, fault):
+@pytest.mark.parametrize("error", [socket.EAI_AGAIN, socket.EAI_FAIL, socket.EAI_NODATA])
+def test_a_name_for_which_no_server_answers_or_that_has_no_address_is_an_outage(names, error):
     def fails():
-        raise socket.gaierror(fault, "no answer")
+        raise socket.gaierror(error, "no answer")
 
     names["push.example.org"] = fails
     outcome = asyncio.run(send(Browser().destination("https://push.example.org/push/1")))
@@ -311,7 +311,7 @@ def test_an_unreadable_vapid_key_defers_the_recipient(credentials):
     assert outcome == (Deferred("vapid_key_unreadable"), 0)
 
 
-def test_our_own_fault_becomes_an_outcome_and_is_logged_without_the_endpoint(caplog):
+def test_our_own_error_becomes_an_outcome_and_is_logged_without_the_endpoint(caplog):
     with caplog.at_level(logging.ERROR):
         outcome, requests = refused_unsent(message=make_message(topic="a\r\nX-Evil: 1"))
     assert isinstance(outcome, Deferred)

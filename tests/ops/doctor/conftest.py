@@ -13,7 +13,7 @@ from tests.ops.doctor.installation import Installation, as_role
 
 @pytest.fixture
 def healthy(settings):
-    """Every fault that a test can prevent is absent."""
+    """Every error that a test can prevent is absent."""
     redis_client().flushdb()  # breakers that other tests opened
     everything_lives()
     settings.PUBLIC_BASE_URL = "https://push.example.com"

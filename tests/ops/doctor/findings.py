@@ -24,7 +24,7 @@ def report(*arguments):
     return json.loads(output.getvalue())["findings"], 0
 
 
-def faults(*arguments):
+def errors(*arguments):
     """{title: remedy} of every error and warning, except the test server's own settings."""
     found, _ = report(*arguments)
     return {
@@ -34,10 +34,10 @@ def faults(*arguments):
     }
 
 
-def the_fault(*arguments):
+def the_error(*arguments):
     """Title and remedy of the only one."""
-    (fault,) = faults(*arguments).items()
-    return fault
+    (error,) = errors(*arguments).items()
+    return error
 
 
 def report_all():

@@ -4,7 +4,7 @@ import pytest
 
 from channels_app.models import IdentityKey, ProviderCredential
 from tests.factories import make_channel
-from tests.ops.doctor.findings import faults, report, the_fault
+from tests.ops.doctor.findings import errors, report, the_error
 from tests.pipeline import phones
 
 pytestmark = pytest.mark.django_db
@@ -18,24 +18,24 @@ def test_credentials_are_checked_only_on_request(healthy, settings, fcm):
 
     fcm.revoke(account)
     assert not [each for each in report()[0] if each["code"].startswith("credentials")]
-    assert "The Android credentials of Alice's shop are refused" in faults("--send")
+    assert "The Android credentials of Alice's shop are refused" in errors("--send")
 
 
 def test_a_credential_that_cannot_be_decrypted_is_named(healthy):
     ProviderCredential.objects.create(channel=healthy, platform="ios", secret_encrypted="x")
 
-    remedy = faults("--send")["The iOS credentials of Alice's shop cannot be decrypted"]
+    remedy = errors("--send")["The iOS credentials of Alice's shop cannot be decrypted"]
     assert "CREDENTIAL_KEYS" in remedy
 
 
 def test_channels_with_the_example_as_vapid_subject_are_named(healthy, settings):
-    assert faults() == {}
+    assert errors() == {}
     settings.VAPID_SUBJECT = settings.DEFAULT_VAPID_SUBJECT
     make_channel("Bob's news")
     make_channel("Carol's club")
     settings.VAPID_SUBJECT = healthy.vapid_subject
 
-    title, remedy = the_fault()
+    title, remedy = the_error()
     assert "VAPID subject of 2 channels, of which Bob's news is the first," in title
     assert "mailto:" in remedy
 
@@ -44,4 +44,4 @@ def test_secrets_that_cannot_be_decrypted_are_counted_without_calls(healthy):
     IdentityKey.objects.create(channel=healthy, algorithm="HS256", secret_encrypted="x")
     IdentityKey.objects.create(channel=healthy, algorithm="ES256", public_key="pem")
 
-    assert "CREDENTIAL_KEYS" in faults()["1 stored secrets cannot be decrypted"]
+    assert "CREDENTIAL_KEYS" in errors()["1 stored secrets cannot be decrypted"]

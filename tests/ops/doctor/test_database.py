@@ -12,7 +12,7 @@ from django.db import connection
 from bench.ports import own_port
 from pushsvc.ops.doctor import database
 from tests.forked import CHECKOUT
-from tests.ops.doctor.findings import faults, report
+from tests.ops.doctor.findings import errors, report
 
 pytestmark = pytest.mark.django_db
 
@@ -43,7 +43,7 @@ def test_a_missing_migration_is_named_with_the_command(healthy):
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM django_migrations WHERE app = 'sessions'")
 
-    remedy = faults()["Migrations that are not applied: 1"]
+    remedy = errors()["Migrations that are not applied: 1"]
     assert "sessions.0001_initial" in remedy
     assert "manage.py migrate" in remedy
 
@@ -57,7 +57,7 @@ def test_a_database_that_is_newer_than_the_code_is_explained(healthy):
         )
         cursor.execute("DROP INDEX batch_breaking")
 
-    assert faults() == {}
+    assert errors() == {}
     (finding,) = [each for each in report()[0] if each["code"] == "migrations_newer"]
     assert finding["title"] == "Applied migrations that this code does not have: 1"
     assert finding["severity"] == "info"
@@ -69,7 +69,7 @@ def test_a_table_that_is_not_there_yet_does_not_end_the_report(healthy):
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE channels_app_providercredential RENAME TO elsewhere")
 
-    found = faults("--send")
+    found = errors("--send")
     for what in ("Some of the work", "The stored credentials"):
         assert "providercredential" in found[f"{what} could not be examined"]
 
@@ -78,7 +78,7 @@ def test_an_invalid_index_of_an_applied_migration_is_built_again(healthy):
     """If it were dropped, no migration would make it again."""
     _break("batch_breaking")
 
-    remedy = faults()["The index batch_breaking is invalid"]
+    remedy = errors()["The index batch_breaking is invalid"]
     assert "Run REINDEX INDEX CONCURRENTLY batch_breaking." in remedy
 
 
@@ -88,7 +88,7 @@ def test_an_invalid_index_that_no_applied_migration_made_is_dropped(healthy):
         cursor.execute("CREATE INDEX batch_breaking_ccnew ON notifications_app_batch (id)")
     _break("batch_breaking_ccnew")
 
-    remedy = faults()["The index batch_breaking_ccnew is invalid"]
+    remedy = errors()["The index batch_breaking_ccnew is invalid"]
     assert "DROP INDEX CONCURRENTLY batch_breaking_ccnew, then manage.py migrate" in remedy
 
 
@@ -102,25 +102,25 @@ def _break(index):
 def test_a_missing_index_is_named_with_the_statement_that_makes_it(healthy):
     with connection.cursor() as cursor:
         cursor.execute("DROP INDEX batch_breaking")
-        (remedy,) = faults().values()
+        (remedy,) = errors().values()
         statement = remedy.partition("Run ")[2].removesuffix(".")
         assert statement.startswith('CREATE INDEX CONCURRENTLY "batch_breaking" ON ')
 
         cursor.execute(statement.replace(" CONCURRENTLY", ""))  # impossible in a transaction
 
-    assert faults() == {}
+    assert errors() == {}
 
 
 def test_a_missing_unique_constraint_is_bad(healthy):
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE notifications_app_plan DROP CONSTRAINT plan_part_once")
-        ((title, remedy),) = faults().items()
+        ((title, remedy),) = errors().items()
         assert title == "The index plan_part_once is missing"
         assert "Duplicates" in remedy
 
         cursor.execute(remedy.partition("Run ")[2].removesuffix("."))
 
-    assert faults() == {}
+    assert errors() == {}
 
 
 def test_clocks_that_differ_are_named(healthy, monkeypatch):
@@ -141,5 +141,5 @@ def test_clocks_that_differ_are_named(healthy, monkeypatch):
 def test_connections_that_run_out_are_named_with_who_has_them(healthy, monkeypatch):
     monkeypatch.setattr(database, "FEW_CONNECTIONS", 1.0)
 
-    (title,) = [title for title in faults() if "connections are in use" in title]
+    (title,) = [title for title in errors() if "connections are in use" in title]
     assert re.fullmatch(r"\d+ of \d+ connections are in use, \d+ of them by pushsvc", title)

@@ -14,7 +14,7 @@ from pushsvc.common import fingerprints, worker
 from pushsvc.common.store import metric_reports
 from pushsvc.common.store.metric_reports import Reporter
 from pushsvc.common.store.redis_client import redis_client
-from tests.ops.doctor.findings import faults, report, report_all, the_fault
+from tests.ops.doctor.findings import errors, report, report_all, the_error
 from tests.ops.helpers import CHECKOUT, eventually
 
 pytestmark = pytest.mark.django_db
@@ -44,24 +44,24 @@ def reporting(settings):
 )
 def test_processes_with_other_keys_are_named_with_their_machine(healthy, reporting, others, what):
     reporting()
-    assert faults() == {}
+    assert errors() == {}
 
     reporting(**others)
     reporting(**others)
 
-    title, remedy = the_fault()
+    title, remedy = the_error()
     assert title == f"Worker processes on {socket.gethostname()} {what} (2)"
     assert "same settings" in remedy
 
 
 def test_a_web_process_that_no_longer_reports_is_missed(healthy):
-    assert faults() == {}
+    assert errors() == {}
 
     redis_client().delete(metric_reports._PROCESSES)
     for _ in range(2):
         Reporter("worker", take=dict).report()
 
-    title, remedy = the_fault()
+    title, remedy = the_error()
     assert title == "No web process is running"
     assert "Start web" in remedy
 
@@ -125,7 +125,7 @@ def test_processes_may_differ_as_they_do_while_keys_are_replaced(healthy, report
             CREDENTIAL_KEYS=settings.CREDENTIAL_KEYS[::-1],
         )
 
-    assert faults() == {}
+    assert errors() == {}
 
 
 def test_processes_of_another_version_are_named(healthy, reporting, tmp_path, settings):
@@ -137,7 +137,7 @@ def test_processes_of_another_version_are_named(healthy, reporting, tmp_path, se
     reporting(BASE_DIR=tmp_path)
     fingerprints.code.cache_clear()
 
-    title, remedy = the_fault()
+    title, remedy = the_error()
     assert title == f"Worker processes on {socket.gethostname()} run another version (1)"
     assert "restart them" in remedy
 
@@ -148,18 +148,18 @@ def test_a_redis_that_notices_late_that_a_machine_vanished_is_named(healthy, mon
     usual = client.config_get("tcp-keepalive")["tcp-keepalive"]
     try:
         client.config_set("tcp-keepalive", 300)
-        assert faults() == {}
+        assert errors() == {}
 
         report_all()  # again, because reports count for 15 s
         report_from("w2", monkeypatch)
-        _, remedy = the_fault()
+        _, remedy = the_error()
         assert "Workers run on 2 machines" in remedy
         assert "tcp-keepalive is 300: set it to 5" in remedy
 
         client.config_set("tcp-keepalive", 5)
         report_all()
         report_from("w2", monkeypatch)
-        assert faults() == {}
+        assert errors() == {}
     finally:
         client.config_set("tcp-keepalive", usual)
 
@@ -175,4 +175,4 @@ def test_processes_of_a_version_that_does_not_say_what_it_is_are_no_finding(heal
     reporter._process = "worker:0123456789abcdef"
     reporter.report()
 
-    assert faults() == {}
+    assert errors() == {}

@@ -10,7 +10,7 @@ import pytest
 
 from sandbox import certificate
 from sandbox.certificate import server_chain
-from tests.ops.doctor.findings import faults, report, the_fault
+from tests.ops.doctor.findings import errors, report, the_error
 
 pytestmark = pytest.mark.django_db
 
@@ -54,7 +54,7 @@ def test_the_public_address_is_called_as_a_browser_would(healthy, tmp_path, monk
 
 def test_a_proxy_that_drops_the_scheme_is_named(healthy, tmp_path, monkeypatch):
     with web_server(answered("200 OK", "{}", headers=""), tmp_path, monkeypatch) as url:
-        found = faults("--url", url)
+        found = errors("--url", url)
 
     title = "The proxy of 127.0.0.1 does not report that requests come by https"
     assert "X-Forwarded-Proto" in found[title]
@@ -62,7 +62,7 @@ def test_a_proxy_that_drops_the_scheme_is_named(healthy, tmp_path, monkeypatch):
 
 def test_the_answer_of_a_proxy_is_quoted(healthy, tmp_path, monkeypatch):
     with web_server(answered("502 Bad Gateway", "nobody"), tmp_path, monkeypatch) as url:
-        found = faults("--url", url)
+        found = errors("--url", url)
 
     assert "was: nobody" in found["127.0.0.1: GET /healthz returned 502"]
 
@@ -70,7 +70,7 @@ def test_the_answer_of_a_proxy_is_quoted(healthy, tmp_path, monkeypatch):
 def test_a_self_signed_certificate_is_refused(healthy, tmp_path, monkeypatch):
     with web_server(answered("200 OK"), tmp_path, monkeypatch) as url:
         monkeypatch.delenv("SSL_CERT_FILE")
-        found = faults("--url", url)
+        found = errors("--url", url)
 
     (title,) = [title for title in found if title.startswith(url)]
     assert "certificate" in found[title]
@@ -79,9 +79,9 @@ def test_a_self_signed_certificate_is_refused(healthy, tmp_path, monkeypatch):
 def test_a_certificate_that_ends_soon_is_named(healthy, tmp_path, monkeypatch):
     monkeypatch.setattr(certificate, "_LIFETIME", timedelta(days=10))
     with web_server(answered("200 OK", "{}"), tmp_path, monkeypatch) as url:
-        fault = the_fault("--url", url)
+        error = the_error("--url", url)
 
-    assert fault == ("The certificate of 127.0.0.1 expires in 10 days", "Renew it.")
+    assert error == ("The certificate of 127.0.0.1 expires in 10 days", "Renew it.")
 
 
 @pytest.mark.parametrize(
@@ -93,5 +93,5 @@ def test_a_certificate_that_ends_soon_is_named(healthy, tmp_path, monkeypatch):
     ],
 )
 def test_an_invalid_public_address_is_a_finding(healthy, url, said):
-    (title,) = [title for title in faults("--url", url) if title.startswith(url)]
+    (title,) = [title for title in errors("--url", url) if title.startswith(url)]
     assert said in title

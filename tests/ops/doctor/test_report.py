@@ -1,4 +1,4 @@
-"""`manage.py doctor` names each fault with its remedy."""
+"""`manage.py doctor` names each error with its remedy."""
 
 import json
 from io import StringIO
@@ -10,7 +10,7 @@ from bench.ports import own_port
 from pushsvc.ops.doctor import database
 from tests.admin.sign_in import mail_server
 from tests.admin.sign_in.mail_server import running_mail_server
-from tests.ops.doctor.findings import faults, report, the_fault
+from tests.ops.doctor.findings import errors, report, the_error
 
 pytestmark = pytest.mark.django_db
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 def test_a_healthy_installation_has_a_line_for_each_part(healthy):
     found, _ = report()
 
-    assert faults() == {}
+    assert errors() == {}
     lines = {(each["code"], each["title"]) for each in found if each["severity"] == "ok"}
     assert {code for code, _ in lines} == {"settings", "database", "redis", "broker", "work"}
     assert ("work", "Nothing is late or failing") in lines
@@ -42,7 +42,7 @@ def test_each_finding_is_a_line_with_its_code_and_the_remedy_below(healthy, sett
 def test_the_exit_status_is_nonzero_only_for_errors(healthy, settings, monkeypatch):
     monkeypatch.setattr(database, "_MUST_BE_ON", {})
     settings.APNS_SERVER = "127.0.0.1:8102"
-    assert the_fault()[0] == "APNS_SERVER is 127.0.0.1:8102 (pushsvc.W005)"
+    assert the_error()[0] == "APNS_SERVER is 127.0.0.1:8102 (pushsvc.W005)"
     assert report()[1] == 0
 
     settings.TRUSTED_PROXIES = 0
@@ -52,29 +52,29 @@ def test_the_exit_status_is_nonzero_only_for_errors(healthy, settings, monkeypat
 def test_an_unreachable_redis_and_broker_are_separate_findings(healthy, settings):
     port = own_port()
     settings.CELERY_BROKER_URL = f"redis://127.0.0.1:{port}/0"
-    title, remedy = the_fault()
+    title, remedy = the_error()
     assert title.startswith("The broker redis://")
     assert f"127.0.0.1:{port}/0 is unavailable" in title
     assert "Check CELERY_BROKER_URL" in remedy
 
     settings.REDIS_URL = f"redis://127.0.0.1:{own_port()}/0"
-    assert "Check REDIS_URL" in faults()["Redis is unavailable, or accepts no writes"]
+    assert "Check REDIS_URL" in errors()["Redis is unavailable, or accepts no writes"]
 
 
 def test_the_mail_server_is_tried_if_there_is_one(healthy, settings, tmp_path):
     with running_mail_server(tmp_path) as server:
         mail_server.use(settings, server)
-        assert faults() == {}
+        assert errors() == {}
         title = f"The mail server localhost:{server.port}"
         assert f"{title} accepts mails" in [each["title"] for each in report()[0]]
 
         mail_server.use(settings, server, password="wrong")
-        remedy = faults()[f"{title} cannot be used"]
+        remedy = errors()[f"{title} cannot be used"]
         assert "535" in remedy
         assert "the user and the password in EMAIL_URL" in remedy
 
         settings.PROVIDER_CA_FILE = ""
-        assert faults()[f"{title} cannot be used"].startswith("SSLCertVerificationError")
+        assert errors()[f"{title} cannot be used"].startswith("SSLCertVerificationError")
     assert "wrong" not in str(report())
 
 

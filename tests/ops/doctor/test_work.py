@@ -12,16 +12,16 @@ from notifications_app.models import Batch, Plan
 from pushsvc.common.store.crypto import encrypt
 from pushsvc.common.store.redis_client import redis_client
 from tests.factories import register
-from tests.ops.doctor.findings import report, the_fault
+from tests.ops.doctor.findings import report, the_error
 from tests.pipeline import support
 
 pytestmark = pytest.mark.django_db
 
 
-def test_a_missing_planner_is_the_only_fault(healthy):
+def test_a_missing_planner_is_the_only_error(healthy):
     redis_client().delete("pushsvc:workers:plan")
 
-    title, remedy = the_fault()
+    title, remedy = the_error()
     assert title == "The planner is not running"
     assert "Start worker-plan" in remedy
 
@@ -36,7 +36,7 @@ def test_a_paused_platform_is_named_with_its_channel_and_the_providers_words(hea
         paused_detail="InvalidProviderToken",
     )
 
-    title, remedy = the_fault()
+    title, remedy = the_error()
     assert title == "iOS is paused: Apple refused the credentials (Alice's shop)"
     assert remedy.endswith("The response was: invalid_provider_token: InvalidProviderToken")
 
@@ -53,8 +53,8 @@ def test_a_push_service_that_nobody_can_connect_to_is_named(healthy, settings):
 
     for minutes, severity in ((5, "warning"), (20, "error")):
         Plan.objects.update(due_at=timezone.now() - timedelta(minutes=minutes))
-        (fault,) = [each for each in report()[0] if each["code"] == "calls_fail"]
-        assert fault["title"] == "Calls for 2 recipients on Web fail"
-        assert fault["severity"] == severity
-        assert "check their DNS, firewall, proxy and clocks" in fault["remedy"]
-        assert "The response was: connection_failed" in fault["remedy"]
+        (error,) = [each for each in report()[0] if each["code"] == "calls_fail"]
+        assert error["title"] == "Calls for 2 recipients on Web fail"
+        assert error["severity"] == severity
+        assert "check their DNS, firewall, proxy and clocks" in error["remedy"]
+        assert "The response was: connection_failed" in error["remedy"]

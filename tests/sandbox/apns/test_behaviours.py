@@ -229,12 +229,12 @@ def test_one_stream_is_allowed_until_a_valid_token_and_the_number_can_be_changed
 
 
 @pytest.mark.parametrize(
-    ("mode", "options", "fault"),
+    ("mode", "options", "error"),
     [
         ("streams", {"streams": "1"}, "streams must be a number"),
         ("unregistered", {"timestamp": 1.5}, "timestamp must be milliseconds"),
     ],
 )
-def test_an_invalid_behaviour_is_rejected(device, mode, options, fault):
-    with pytest.raises(ValueError, match=fault):
+def test_an_invalid_behaviour_is_rejected(device, mode, options, error):
+    with pytest.raises(ValueError, match=error):
         device.behave(mode, **options)

@@ -97,9 +97,9 @@ def test_a_request_at_the_limits_is_accepted(sandbox, key, device, over):
 
 
 def test_the_checks_run_in_apples_order(sandbox, key, device):
-    """Each fault is repaired in turn; the next one is reported."""
+    """Each error is repaired in turn; the next one is reported."""
     good = dict(headers_of(device, token_of(key)))
-    faults = {
+    errors = {
         ":path": ("/", "BadPath"),
         ":method": ("PUT", "MethodNotAllowed"),
         "apns-topic": ("", "MissingTopic"),
@@ -110,8 +110,8 @@ def test_the_checks_run_in_apples_order(sandbox, key, device):
         "apns-id": ("1", "BadMessageId"),
         "authorization": ("bearer x", "InvalidProviderToken"),
     }
-    headers = good | {name: value for name, (value, _) in faults.items()}
-    for name, (_, reason) in faults.items():
+    headers = good | {name: value for name, (value, _) in errors.items()}
+    for name, (_, reason) in errors.items():
         assert sent(sandbox, list(headers.items()), b"x" * 4_097).reason == reason
         headers[name] = good.get(name, "topic")
     assert sent(sandbox, list(headers.items()), b"x" * 4_097).reason == "PayloadTooLarge"

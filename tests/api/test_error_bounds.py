@@ -1,4 +1,4 @@
-"""Hostile bodies of at most 64 KiB get few faults and few bytes in answer, on a real socket."""
+"""Hostile bodies of at most 64 KiB get few errors and few bytes in answer, on a real socket."""
 
 import http.client
 import json
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pushsvc.common.errors import MAX_FAULTS
+from pushsvc.common.errors import MAX_ERRORS
 from pushsvc.common.http.strict_json import MAX_BODY_BYTES
 from pushsvc.common.store.redis_client import redis_client
 from tests.api.support import owner_of
@@ -17,7 +17,7 @@ from tests.factories import make_channel
 from tests.pipeline.processes import running_web
 
 ANSWER_BYTES = 16 * 1024  # docs/errors.md
-MORE = f"{MAX_FAULTS} errors shown; there are more."
+MORE = f"{MAX_ERRORS} errors shown; there are more."
 
 # Characters that a name chosen by the client may hold; the last ones take more bytes in an answer.
 LETTERS = ["x", "é", "日", "😀", "\\u0001", '\\"', "\\\\", "\\u2028", "\u2028", "\u200b", "\x7f"]
@@ -130,7 +130,7 @@ def assert_bounded(site, name, body):
     if status == 201:  # a segment's rule is repeated as it was sent
         return
     assert len(answer) <= ANSWER_BYTES, (name, body[:200], len(answer))
-    assert len(json.loads(answer or b"{}").get("errors", [])) <= MAX_FAULTS
+    assert len(json.loads(answer or b"{}").get("errors", [])) <= MAX_ERRORS
 
 
 def test_the_answer_to_a_full_body_is_short(site):
@@ -154,7 +154,7 @@ def parts_for(template, chance):
     ]
 
 
-def faults_of(site, name, body):
+def errors_of(site, name, body):
     status, answer = site.ask(name, body)
     problem = json.loads(answer)
     assert (status, problem["code"]) == (400, "validation_error")
@@ -162,24 +162,24 @@ def faults_of(site, name, body):
     return problem["detail"], [(each["attr"], each["code"]) for each in problem["errors"]]
 
 
-def test_an_answer_lists_fifty_faults_and_says_that_there_are_more(site):
+def test_an_answer_lists_fifty_errors_and_says_that_there_are_more(site):
     wrong = [f'{{"field":{number}}}' for number in range(50)]
     rule = f'{{"name":"x","rule":{{"all":[{",".join(wrong)}]}}}}'
 
-    detail, found = faults_of(site, "segments", rule)
+    detail, found = errors_of(site, "segments", rule)
 
     assert detail == MORE
-    assert len(found) == MAX_FAULTS
+    assert len(found) == MAX_ERRORS
     assert found[0] == ("rule.all.0.operator", "required")
 
     data = ",".join(f'"{number}":0' for number in range(51))
-    detail, found = faults_of(site, "send", f'{{"body":"x","data":{{{data}}}}}')
-    assert (detail, len(found)) == (MORE, MAX_FAULTS)
+    detail, found = errors_of(site, "send", f'{{"body":"x","data":{{{data}}}}}')
+    assert (detail, len(found)) == (MORE, MAX_ERRORS)
 
 
-def test_too_many_parts_are_one_fault_and_are_not_checked_one_by_one(site):
+def test_too_many_parts_are_one_error_and_are_not_checked_one_by_one(site):
     zeros, members = ",".join("0" * 999), ",".join(f'"{n}":0' for n in range(999))
-    for name, body, fault in [
+    for name, body, error in [
         ("events", f'{{"events":[{zeros}]}}', ("events", "too_many")),
         ("events", f'{{"events":[{{{members}}}]}}', ("events.0", "too_many")),
         ("send", f'{{"body":"x","target_platforms":[{zeros}]}}', ("target_platforms", "too_many")),
@@ -189,4 +189,4 @@ def test_too_many_parts_are_one_fault_and_are_not_checked_one_by_one(site):
         ("segments", f'{{"name":"x","rule":{{"all":[{zeros}]}}}}', ("rule", "too_many")),
         ("segments", f'{{"name":"x","rule":{{"not":{{}},{members}}}}}', ("rule", "too_many")),
     ]:
-        assert faults_of(site, name, body)[1] == [fault]
+        assert errors_of(site, name, body)[1] == [error]

@@ -1,4 +1,4 @@
-"""Composing: the schedule, and faults beside their fields."""
+"""Composing: the schedule, and errors beside their fields."""
 
 import re
 from datetime import UTC, datetime
@@ -10,7 +10,7 @@ from tests.admin.notifications.composing import (
     CHECK,
     COMPOSE,
     confirm,
-    faults,
+    errors,
     review,
     send,
     written,
@@ -58,11 +58,11 @@ def test_a_schedule_is_a_time_in_the_senders_time_zone(sender, alice, zone, loca
         ("Asia/Tokyo", "0001-01-01T00:00"),
     ],
 )
-def test_a_time_that_a_clock_change_skips_is_a_fault_of_the_schedule(sender, alice, zone, local):
+def test_a_time_that_a_clock_change_skips_is_a_error_of_the_schedule(sender, alice, zone, local):
     form = written(alice, when="later", local_time=local, time_zone=zone)
     answer = review(sender, form)
     assert answer.status_code == 400
-    assert list(answer.context["faults"]) == ["scheduled_at"]
+    assert list(answer.context["errors"]) == ["scheduled_at"]
 
 
 def test_the_review_says_that_a_past_time_sends_at_once(sender, alice):
@@ -71,7 +71,7 @@ def test_the_review_says_that_a_past_time_sends_at_once(sender, alice):
     assert sender.post(CHECK, form).json()["moment"]["is_past"] is True
 
 
-# --- faults ---------------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -117,19 +117,19 @@ def test_what_the_api_refuses_is_refused_at_its_field_in_plain_words(
     answer = review(sender, form)
 
     assert answer.status_code == 400
-    assert list(answer.context["faults"]) == [field]
-    (shown,) = answer.context["faults"][field]
+    assert list(answer.context["errors"]) == [field]
+    (shown,) = answer.context["errors"][field]
     assert shown in _text(answer)
     assert shown == (words or shown)
     assert not API_WORDS.search(shown)
-    assert list(faults(sender, form)) == [field]
+    assert list(errors(sender, form)) == [field]
     assert send_without_review(sender, form).status_code == 400
     assert not Notification.objects.exists()
 
 
 def test_a_message_that_is_too_large_names_the_platform_and_what_helps(sender, alice):
     form = written(alice, data_name=["k"], data_value=["x" * 4000])
-    (told,) = faults(sender, form)["target_platforms"]
+    (told,) = errors(sender, form)["target_platforms"]
     assert re.fullmatch(r"The message has \d+ bytes on Web; the limit is 3993\. Shorten .+", told)
 
 
@@ -141,10 +141,10 @@ def send_without_review(client, form):
     return confirm(client, form, "console made-up")
 
 
-def test_all_faults_are_shown_together_and_the_input_is_kept(sender, alice):
+def test_all_errors_are_shown_together_and_the_input_is_kept(sender, alice):
     form = written(alice, title="x" * 101, body="", url="nowhere", ttl_number="x")
     answer = review(sender, form)
-    assert set(answer.context["faults"]) == {"title", "body", "url", "ttl"}
+    assert set(answer.context["errors"]) == {"title", "body", "url", "ttl"}
     assert f'value="{"x" * 101}"' in answer.content.decode()
     assert 'value="nowhere"' in answer.content.decode()
 

@@ -1,9 +1,9 @@
-"""The faults of a rule, worded for the segment builder."""
+"""The errors of a rule, worded for the segment builder."""
 
 from collections.abc import Iterable
 from typing import Any, Final
 
-from pushsvc.common.errors import Fault
+from pushsvc.common.errors import FieldError
 from subscriptions_app.segments.rules import (
     MAX_CHOICES,
     MAX_DAYS,
@@ -16,7 +16,7 @@ from subscriptions_app.segments.rules import (
 NOT_A_TAG: Final = "Enter a tag: letters, digits and _ . : - without blanks."
 _DAYS: Final = f"Enter a whole number of days, from 1 to {MAX_DAYS}."
 
-# By the part of the form and the fault's code. Any other part of the rule is a group.
+# By the part of the form and the error's code. Any other part of the rule is a group.
 _WORDS: Final = {
     ("attribute", "blank"): "Name the attribute.",
     ("attribute", "too_long"): f"The attribute's name may have at most {MAX_NAME} characters.",
@@ -37,17 +37,17 @@ _WORDS: Final = {
 _PARTS: Final = ("attribute", "value", "tag", "notification", "days_ago")
 
 
-def shown_faults(faults: Iterable[Fault], rule: object) -> list[dict[str, str]]:
-    """The path and the words of each fault. `rule`: as the builder sent it."""
-    return [{"path": fault.attr, "words": _words(fault, rule)} for fault in faults]
+def shown_errors(errors: Iterable[FieldError], rule: object) -> list[dict[str, str]]:
+    """The path and the words of each error. `rule`: as the builder sent it."""
+    return [{"path": error.attr, "words": _words(error, rule)} for error in errors]
 
 
-def _words(fault: Fault, rule: object) -> str:
-    if _is_unfinished_number(_found(rule, fault.attr)):
+def _words(error: FieldError, rule: object) -> str:
+    if _is_unfinished_number(_found(rule, error.attr)):
         return "Enter a number."
-    steps = [step for step in fault.attr.split(".") if not step.isdecimal()]
+    steps = [step for step in error.attr.split(".") if not step.isdecimal()]
     part = steps[-1] if steps[-1] in _PARTS else "group"
-    return _WORDS.get((part, fault.code), fault.detail)
+    return _WORDS.get((part, error.code), error.detail)
 
 
 def _is_unfinished_number(value: Any) -> bool:
@@ -56,7 +56,7 @@ def _is_unfinished_number(value: Any) -> bool:
 
 
 def _found(rule: Any, path: str) -> Any:
-    """The value in the rule at the path of a fault; None if there is none."""
+    """The value in the rule at the path of an error; None if there is none."""
     for step in path.split(".")[1:]:
         if isinstance(rule, dict):
             rule = rule.get(step)
