@@ -53,7 +53,7 @@ _OTHER: Final = "This is not an image that devices show. They show PNG, JPEG, GI
 class ImageCheck:
     """`error`: why devices would show no image; "" if they would. `found`: what was found."""
 
-    field_error: str = ""
+    error: str = ""
     found: str = ""
 
 

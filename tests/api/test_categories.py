@@ -82,7 +82,7 @@ def test_a_change_keeps_the_key_and_the_position(alice):
         ({"other": 1}, ("other", "unknown_field")),
     ],
 )
-def test_a_error_is_named(alice, fields, error):
+def test_an_error_is_named(alice, fields, error):
     assert errors(alice.call("POST", path(alice), OFFERS | fields)) == [error]
     assert listed(alice) == []
 

@@ -170,7 +170,7 @@ def test_null_is_no_value_of_an_optional_field(name):
     assert WithDefaults.checked(dict.fromkeys(["word", "made", "optional"])) == nothing
 
 
-def test_null_is_a_error_where_a_value_is_required():
+def test_null_is_an_error_where_a_value_is_required():
     assert found({"inner": {"word": None}}) == [("inner.word", "null")]
     assert found({"many": [None]}) == [("many.0", "null")]
     assert found({"x": None}) == [("x", "unknown_field")]
@@ -204,7 +204,7 @@ def test_a_lenient_object_ignores_unknown_names():
     assert Lenient.checked({"word": "a", "surplus": 1}) == {"word": "a"}
 
 
-def test_only_a_misspelling_of_a_name_is_a_error_of_a_lenient_object():
+def test_only_a_misspelling_of_a_name_is_an_error_of_a_lenient_object():
     assert found({"word": "a", "Wrod": 1, "sword": 1, "other": 1}, Lenient) == [
         ("Wrod", "unknown_field"),
         ("sword", "unknown_field"),

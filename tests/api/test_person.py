@@ -99,7 +99,7 @@ def test_a_change_is_made_as_a_whole_or_not_at_all(shop):
         ({"external_id": "x"}, ("external_id", "unknown_field")),
     ],
 )
-def test_a_error_is_named(shop, fields, error):
+def test_an_error_is_named(shop, fields, error):
     sign_in(shop, browser())
     assert errors(shop.call("PATCH", path(shop), fields)) == [error]
 

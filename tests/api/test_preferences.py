@@ -120,7 +120,7 @@ def test_another_device_at_the_address_does_not_inherit_choices(shop):
         ({"other": True}, ("choices.other", "category_unknown")),
     ],
 )
-def test_a_error_is_named_and_changes_nothing(shop, choices, error):
+def test_an_error_is_named_and_changes_nothing(shop, choices, error):
     shop.subscribe(browser(ENDPOINT))
     response = shop.device("/preferences", {"endpoint": ENDPOINT, "choices": choices})
     assert errors(response) == [error]

@@ -66,7 +66,7 @@ def test_the_audit_log_has_each_change_of_a_segment_with_the_values_before_and_a
         ),
     ],
 )
-def test_a_error_has_its_path_and_nothing_is_stored(alice, body, expected):
+def test_an_error_has_its_path_and_nothing_is_stored(alice, body, expected):
     response = alice.call("POST", path(alice), body)
     assert sorted(errors(response)) == sorted(expected)
     assert response.json()["code"] == "validation_error"

@@ -50,7 +50,7 @@ def test_translations_and_the_language_of_texts_become_canonical(alice):
         ([], "translations", "not_an_object"),
     ],
 )
-def test_a_error_is_named_with_its_language(alice, translations, attr, code):
+def test_an_error_is_named_with_its_language(alice, translations, attr, code):
     refused = send(alice, actions=ACTIONS, translations=translations)
 
     assert errors(refused) == [(attr, code)]

@@ -130,7 +130,7 @@ def test_a_platform_that_is_no_target_may_be_described(alice):
         ),
     ],
 )  # fmt: skip
-def test_a_error_is_named_with_its_path(everywhere, fields, attr, code):
+def test_an_error_is_named_with_its_path(everywhere, fields, attr, code):
     assert errors(send(everywhere, **fields)) == [(attr, code)]
     assert not Notification.objects.exists()
 

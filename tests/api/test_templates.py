@@ -57,7 +57,7 @@ def test_data_keep_the_order_of_their_names(alice):
         ],
     ],
 )
-def test_a_error_has_its_path_and_nothing_is_stored(alice, body, expected):
+def test_an_error_has_its_path_and_nothing_is_stored(alice, body, expected):
     response = alice.call("POST", path(alice), body)
     assert sorted(errors(response)) == expected
     assert response.json()["code"] == "validation_error"

@@ -33,19 +33,19 @@ def test_every_bound_names_existing_tests(row):
     assert [path for path in named if not (CHECKOUT / path).exists()] == []
 
 
-def errors():
+def faults():
     """The rows of the table whose last column names tests, most of them in tests/faults/."""
     text = (CHECKOUT / "docs" / "reliability.md").read_text(encoding="utf-8")
-    _, _, table = text.partition("| error | what must hold | test |\n|---|---|---|\n")
+    _, _, table = text.partition("| fault | what must hold | test |\n|---|---|---|\n")
     rows, _, _ = table.partition("\n\n")
     return rows.splitlines()
 
 
-@pytest.mark.parametrize("row", errors(), ids=lambda row: row[2:60])
-def test_every_error_names_existing_tests(row):
+@pytest.mark.parametrize("row", faults(), ids=lambda row: row[2:60])
+def test_every_fault_names_existing_tests(row):
     """A test by its file, or by a part of its name."""
     _, _, _, tests, _ = row.split("|")
-    folder = CHECKOUT / "tests" / "errors"
+    folder = CHECKOUT / "tests" / "faults"
     files = {str(path.relative_to(CHECKOUT)) for path in CHECKOUT.glob("tests/**/test_*.py")}
     files |= {path.name for path in folder.glob("test_*.py")}
     functions = "\n".join(path.read_text(encoding="utf-8") for path in folder.glob("test_*.py"))

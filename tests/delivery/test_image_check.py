@@ -129,7 +129,7 @@ def test_only_the_beginning_of_an_endless_image_is_read(certificate):
 
 
 @pytest.mark.usefixtures("patience")
-def test_a_certificate_that_nobody_vouches_for_is_a_error(certificate):
+def test_a_certificate_that_nobody_vouches_for_is_an_error(certificate):
     with serving(answer(200, body=PNG), certificate) as service:
         trusting = client_of(service, certificate)
         strict = client_of(service, "")

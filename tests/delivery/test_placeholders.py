@@ -106,7 +106,7 @@ def test_a_placeholder_stands_for_a_value(template, expected):
         ("{{ a }}" * (MAX_PLACEHOLDERS + 1), 7 * MAX_PLACEHOLDERS + 1),
     ],
 )
-def test_a_error_is_told_with_its_position(template, position):
+def test_an_error_is_told_with_its_position(template, position):
     with pytest.raises(NotATemplate) as refused:
         parsed(template)
 

@@ -40,7 +40,7 @@ def page_of(header):
 @given(st.dictionaries(st.sampled_from(["limit", "offset"]), NUMBERS | ODD))
 @example({"limit": "0"})
 @example({"offset": "\N{ARABIC-INDIC DIGIT THREE}"})
-def test_any_position_gives_a_page_within_bounds_or_a_error(query):
+def test_any_position_gives_a_page_within_bounds_or_an_error(query):
     errors, page = [], Page(DEFAULT_LIMIT, 0)
     try:
         page = page_from(request_of(urlencode(query, errors="replace")))

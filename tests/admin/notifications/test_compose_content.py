@@ -80,7 +80,7 @@ def test_an_edit_leaves_it_alone(sender, alice, everything):
         ({"ios.relevance_score": "nan"}, "ios"),
     ],
 )
-def test_a_error_is_told_at_its_part_of_the_form(sender, alice, typed, field):
+def test_an_error_is_told_at_its_part_of_the_form(sender, alice, typed, field):
     assert list(errors(sender, written(alice, **typed))) == [field]
 
 

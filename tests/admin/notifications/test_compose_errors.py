@@ -58,7 +58,7 @@ def test_a_schedule_is_a_time_in_the_senders_time_zone(sender, alice, zone, loca
         ("Asia/Tokyo", "0001-01-01T00:00"),
     ],
 )
-def test_a_time_that_a_clock_change_skips_is_a_error_of_the_schedule(sender, alice, zone, local):
+def test_a_time_that_a_clock_change_skips_is_an_error_of_the_schedule(sender, alice, zone, local):
     form = written(alice, when="later", local_time=local, time_zone=zone)
     answer = review(sender, form)
     assert answer.status_code == 400

@@ -16,7 +16,7 @@ def ask(client, house, address):
     return client.post(IMAGE, {"channel": str(house.channel.pk), "address": address})
 
 
-def test_a_error_is_said_in_words(sender, alice):
+def test_an_error_is_said_in_words(sender, alice):
     answer = ask(sender, alice, " http://shop.example/bread.png ")
     told = "The address must begin with https://. Devices load no other images."
     assert answer.json() == {"error": told, "found": ""}

@@ -130,7 +130,7 @@ def test_no_body_is_needed(alice, editor):
         ({"name": "Taken"}, {"name": ["Another template of the channel has this name."]}),
     ],
 )
-def test_a_error_is_told_at_its_field_and_nothing_is_stored(alice, editor, typed, expected):
+def test_an_error_is_told_at_its_field_and_nothing_is_stored(alice, editor, typed, expected):
     make_template(alice.channel, "Taken")
     form = written(alice, name="Spring") | typed
 

@@ -54,7 +54,7 @@ def test_an_editor_creates_and_changes_a_category(alice):
 
 
 @pytest.mark.parametrize("fields", [{"key": "No Key"}, {"name": ""}, {"key": "offers"}])
-def test_a_error_is_shown_and_nothing_is_stored(alice, offers, fields):
+def test_an_error_is_shown_and_nothing_is_stored(alice, offers, fields):
     client = signed_in(alice.members["editor"])
     form = {"do": "add", "key": "news", "name": "News"} | fields
     page = client.post(page_of(alice), form, follow=True)

@@ -27,7 +27,7 @@ def test_a_frame_that_is_too_large_is_refused_before_it_is_read(http2):
     assert refused(http2, (16_385).to_bytes(3) + bytes(6)) == "FRAME_SIZE_ERROR"
 
 
-def test_what_was_said_before_a_error_counts(http2):
+def test_what_was_said_before_an_error_counts(http2):
     events = http2.receive(HeadersFrame(1, OK, flags=WHOLE).serialize() + b"\xff" * 9)
     assert [next(events), next(events)] == [Head(1, STATUS_200), Ended(1)]
     with pytest.raises(ProtocolError):

@@ -142,7 +142,7 @@ def test_an_invalid_argument_about_more_than_the_token_expires_nobody(outcome):
 @pytest.mark.parametrize("sent", ADDRESS_FIELDS)
 @pytest.mark.parametrize("named", ADDRESS_FIELDS)
 @pytest.mark.parametrize("code", ["INVALID_ARGUMENT", None])
-def test_only_a_error_of_the_field_that_was_sent_expires_a_device(sent, named, code):
+def test_only_an_error_of_the_field_that_was_sent_expires_a_device(sent, named, code):
     outcome = fcm(400, code, "Oops", violations(f"message.{named}"), field=sent)
     if named == sent:
         assert outcome == Gone("token_invalid", "400 Oops")

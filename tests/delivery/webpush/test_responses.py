@@ -190,7 +190,7 @@ def test_each_answer_has_the_outcome_of_the_table(outcome, expected):
         ],
     ],
 )
-def test_a_error_of_our_token_never_expires_a_subscription(answer):
+def test_an_error_of_our_token_never_expires_a_subscription(answer):
     assert isinstance(answer, Rejected)
     assert answer.code == "unauthorized"
 

@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from local.embedded import Home, start_all, to_stderr
-from tests.errors.engines.servers import Standby
+from tests.faults.engines.servers import Standby
 from tests.ops.doctor.installation import expect
 from tests.ops.helpers import CHECKOUT, eventually
 

@@ -11,7 +11,7 @@ import redis
 from django.test import Client
 
 from pushsvc.ops import health
-from tests.errors.engines.servers import REDIS_6
+from tests.faults.engines.servers import REDIS_6
 from tests.ops.doctor.installation import expect
 from tests.ops.helpers import eventually
 
