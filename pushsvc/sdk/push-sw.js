@@ -232,6 +232,30 @@
     await Promise.allSettled([setBadge(message.app_badge), announce("received", data)]);
   };
 
+  /**
+   * Whether the service made this message, by the mark that docs/webpush.md promises.
+   *
+   * @param {any} message
+   */
+  const isMarked = ({ token, notification_id }) =>
+    /^[\w-]{64}$/.test(token) && Boolean(text(notification_id));
+
+  /** Whether only the service can send to this worker: the subscription is the one it was told. */
+  const isOwnSubscription = async () => {
+    const { endpoint } = await load();
+    if (!endpoint) return false;
+    return (await registration.pushManager.getSubscription())?.endpoint === endpoint;
+  };
+
+  /**
+   * What others send to a worker that also has their handlers, those show.
+   *
+   * @param {any} message
+   */
+  const receive = async (message) => {
+    if (isMarked(message) || (await isOwnSubscription())) await show(message);
+  };
+
   // --- opening ---
 
   /**
@@ -296,21 +320,22 @@
    */
   const resubscribe = async (ended) => {
     const { baseUrl, channel, endpoint, id, auth } = await load();
-    if (!baseUrl || !channel) return;
+    const before = withAddress(ended);
+    if (!baseUrl || !channel || !endpoint) return;
+    if (before && before.endpoint !== endpoint) return; // another sender's
     await navigator.locks.request(`pushsvc:${channel}`, async () => {
       const headers = { "X-Channel-ID": channel, "Content-Type": "application/json" };
       const answer = await call(`${baseUrl}/web-push-key`, { headers });
       const { public_key: key } = await answer.json();
       const subscription = await newSubscription(key);
       if (!subscription) return;
-      const before = withAddress(ended);
       const subscribed = await call(`${baseUrl}/subscribe`, {
         method: "POST",
         headers,
         body: JSON.stringify({
           ...subscription.toJSON(),
           vapid_public_key: key,
-          previous_endpoint: before?.endpoint ?? endpoint,
+          previous_endpoint: endpoint,
           previous_auth: before?.toJSON().keys?.auth ?? auth,
           previous_subscription_id: id,
         }),
@@ -330,12 +355,13 @@
   const clicked = new Set(); // tokens: some browsers call it a dismissal when we close what was clicked
 
   self.addEventListener("push", (event) => {
-    event.waitUntil(show(read(event)).catch(() => {}));
+    event.waitUntil(receive(read(event)).catch(() => {}));
   });
 
   self.addEventListener("notificationclick", (event) => {
     const { data } = event.notification;
     if (!data?.pushsvc) return; // another's, of a worker that does more than push
+    event.stopImmediatePropagation(); // others open a page at a click on any notification
     const action = event.action || undefined;
     const button = data.actions?.find?.((/** @type {any} */ { id }) => id === action);
     clicked.add(data.token);

@@ -194,15 +194,32 @@ class Worker:
             }"""
         )
 
+    def own_subscription(self):
+        """Makes the browser's subscription the one that push.js has registered. Chromium without
+        Google's keys has none."""
+        endpoint = "https://updates.push.services.mozilla.com/wpush/1"
+        self.introduce(endpoint=endpoint)
+        self.run(
+            """(endpoint) => {
+              PushManager.prototype.getSubscription = async () => ({endpoint});
+            }""",
+            endpoint,
+        )
+
     def push(self, payload):
         """Delivers a push message: a text unchanged, anything else as JSON. Returns when the
         worker says that it is shown. `getNotifications` is not called earlier: Chromium then
         forgets what it is about to show."""
+        told = self.page.evaluate("told")
+        self.deliver(payload)
+        self.page.wait_for_function("(before) => told > before", arg=told)
+
+    def deliver(self, payload):
+        """Delivers a push message that the SDK may leave alone."""
         data = payload if isinstance(payload, str) else json.dumps(payload)
         scope = f"{self._site.origin}/"
         while scope not in self._registrations:
             self.page.wait_for_timeout(20)
-        told = self.page.evaluate("told")
         self._session.send(
             "ServiceWorker.deliverPushMessage",
             {
@@ -211,7 +228,6 @@ class Worker:
                 "data": data,
             },
         )
-        self.page.wait_for_function("(before) => told > before", arg=told)
 
     def shown(self, count=1):
         """The notifications that are shown, once there are so many."""

@@ -54,7 +54,8 @@ def test_a_click_on_what_replaced_a_proposed_notification_is_counted(worker, sit
     assert reported(site, 2) == [[event("received")], [event("clicked")]]
 
 
-def test_a_proposed_notification_of_another_sender_is_shown_as_well_as_possible(worker):
+def test_a_proposed_notification_without_our_data_is_shown_as_well_as_possible(worker):
+    worker.own_subscription()
     worker.dispatch("push", notification={"title": "Rain", "body": "Soon."}, data=None)
     [shown] = worker.shown()
     assert (shown["title"], shown["body"]) == ("Rain", "Soon.")

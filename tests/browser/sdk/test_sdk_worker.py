@@ -80,7 +80,8 @@ def test_a_notification_without_a_title_has_the_sites_name(worker, site):
         '{"notification_id": 7, "icon": [], "image": {}, "url": 3, "token": false}',
     ],
 )
-def test_a_foreign_payload_is_shown_as_well_as_possible(worker, payload):
+def test_a_payload_of_the_own_subscription_is_shown_as_well_as_possible(worker, payload):
+    worker.own_subscription()
     worker.run("() => { self.errors = 0; self.onunhandledrejection = () => { errors += 1; }; }")
     worker.push(payload)
     [shown] = worker.shown()
