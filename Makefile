@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-fast test-pg16 test-engines test-previous cluster container say-what lint format audit sbom \
-	requirements openapi programs clients kotlin soak fuzz bench load bench-events bench-console screenshots icons modules
+	requirements openapi released-names programs clients kotlin soak fuzz bench load bench-events bench-console screenshots icons modules
 
 BIN := .venv/bin
 # What takes minutes: whole deployments, killed processes, browsers, generated requests.
@@ -100,6 +100,9 @@ icons: .venv/dev.stamp ## write the console's font of icons, after a change of .
 openapi: .venv/dev.stamp .venv/clients.stamp ## write docs/openapi.yaml from the code, and the types of clients/typescript
 	@. .ci/environment && $(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml
 	@.ci/client-types clients/typescript
+
+released-names: .venv/dev.stamp ## before a release: add its operations and schemas to the names that lint keeps
+	@$(BIN)/python .ci/released_names.py --add
 
 programs: ## as root, on Debian: install the programs, generators and tools without which tests are skipped
 	@.ci/programs

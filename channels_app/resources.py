@@ -40,14 +40,15 @@ class Resource:
     """One kind of thing that a channel owns.
 
     `id_name`: the argument of the path that names one; `id_field`: the field of the output that has
-    it. `given`, `shown`: examples of input and output. `operations`: those on one thing that can
-    follow its creation, such as `update`. `parameters`: of the path that names one.
+    it. `given`, `shown`: examples of input and output. `follow_ups`: the ids of operations on one
+    thing that can follow its creation. `parameters`: of the path that names one.
 
     An `act` that creates gets `channel`, any other gets `channel_id`; also the arguments of the
     path and the fields of the input. The errors of a method are those besides the usual ones.
     """
 
     name: str
+    names: str
     _: KW_ONLY
     tag: str
     id_name: str
@@ -56,7 +57,7 @@ class Resource:
     output: Output
     given: Example
     shown: Example
-    operations: Sequence[str]
+    follow_ups: Sequence[str]
     parameters: Sequence[OpenApiParameter] = ()
     scope: Scope = Scope.MANAGE
 
@@ -74,9 +75,9 @@ class Resource:
             return Response(self.output(found, many=True).data, headers=links)
 
         response, problems = ("All of them.", ()) if description else ("A page.", (400,))
-        return self._documented("list", summary, description or PAGE_DESCRIPTION)(
+        return self._documented(f"list_{self.names}", summary, description or PAGE_DESCRIPTION)(
             parameters=[] if description else PAGE_PARAMETERS,
-            extensions=self.follow_ups(200, f"/0/{self.id_field}"),
+            extensions=self.links(200, f"/0/{self.id_field}"),
             responses=_responses(
                 200,
                 OpenApiResponse(self.output(many=True), response, [self._example(self.shown)]),
@@ -106,9 +107,9 @@ class Resource:
             return Response(created, status=201)
 
         schema = {"examples": [self._example(self.given, is_request=True)]} | schema
-        return self._documented("create", summary, description)(
+        return self._documented(f"create_{self.name}", summary, description)(
             request=self.input,
-            extensions=self.follow_ups(201, f"/{self.id_field}"),
+            extensions=self.links(201, f"/{self.id_field}"),
             responses=_responses(
                 201,
                 OpenApiResponse(made, "Created.", [self._example(shown or self.shown)]),
@@ -123,11 +124,12 @@ class Resource:
         summary: str,
         description: str,
         *,
-        operation: str = "read",
+        part: str = "",
         output: Output | None = None,
         example: OpenApiExample | None = None,
     ) -> Method:
-        """`operation`, `output`, `example`: for something about the thing."""
+        """`part`, `output`, `example`: for something about the thing, such as its `size`."""
+        operation_id = f"get_{self.name}_{part}" if part else f"get_{self.name}"
         read = output or self.output
 
         def get(view: KeyedView, request: Request, channel_id: UUID, **path: Any) -> Response:
@@ -135,7 +137,7 @@ class Resource:
             return Response(read(act(channel_id=channel.pk, **path)).data)
 
         found = OpenApiResponse(read, "Found.", [example or self._example(self.shown)])
-        return self._documented(operation, summary, description)(
+        return self._documented(operation_id, summary, description)(
             parameters=[*self.parameters],
             responses=_responses(200, found, 404, *self.refusals),
         )(get)
@@ -156,7 +158,7 @@ class Resource:
             channel, values = own_channel(request, channel_id), fields.checked(request.data)
             return Response(self.output(act(channel_id=channel.pk, **path, **values)).data)
 
-        return self._documented("update", summary, description)(
+        return self._documented(f"update_{self.name}", summary, description)(
             parameters=[*self.parameters],
             request=fields,
             examples=[self._example(given or self.given, is_request=True)],
@@ -183,7 +185,7 @@ class Resource:
             return Response(status=status)
 
         done = f"{operation.capitalize()}d." if status == 204 else f"It will be {operation}d."
-        return self._documented(operation, summary, description)(
+        return self._documented(f"{operation}_{self.name}", summary, description)(
             parameters=[*self.parameters],
             responses=_responses(
                 status, OpenApiResponse(description=done), 404, *self.refusals, *errors
@@ -195,18 +197,17 @@ class Resource:
         """The errors of every request with an API key."""
         return (401, MissingScope(self.scope), ChannelNotFound(), 429, 503)
 
-    def follow_ups(self, status: int, path: str) -> dict[str, Any]:
+    def links(self, status: int, path: str) -> dict[str, Any]:
         """`path`: of the id in the body of the response."""
-        names = [f"{self.name}_{each}" for each in self.operations]
         place = {self.id_name: f"$response.body#{path}", "channel_id": "$request.path.channel_id"}
-        return follow_ups(status, *names, **place)
+        return follow_ups(status, *self.follow_ups, **place)
 
     def _documented(
-        self, operation: str, summary: str, description: str
+        self, operation_id: str, summary: str, description: str
     ) -> Callable[..., Callable[[Method], Method]]:
         return partial(
             extend_schema,
-            operation_id=f"{self.name}_{operation}",
+            operation_id=operation_id,
             summary=summary,
             description=description,
             tags=[self.tag],

@@ -39,7 +39,7 @@ class ChannelAudienceOutput(serializers.Serializer[Any]):
 
 class AudienceView(ReadingView):
     @extend_schema(
-        operation_id="channel_audience",
+        operation_id="get_channel_audience",
         summary="Count the channel's devices and people",
         description="Exact, and as of now.",
         tags=["people"],

@@ -89,6 +89,7 @@ _SHOWN: Final = {
 _MADE: Final = {**_SHOWN, "secret": "psi_3q2-7wAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}
 _KEY: Final = Resource(
     "identity_key",
+    "identity_keys",
     tag="people",
     id_name="identity_key_id",
     id_field="identity_key_id",
@@ -96,7 +97,7 @@ _KEY: Final = Resource(
     output=IdentityKeyOutput,
     given=_GIVEN,
     shown=_SHOWN,
-    operations=("delete",),
+    follow_ups=("delete_identity_key",),
 )
 
 

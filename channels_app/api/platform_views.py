@@ -112,7 +112,7 @@ class ChannelPlatformsOutput(serializers.Serializer[Any]):
 
 class PlatformsView(ReadingView):
     @extend_schema(
-        operation_id="channel_platforms",
+        operation_id="get_channel_platforms",
         summary="Get the state of the channel's platforms",
         description="For each platform: whether it is enabled, how many subscribers it has, whether"
         " sending is paused because the push service refused the credentials, and which credentials"

@@ -69,7 +69,7 @@ _MISSPELT = Invalid(
 
 class ChannelView(ReadingView):
     @extend_schema(
-        operation_id="channel_read",
+        operation_id="get_channel_statistics",
         summary="Get channel statistics",
         description="Counts are exact and as of now.",
         tags=["channel"],
@@ -86,7 +86,7 @@ class ProvidersView(KeyedView):
     permission_classes = (require_scope("manage"),)
 
     @extend_schema(
-        operation_id="providers_update",
+        operation_id="update_provider_credentials",
         summary="Update provider credentials",
         description="Give at least one of the two. A platform that is not given does not change.",
         tags=["channel"],
@@ -121,7 +121,7 @@ class WebPushKeyView(ApiView):
         return Limit("web-push-keys", address, settings.WEB_PUSH_KEYS_PER_MINUTE, 60)
 
     @extend_schema(
-        operation_id="web_push_key_read",
+        operation_id="get_web_push_key",
         summary="Get the channel's public key for web push",
         tags=["subscriptions"],
         auth=[],

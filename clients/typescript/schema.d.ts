@@ -15,7 +15,7 @@ export interface paths {
          * Record a click and redirect to the notification's url
          * @description For clients that cannot run code. Clicks with a token older than 28 days, HEAD requests and prefetching are not counted. A personal url has its values for 28 days, while the device belongs to the person to whom the message was sent. Otherwise, and for HEAD, it is the url of the common texts.
          */
-        get: operations["click_follow"];
+        get: operations["follow_click"];
         put?: never;
         post?: never;
         delete?: never;
@@ -38,7 +38,7 @@ export interface paths {
          * Cancel a notification that is still pending
          * @description Safe to repeat. A notification that is processed or sent cannot be cancelled. `message` has the notification's title if the key has the scope `read`.
          */
-        delete: operations["notification_cancel"];
+        delete: operations["cancel_notification"];
         options?: never;
         head?: never;
         patch?: never;
@@ -55,7 +55,7 @@ export interface paths {
          * Get channel statistics
          * @description Counts are exact and as of now.
          */
-        get: operations["channel_read"];
+        get: operations["get_channel_statistics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -75,7 +75,7 @@ export interface paths {
          * Count the channel's devices and people
          * @description Exact, and as of now.
          */
-        get: operations["channel_audience"];
+        get: operations["get_channel_audience"];
         put?: never;
         post?: never;
         delete?: never;
@@ -95,13 +95,13 @@ export interface paths {
          * List the channel's categories, in the order of their positions
          * @description A `limit` over 100 counts as 100. The `Link` header holds the addresses of the next and the previous page.
          */
-        get: operations["category_list"];
+        get: operations["list_categories"];
         put?: never;
         /**
          * Create a category
          * @description A send names it in `category`; devices and people choose it. The key of an archived category restores that one, with the choices that were made.
          */
-        post: operations["category_create"];
+        post: operations["create_category"];
         delete?: never;
         options?: never;
         head?: never;
@@ -120,13 +120,13 @@ export interface paths {
          * Change a category
          * @description All but its key. A new `default` counts at once for those who chose nothing.
          */
-        put: operations["category_update"];
+        put: operations["update_category"];
         post?: never;
         /**
          * Archive a category
          * @description No send can name it any more, and no preferences show it. Choices are kept. Sends that were accepted before still skip devices that refuse it. A second call returns 404.
          */
-        delete: operations["category_archive"];
+        delete: operations["archive_category"];
         options?: never;
         head?: never;
         patch?: never;
@@ -143,13 +143,13 @@ export interface paths {
          * List the channel's identity keys, newest first
          * @description The keys in use, at most four.
          */
-        get: operations["identity_key_list"];
+        get: operations["list_identity_keys"];
         put?: never;
         /**
          * Create an identity key
          * @description Your backend signs an `identity_token` with it, which proves to `POST /subscribe` whose device it is. See [identity](/docs/identity). `Idempotency-Key` is ignored, because a stored response would contain the secret.
          */
-        post: operations["identity_key_create"];
+        post: operations["create_identity_key"];
         delete?: never;
         options?: never;
         head?: never;
@@ -170,7 +170,7 @@ export interface paths {
          * Retire an identity key
          * @description Tokens that it signed are refused from now on. Linked devices stay linked. A second call returns 404.
          */
-        delete: operations["identity_key_delete"];
+        delete: operations["delete_identity_key"];
         options?: never;
         head?: never;
         patch?: never;
@@ -189,7 +189,7 @@ export interface paths {
          * Link devices to people
          * @description For backends that know the ids of subscriptions. It needs no `identity_token`, and works whatever the channel's setting `identity` is. All or none are linked, but unknown ids are no error.
          */
-        post: operations["people_devices_link"];
+        post: operations["link_devices"];
         delete?: never;
         options?: never;
         head?: never;
@@ -207,21 +207,21 @@ export interface paths {
          * Get a person
          * @description With all devices that are stored, active or not.
          */
-        get: operations["person_read"];
+        get: operations["get_person"];
         put?: never;
         post?: never;
         /**
          * Erase a person
          * @description Deletes the person and everything about the addresses of the person's devices. [privacy](/docs/privacy) says what stays. A second call answers 404.
          */
-        delete: operations["person_erase"];
+        delete: operations["erase_person"];
         options?: never;
         head?: never;
         /**
          * Change a person and all devices of the person
          * @description All of it or nothing. `opted_out` true ends all devices, and those that register later; after false they are active again when they register next. `attributes` and tags are changed on each device that the person has now. Safe to repeat.
          */
-        patch: operations["person_change"];
+        patch: operations["update_person"];
         trace?: never;
     };
     "/channel/{channel_id}/person/export": {
@@ -235,7 +235,7 @@ export interface paths {
          * Get everything that is stored of a person
          * @description With addresses, keys, and outcomes as far as they are kept. The audit log says that it was exported.
          */
-        get: operations["person_export"];
+        get: operations["export_person"];
         put?: never;
         post?: never;
         delete?: never;
@@ -255,7 +255,7 @@ export interface paths {
          * Get the state of the channel's platforms
          * @description For each platform: whether it is enabled, how many subscribers it has, whether sending is paused because the push service refused the credentials, and which credentials it uses.
          */
-        get: operations["channel_platforms"];
+        get: operations["get_channel_platforms"];
         put?: never;
         post?: never;
         delete?: never;
@@ -276,7 +276,7 @@ export interface paths {
          * Update provider credentials
          * @description Give at least one of the two. A platform that is not given does not change.
          */
-        put: operations["providers_update"];
+        put: operations["update_provider_credentials"];
         post?: never;
         delete?: never;
         options?: never;
@@ -295,13 +295,13 @@ export interface paths {
          * List the channel's segments, newest first
          * @description A `limit` over 100 counts as 100. The `Link` header holds the addresses of the next and the previous page.
          */
-        get: operations["segment_list"];
+        get: operations["list_segments"];
         put?: never;
         /**
          * Create a segment
          * @description A segment is a name and a rule. A send names it in `segment_id`.
          */
-        post: operations["segment_create"];
+        post: operations["create_segment"];
         delete?: never;
         options?: never;
         head?: never;
@@ -319,18 +319,18 @@ export interface paths {
          * Get a segment
          * @description Its name and its rule, as they were stored last.
          */
-        get: operations["segment_read"];
+        get: operations["get_segment"];
         /**
          * Replace a segment's name and rule
          * @description Notifications that are `pending` use the new rule; notifications that are `processing` keep the old one.
          */
-        put: operations["segment_update"];
+        put: operations["update_segment"];
         post?: never;
         /**
          * Delete a segment that no unfinished notification targets
          * @description Finished notifications keep its id. A second call returns 404.
          */
-        delete: operations["segment_delete"];
+        delete: operations["delete_segment"];
         options?: never;
         head?: never;
         patch?: never;
@@ -347,7 +347,7 @@ export interface paths {
          * Count the subscribers that a segment reaches now
          * @description Exact up to 10,000; beyond that an estimate, as [segments](/docs/segments) explains.
          */
-        get: operations["segment_size"];
+        get: operations["get_segment_size"];
         put?: never;
         post?: never;
         delete?: never;
@@ -367,7 +367,7 @@ export interface paths {
          * List the channel's tags, in the order of their characters
          * @description The `Link` header holds the address of the next page.
          */
-        get: operations["tag_list"];
+        get: operations["list_tags"];
         put?: never;
         post?: never;
         delete?: never;
@@ -390,7 +390,7 @@ export interface paths {
          * Remove a tag from every device
          * @description It is removed in steps, within minutes, even from devices that get it meanwhile. After that, a second call returns 404.
          */
-        delete: operations["tag_delete"];
+        delete: operations["delete_tag"];
         options?: never;
         head?: never;
         patch?: never;
@@ -409,7 +409,7 @@ export interface paths {
          * Add a tag to devices, or remove it
          * @description Names people and devices, at most 1,000 together. Devices that a person adds later do not have the tag. Safe to repeat.
          */
-        post: operations["tag_members"];
+        post: operations["change_tag_members"];
         delete?: never;
         options?: never;
         head?: never;
@@ -427,13 +427,13 @@ export interface paths {
          * List the channel's templates, newest first
          * @description A `limit` over 100 counts as 100. The `Link` header holds the addresses of the next and the previous page.
          */
-        get: operations["template_list"];
+        get: operations["list_templates"];
         put?: never;
         /**
          * Create a template
          * @description A template is a name and content. A send names it in `template_id`.
          */
-        post: operations["template_create"];
+        post: operations["create_template"];
         delete?: never;
         options?: never;
         head?: never;
@@ -451,18 +451,18 @@ export interface paths {
          * Get a template
          * @description Its name and its content, as they were stored last.
          */
-        get: operations["template_read"];
+        get: operations["get_template"];
         /**
          * Replace a template's name and content
          * @description For sends that are accepted from now on; earlier ones keep their content. Safe to repeat.
          */
-        put: operations["template_update"];
+        put: operations["update_template"];
         post?: never;
         /**
          * Delete a template
          * @description Sends that were accepted with it keep its content, even if they are scheduled. A second call returns 404.
          */
-        delete: operations["template_delete"];
+        delete: operations["delete_template"];
         options?: never;
         head?: never;
         patch?: never;
@@ -481,7 +481,7 @@ export interface paths {
          * Report that a notification was received, clicked or dismissed
          * @description Each event counts once for each recipient. The answer is the same for tokens that are unknown, forged, repeated or older than 28 days. Beacons send the same JSON as `text/plain`.
          */
-        post: operations["events_report"];
+        post: operations["report_events"];
         delete?: never;
         options?: never;
         head?: never;
@@ -499,7 +499,7 @@ export interface paths {
          * Get notification statistics
          * @description `recipient_count` is `delivered_count` + `bounced_count` once it is `sent` or `failed`. Delivered means that the push service accepted the message.
          */
-        get: operations["notification_read"];
+        get: operations["get_notification"];
         put?: never;
         post?: never;
         delete?: never;
@@ -509,7 +509,7 @@ export interface paths {
          * Change a notification before it is sent, or while it is paused
          * @description A field that is missing stays as it is; null takes its default. A `pending` notification can be changed as a whole, but the kind of its audience stays: a send to a segment stays one. A notification that is `processing` and paused can be changed in its content and `expires_at`, as soon as the calls under way have ended. If every field is as it was, nothing changes. Safe to repeat. The key needs the scopes `send` and `read`.
          */
-        patch: operations["notification_edit"];
+        patch: operations["edit_notification"];
         trace?: never;
     };
     "/notification/{notification_id}/details": {
@@ -523,7 +523,7 @@ export interface paths {
          * Get everything about a notification
          * @description Its content, audience and times, the counts of each platform, and why recipients bounced. All numbers are of one moment, so the platforms add up to the notification's counts.
          */
-        get: operations["notification_details"];
+        get: operations["get_notification_details"];
         put?: never;
         post?: never;
         delete?: never;
@@ -545,7 +545,7 @@ export interface paths {
          * Pause a notification
          * @description A `pending` notification does not start. For a `processing` one, no call begins later than ten seconds after the response, and its deadline waits. A notification that was paused for seven days while it was `processing` is stopped. Safe to repeat.
          */
-        post: operations["notification_pause"];
+        post: operations["pause_notification"];
         delete?: never;
         options?: never;
         head?: never;
@@ -565,7 +565,7 @@ export interface paths {
          * Resume a paused notification
          * @description The time of the pause does not count for its deadline. Nothing changes for a notification that is not paused. Safe to repeat.
          */
-        post: operations["notification_resume"];
+        post: operations["resume_notification"];
         delete?: never;
         options?: never;
         head?: never;
@@ -585,7 +585,7 @@ export interface paths {
          * Stop a notification for good
          * @description Only a `processing` notification can be stopped; cancel a `pending` one. No call begins later than ten seconds after the response. Remaining recipients bounce with the code `stopped`, then the notification is `sent`. If it had no recipient yet, it is `cancelled`. Safe to repeat.
          */
-        post: operations["notification_stop"];
+        post: operations["stop_notification"];
         delete?: never;
         options?: never;
         head?: never;
@@ -603,7 +603,7 @@ export interface paths {
          * List whom a notification names, in the order of the send
          * @description Empty for a send that names nobody one by one. Kept as long as the log of its recipients. A `limit` over 100 counts as 100. The `Link` header holds the addresses of the next and the previous page.
          */
-        get: operations["notification_targets"];
+        get: operations["list_notification_targets"];
         put?: never;
         post?: never;
         delete?: never;
@@ -623,7 +623,7 @@ export interface paths {
          * List the channel's notifications, newest first
          * @description A `limit` over 100 counts as 100. The `Link` header holds the addresses of the next and the previous page. A notification that is accepted while you read page by page moves the others back, so the next page may repeat some; it leaves none out.
          */
-        get: operations["notification_list"];
+        get: operations["list_notifications"];
         put?: never;
         post?: never;
         delete?: never;
@@ -645,7 +645,7 @@ export interface paths {
          * Read and change what a device or a person wants
          * @description Lists the channel's categories with what the device, or its person, chose, after `choices` took effect. For a device that is not known they are the defaults, and nothing is stored. A device of a person that proves itself with its `keys` or `auth` has the person's choices, and changes them for all devices of the person. Without proof, a choice counts for the device alone, until its person chooses. With `identity_token` in place of a device it is the person who reads and chooses, and who may opt out.
          */
-        post: operations["preferences"];
+        post: operations["update_preferences"];
         delete?: never;
         options?: never;
         head?: never;
@@ -665,7 +665,7 @@ export interface paths {
          * Send a notification, now or later
          * @description 202 means that the notification is stored and will be sent.
          */
-        post: operations["notification_send"];
+        post: operations["send_notification"];
         delete?: never;
         options?: never;
         head?: never;
@@ -723,7 +723,7 @@ export interface paths {
          * Get the channel's public key for web push
          * @description Public, because browsers need the key before they can subscribe.
          */
-        get: operations["web_push_key_read"];
+        get: operations["get_web_push_key"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2546,7 +2546,7 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    click_follow: {
+    follow_click: {
         parameters: {
             query?: never;
             header?: never;
@@ -2604,7 +2604,7 @@ export interface operations {
             };
         };
     };
-    notification_cancel: {
+    cancel_notification: {
         parameters: {
             query?: never;
             header?: never;
@@ -2695,7 +2695,7 @@ export interface operations {
             };
         };
     };
-    channel_read: {
+    get_channel_statistics: {
         parameters: {
             query?: never;
             header?: never;
@@ -2774,7 +2774,7 @@ export interface operations {
             };
         };
     };
-    channel_audience: {
+    get_channel_audience: {
         parameters: {
             query?: never;
             header?: never;
@@ -2854,7 +2854,7 @@ export interface operations {
             };
         };
     };
-    category_list: {
+    list_categories: {
         parameters: {
             query?: {
                 /** @description How many entries a page has at most. */
@@ -2950,7 +2950,7 @@ export interface operations {
             };
         };
     };
-    category_create: {
+    create_category: {
         parameters: {
             query?: never;
             header?: never;
@@ -3072,7 +3072,7 @@ export interface operations {
             };
         };
     };
-    category_update: {
+    update_category: {
         parameters: {
             query?: never;
             header?: never;
@@ -3185,7 +3185,7 @@ export interface operations {
             };
         };
     };
-    category_archive: {
+    archive_category: {
         parameters: {
             query?: never;
             header?: never;
@@ -3265,7 +3265,7 @@ export interface operations {
             };
         };
     };
-    identity_key_list: {
+    list_identity_keys: {
         parameters: {
             query?: never;
             header?: never;
@@ -3345,7 +3345,7 @@ export interface operations {
             };
         };
     };
-    identity_key_create: {
+    create_identity_key: {
         parameters: {
             query?: never;
             header?: never;
@@ -3467,7 +3467,7 @@ export interface operations {
             };
         };
     };
-    identity_key_delete: {
+    delete_identity_key: {
         parameters: {
             query?: never;
             header?: never;
@@ -3547,7 +3547,7 @@ export interface operations {
             };
         };
     };
-    people_devices_link: {
+    link_devices: {
         parameters: {
             query?: never;
             header?: never;
@@ -3669,7 +3669,7 @@ export interface operations {
             };
         };
     };
-    person_read: {
+    get_person: {
         parameters: {
             query: {
                 /** @description The owner's id of the user. */
@@ -3761,7 +3761,7 @@ export interface operations {
             };
         };
     };
-    person_erase: {
+    erase_person: {
         parameters: {
             query: {
                 /** @description The owner's id of the user. */
@@ -3853,7 +3853,7 @@ export interface operations {
             };
         };
     };
-    person_change: {
+    update_person: {
         parameters: {
             query: {
                 /** @description The owner's id of the user. */
@@ -3967,7 +3967,7 @@ export interface operations {
             };
         };
     };
-    person_export: {
+    export_person: {
         parameters: {
             query: {
                 /** @description The owner's id of the user. */
@@ -4059,7 +4059,7 @@ export interface operations {
             };
         };
     };
-    channel_platforms: {
+    get_channel_platforms: {
         parameters: {
             query?: never;
             header?: never;
@@ -4139,7 +4139,7 @@ export interface operations {
             };
         };
     };
-    providers_update: {
+    update_provider_credentials: {
         parameters: {
             query?: never;
             header?: never;
@@ -4249,7 +4249,7 @@ export interface operations {
             };
         };
     };
-    segment_list: {
+    list_segments: {
         parameters: {
             query?: {
                 /** @description How many entries a page has at most. */
@@ -4345,7 +4345,7 @@ export interface operations {
             };
         };
     };
-    segment_create: {
+    create_segment: {
         parameters: {
             query?: never;
             header?: never;
@@ -4467,7 +4467,7 @@ export interface operations {
             };
         };
     };
-    segment_read: {
+    get_segment: {
         parameters: {
             query?: never;
             header?: never;
@@ -4549,7 +4549,7 @@ export interface operations {
             };
         };
     };
-    segment_update: {
+    update_segment: {
         parameters: {
             query?: never;
             header?: never;
@@ -4673,7 +4673,7 @@ export interface operations {
             };
         };
     };
-    segment_delete: {
+    delete_segment: {
         parameters: {
             query?: never;
             header?: never;
@@ -4764,7 +4764,7 @@ export interface operations {
             };
         };
     };
-    segment_size: {
+    get_segment_size: {
         parameters: {
             query?: never;
             header?: never;
@@ -4846,7 +4846,7 @@ export interface operations {
             };
         };
     };
-    tag_list: {
+    list_tags: {
         parameters: {
             query?: {
                 /** @description Only tags that follow this one. */
@@ -4944,7 +4944,7 @@ export interface operations {
             };
         };
     };
-    tag_delete: {
+    delete_tag: {
         parameters: {
             query?: never;
             header?: never;
@@ -5024,7 +5024,7 @@ export interface operations {
             };
         };
     };
-    tag_members: {
+    change_tag_members: {
         parameters: {
             query?: never;
             header?: never;
@@ -5137,7 +5137,7 @@ export interface operations {
             };
         };
     };
-    template_list: {
+    list_templates: {
         parameters: {
             query?: {
                 /** @description How many entries a page has at most. */
@@ -5233,7 +5233,7 @@ export interface operations {
             };
         };
     };
-    template_create: {
+    create_template: {
         parameters: {
             query?: never;
             header?: {
@@ -5367,7 +5367,7 @@ export interface operations {
             };
         };
     };
-    template_read: {
+    get_template: {
         parameters: {
             query?: never;
             header?: never;
@@ -5449,7 +5449,7 @@ export interface operations {
             };
         };
     };
-    template_update: {
+    update_template: {
         parameters: {
             query?: never;
             header?: never;
@@ -5573,7 +5573,7 @@ export interface operations {
             };
         };
     };
-    template_delete: {
+    delete_template: {
         parameters: {
             query?: never;
             header?: never;
@@ -5653,7 +5653,7 @@ export interface operations {
             };
         };
     };
-    events_report: {
+    report_events: {
         parameters: {
             query?: never;
             header?: never;
@@ -5728,7 +5728,7 @@ export interface operations {
             };
         };
     };
-    notification_read: {
+    get_notification: {
         parameters: {
             query?: never;
             header?: never;
@@ -5808,7 +5808,7 @@ export interface operations {
             };
         };
     };
-    notification_edit: {
+    edit_notification: {
         parameters: {
             query?: never;
             header?: never;
@@ -5930,7 +5930,7 @@ export interface operations {
             };
         };
     };
-    notification_details: {
+    get_notification_details: {
         parameters: {
             query?: never;
             header?: never;
@@ -6010,7 +6010,7 @@ export interface operations {
             };
         };
     };
-    notification_pause: {
+    pause_notification: {
         parameters: {
             query?: never;
             header?: never;
@@ -6101,7 +6101,7 @@ export interface operations {
             };
         };
     };
-    notification_resume: {
+    resume_notification: {
         parameters: {
             query?: never;
             header?: never;
@@ -6181,7 +6181,7 @@ export interface operations {
             };
         };
     };
-    notification_stop: {
+    stop_notification: {
         parameters: {
             query?: never;
             header?: never;
@@ -6272,7 +6272,7 @@ export interface operations {
             };
         };
     };
-    notification_targets: {
+    list_notification_targets: {
         parameters: {
             query?: {
                 /** @description How many entries a page has at most. */
@@ -6370,7 +6370,7 @@ export interface operations {
             };
         };
     };
-    notification_list: {
+    list_notifications: {
         parameters: {
             query?: {
                 /** @description How many entries a page has at most. */
@@ -6466,7 +6466,7 @@ export interface operations {
             };
         };
     };
-    preferences: {
+    update_preferences: {
         parameters: {
             query?: never;
             header: {
@@ -6568,7 +6568,7 @@ export interface operations {
             };
         };
     };
-    notification_send: {
+    send_notification: {
         parameters: {
             query?: never;
             header?: {
@@ -6922,7 +6922,7 @@ export interface operations {
             };
         };
     };
-    web_push_key_read: {
+    get_web_push_key: {
         parameters: {
             query?: never;
             header: {

@@ -65,7 +65,7 @@ class EventsView(ApiView):
         return None if holds_valid_token(body) else _limit_without_token(request)
 
     @extend_schema(
-        operation_id="events_report",
+        operation_id="report_events",
         summary="Report that a notification was received, clicked or dismissed",
         description="Each event counts once for each recipient. The answer is the same for tokens"
         " that are unknown, forged, repeated or older than 28 days. Beacons send the same JSON as"
@@ -92,7 +92,7 @@ class ClickView(ApiView):
         return None if _clicked(self.kwargs["token"]) else _limit_without_token(request)
 
     @extend_schema(
-        operation_id="click_follow",
+        operation_id="follow_click",
         summary="Record a click and redirect to the notification's url",
         description="For clients that cannot run code. Clicks with a token older than 28 days, HEAD"
         " requests and prefetching are not counted. A personal url has its values for 28 days,"

@@ -34,14 +34,14 @@ class _HaltView(KeyedView):
 
 class PauseView(_HaltView):
     @extend_schema(
-        operation_id="notification_pause",
+        operation_id="pause_notification",
         summary="Pause a notification",
         description="A `pending` notification does not start. For a `processing` one, no call"
         " begins later than ten seconds after the response, and its deadline waits. A notification"
         " that was paused for seven days while it was `processing` is stopped. Safe to repeat.",
         tags=[_TAG],
         request=None,
-        extensions=follow_ups(200, "notification_resume", "notification_stop", **_OF_ONE),
+        extensions=follow_ups(200, "resume_notification", "stop_notification", **_OF_ONE),
         responses={
             200: OpenApiResponse(PausedOutput, "Paused, now or before.", [examples.PAUSED]),
             **problem_responses(*_REFUSED, _IS_SENT),
@@ -56,13 +56,13 @@ class PauseView(_HaltView):
 
 class ResumeView(_HaltView):
     @extend_schema(
-        operation_id="notification_resume",
+        operation_id="resume_notification",
         summary="Resume a paused notification",
         description="The time of the pause does not count for its deadline. Nothing changes for a"
         " notification that is not paused. Safe to repeat.",
         tags=[_TAG],
         request=None,
-        extensions=follow_ups(200, "notification_details", **_OF_ONE),
+        extensions=follow_ups(200, "get_notification_details", **_OF_ONE),
         responses={
             200: OpenApiResponse(PausedOutput, "Not paused.", [examples.RESUMED]),
             **problem_responses(*_REFUSED),
@@ -77,7 +77,7 @@ class ResumeView(_HaltView):
 
 class StopView(_HaltView):
     @extend_schema(
-        operation_id="notification_stop",
+        operation_id="stop_notification",
         summary="Stop a notification for good",
         description="Only a `processing` notification can be stopped; cancel a `pending` one."
         " No call begins later than ten seconds after the response. Remaining recipients bounce"
@@ -85,7 +85,7 @@ class StopView(_HaltView):
         " is `cancelled`. Safe to repeat.",
         tags=[_TAG],
         request=None,
-        extensions=follow_ups(200, "notification_details", **_OF_ONE),
+        extensions=follow_ups(200, "get_notification_details", **_OF_ONE),
         responses={
             200: OpenApiResponse(StoppedOutput, "Stopped, now or before.", [examples.STOPPED]),
             **problem_responses(*_REFUSED, _IS_SENT),

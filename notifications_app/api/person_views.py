@@ -79,7 +79,7 @@ class _PersonView(KeyedView):
 
 class PersonView(_PersonView):
     @extend_schema(
-        operation_id="person_read",
+        operation_id="get_person",
         summary="Get a person",
         description="With all devices that are stored, active or not.",
         tags=[_TAG],
@@ -95,7 +95,7 @@ class PersonView(_PersonView):
         return Response(_shown(person))
 
     @extend_schema(
-        operation_id="person_change",
+        operation_id="update_person",
         summary="Change a person and all devices of the person",
         description="All of it or nothing. `opted_out` true ends all devices, and those that"
         " register later; after false they are active again when they register next. `attributes`"
@@ -119,7 +119,7 @@ class PersonView(_PersonView):
         return Response(_shown(person))
 
     @extend_schema(
-        operation_id="person_erase",
+        operation_id="erase_person",
         summary="Erase a person",
         description="Deletes the person and everything about the addresses of the person's devices."
         " docs/privacy.md says what stays. A second call answers 404.",
@@ -138,7 +138,7 @@ class PersonView(_PersonView):
 
 class PersonExportView(_PersonView):
     @extend_schema(
-        operation_id="person_export",
+        operation_id="export_person",
         summary="Get everything that is stored of a person",
         description="With addresses, keys, and outcomes as far as they are kept. The audit log"
         " says that it was exported.",

@@ -35,6 +35,7 @@ _TIMES: Final = {
 }
 _SEGMENT: Final = Resource(
     "segment",
+    "segments",
     tag="segments",
     id_name="segment_id",
     id_field="segment_id",
@@ -42,7 +43,7 @@ _SEGMENT: Final = Resource(
     output=SegmentOutput,
     given=_GIVEN,
     shown={"segment_id": _ID, **_GIVEN, **_TIMES},
-    operations=("read", "update", "size", "delete"),
+    follow_ups=("get_segment", "update_segment", "get_segment_size", "delete_segment"),
 )
 _BAD_RULE: Final = (
     Invalid([FieldError("rule.all.1.not.operator", "not_a_choice", "Must be one of: eq, ne, in.")]),
@@ -90,7 +91,7 @@ class SegmentSizeView(KeyedView):
         lambda **path: segment_size(segment_get(**path)),
         "Count the subscribers that a segment reaches now",
         "Exact up to 10,000; beyond that an estimate, as docs/segments.md explains.",
-        operation="size",
+        part="size",
         output=SizeOutput,
         example=OpenApiExample("Exact", {"size": 1200, "estimated": False}, response_only=True),
     )

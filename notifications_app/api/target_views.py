@@ -21,7 +21,7 @@ _STATES: Final = [each.value for each in TargetState]
 
 class NotificationTargetsView(ReadingView):
     @extend_schema(
-        operation_id="notification_targets",
+        operation_id="list_notification_targets",
         summary="List whom a notification names, in the order of the send",
         description="Empty for a send that names nobody one by one. Kept as long as the log of its"
         f" recipients. {PAGE_DESCRIPTION}",

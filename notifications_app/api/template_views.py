@@ -36,6 +36,7 @@ _GIVEN: Final[dict[str, Any]] = {
 }
 _TEMPLATE: Final = Resource(
     "template",
+    "templates",
     tag="templates",
     id_name="template_id",
     id_field="template_id",
@@ -48,7 +49,7 @@ _TEMPLATE: Final = Resource(
         "created_at": "2026-11-20T15:11:00.123Z",
         "updated_at": "2026-11-20T15:11:00.123Z",
     },
-    operations=("read", "update", "delete"),
+    follow_ups=("get_template", "update_template", "delete_template"),
 )
 _BAD_CONTENT: Final = Invalid(
     [FieldError("content.soung", "unknown_field", "There is no such field.")]

@@ -76,7 +76,7 @@ class SendView(KeyedView):
         return channel_limit(request, "sends", settings.SENDS_PER_SECOND if own is None else own, 1)
 
     @extend_schema(
-        operation_id="notification_send",
+        operation_id="send_notification",
         summary="Send a notification, now or later",
         description="202 means that the notification is stored and will be sent.",
         tags=[_TAG],
@@ -84,11 +84,11 @@ class SendView(KeyedView):
         request=SendInput,
         extensions=follow_ups(
             202,
-            "notification_read",
-            "notification_details",
-            "notification_cancel",
-            "notification_pause",
-            "notification_stop",
+            "get_notification",
+            "get_notification_details",
+            "cancel_notification",
+            "pause_notification",
+            "stop_notification",
             notification_id="$response.body#/notification_id",
         ),
         examples=[
@@ -148,7 +148,7 @@ class CancelView(KeyedView):
     permission_classes = (require_scope(Scope.SEND),)
 
     @extend_schema(
-        operation_id="notification_cancel",
+        operation_id="cancel_notification",
         summary="Cancel a notification that is still pending",
         description="Safe to repeat. A notification that is processed or sent cannot be cancelled."
         " `message` has the notification's title if the key has the scope `read`.",
@@ -182,7 +182,7 @@ class CancelView(KeyedView):
 
 class NotificationListView(ReadingView):
     @extend_schema(
-        operation_id="notification_list",
+        operation_id="list_notifications",
         summary="List the channel's notifications, newest first",
         description=f"{PAGE_DESCRIPTION} A notification that is accepted while you read page by"
         " page moves the others back, so the next page may repeat some; it leaves none out.",
@@ -190,8 +190,8 @@ class NotificationListView(ReadingView):
         parameters=PAGE_PARAMETERS,
         extensions=follow_ups(
             200,
-            "notification_read",
-            "notification_cancel",
+            "get_notification",
+            "cancel_notification",
             notification_id="$response.body#/0/notification_id",
         ),
         responses={
@@ -220,10 +220,10 @@ class NotificationView(ReadingView):
         return of.limit(self, request)
 
     @extend_schema(
-        operation_id="notification_read",
+        operation_id="get_notification",
         summary="Get notification statistics",
         extensions=follow_ups(
-            200, "notification_cancel", notification_id="$response.body#/notification_id"
+            200, "cancel_notification", notification_id="$response.body#/notification_id"
         ),
         description="`recipient_count` is `delivered_count` + `bounced_count` once it is `sent`"
         " or `failed`. Delivered means that the push service accepted the message.",
@@ -240,7 +240,7 @@ class NotificationView(ReadingView):
         return Response(NotificationOutput(notification).data)
 
     @extend_schema(
-        operation_id="notification_edit",
+        operation_id="edit_notification",
         summary="Change a notification before it is sent, or while it is paused",
         description="A field that is missing stays as it is; null takes its default. A `pending`"
         " notification can be changed as a whole, but the kind of its audience stays: a send to a"
@@ -285,7 +285,7 @@ class NotificationView(ReadingView):
 
 class NotificationDetailsView(ReadingView):
     @extend_schema(
-        operation_id="notification_details",
+        operation_id="get_notification_details",
         summary="Get everything about a notification",
         description="Its content, audience and times, the counts of each platform, and why"
         " recipients bounced. All numbers are of one moment, so the platforms add up to the"

@@ -34,6 +34,7 @@ _CHANGED: Final[dict[str, Any]] = {
 _GIVEN: Final = {"key": "offers", **_CHANGED}
 _CATEGORY: Final = Resource(
     "category",
+    "categories",
     tag="categories",
     id_name="category_key",
     id_field="key",
@@ -41,7 +42,7 @@ _CATEGORY: Final = Resource(
     output=CategoryOutput,
     given=_GIVEN,
     shown={**_GIVEN, "position": 0, "created_at": "2026-11-20T15:11:00.123Z"},
-    operations=("update", "archive"),
+    follow_ups=("update_category", "archive_category"),
     parameters=[
         OpenApiParameter(
             "category_key",
@@ -95,7 +96,7 @@ class PreferencesView(DeviceView):
     limit_name = "preferences"
 
     @extend_schema(
-        operation_id="preferences",
+        operation_id="update_preferences",
         summary="Read and change what a device or a person wants",
         description="Lists the channel's categories with what the device, or its person, chose,"
         " after `choices` took effect. For a device that is not known they are the defaults, and"

@@ -60,7 +60,7 @@ class PeopleDevicesView(KeyedView):
     permission_classes = (require_scope(Scope.SUBSCRIBERS),)
 
     @extend_schema(
-        operation_id="people_devices_link",
+        operation_id="link_devices",
         summary="Link devices to people",
         description="For backends that know the ids of subscriptions. It needs no"
         " `identity_token`, and works whatever the channel's setting `identity` is. All or none"

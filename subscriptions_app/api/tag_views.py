@@ -107,6 +107,7 @@ class TagOutput(serializers.Serializer[Any]):
 
 _TAG: Final = Resource(
     "tag",
+    "tags",
     tag="tags",
     id_name="tag",
     id_field="tag",
@@ -114,7 +115,7 @@ _TAG: Final = Resource(
     output=TagOutput,
     given=_GIVEN,
     shown=_LISTED,
-    operations=("members", "delete"),
+    follow_ups=("change_tag_members", "delete_tag"),
     scope=Scope.SUBSCRIBERS,
 )
 
@@ -123,7 +124,7 @@ class TagListView(KeyedView):
     permission_classes = _TAG.permissions
 
     @extend_schema(
-        operation_id="tag_list",
+        operation_id="list_tags",
         summary="List the channel's tags, in the order of their characters",
         description="The `Link` header holds the address of the next page.",
         tags=["tags"],
@@ -133,7 +134,7 @@ class TagListView(KeyedView):
             OpenApiParameter("after", description="Only tags that follow this one."),
             _LINK,
         ],
-        extensions=_TAG.follow_ups(200, "/0/tag"),
+        extensions=_TAG.links(200, "/0/tag"),
         responses={
             200: OpenApiResponse(
                 TagOutput(many=True),
@@ -170,7 +171,7 @@ class TagMembersView(KeyedView):
     permission_classes = _TAG.permissions
 
     @extend_schema(
-        operation_id="tag_members",
+        operation_id="change_tag_members",
         summary="Add a tag to devices, or remove it",
         description="Names people and devices, at most 1,000 together. Devices that a person adds"
         " later do not have the tag. Safe to repeat.",

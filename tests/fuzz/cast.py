@@ -146,9 +146,9 @@ def _providers(cast, body):
 
 
 _CHANGES = {
-    "notification_send": _send,
-    "events_report": _events,
+    "send_notification": _send,
+    "report_events": _events,
     "subscribe": _subscribe,
     "unsubscribe": _device,
-    "providers_update": _providers,
+    "update_provider_credentials": _providers,
 }

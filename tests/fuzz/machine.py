@@ -19,10 +19,10 @@ from tests.fuzz.cast import likely_body
 
 # Ids in the answers to these, for later requests.
 _TOLD = {
-    "notification_send": "notification_id",
-    "segment_create": "segment_id",
-    "template_create": "template_id",
-    "identity_key_create": "identity_key_id",
+    "send_notification": "notification_id",
+    "create_segment": "segment_id",
+    "create_template": "template_id",
+    "create_identity_key": "identity_key_id",
 }
 _FLOWS = 10
 _STEPS = 20

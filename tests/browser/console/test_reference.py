@@ -8,7 +8,7 @@ from tests.api.support import owner_of
 from tests.browser.console.support import PHONE, is_wider_than_screen
 from tests.factories import make_channel
 
-SEND = "#operations-notifications-notification_send"
+SEND = "#operations-notifications-send_notification"
 DARK = "rgb(28, 32, 34)"
 
 

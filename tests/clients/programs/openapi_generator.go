@@ -42,12 +42,12 @@ func main() {
 	message.SetBody("It works.")
 	message.SetTitle("Hello")
 	message.SetUrl("https://example.com/")
-	sent, _, err := api.NotificationsAPI.NotificationSend(owner).
+	sent, _, err := api.NotificationsAPI.SendNotification(owner).
 		SendInput(*message).IdempotencyKey("once-" + subscribed.SubscriptionId).Execute()
 	fmt.Println("sent", must(sent, err).NotificationId)
 
 	final := []openapi.NotificationStatus{openapi.SENT, openapi.FAILED, openapi.CANCELLED}
-	read := api.NotificationsAPI.NotificationRead(owner, sent.NotificationId)
+	read := api.NotificationsAPI.GetNotification(owner, sent.NotificationId)
 	shown, _, err := read.Execute()
 	for err == nil && !slices.Contains(final, shown.Status) {
 		time.Sleep(200 * time.Millisecond)
@@ -59,7 +59,7 @@ func main() {
 	nowhere := openapi.NewSendInput()
 	nowhere.SetBody("x")
 	nowhere.SetSegmentId(subscribed.SubscriptionId)
-	_, _, err = api.NotificationsAPI.NotificationSend(owner).SendInput(*nowhere).Execute()
+	_, _, err = api.NotificationsAPI.SendNotification(owner).SendInput(*nowhere).Execute()
 	var refused *openapi.GenericOpenAPIError
 	if !errors.As(err, &refused) {
 		log.Fatal(err)

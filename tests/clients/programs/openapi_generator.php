@@ -35,19 +35,19 @@ $subscribed = (new SubscriptionsApi(config: $configuration))->subscribe(getenv('
 echo "subscribed {$subscribed->getSubscriptionId()}\n";
 
 $message = new SendInput(['title' => 'Hello', 'body' => 'It works.', 'url' => 'https://example.com/']);
-$sent = $notifications->notificationSend($message, bin2hex(random_bytes(16)));
+$sent = $notifications->sendNotification($message, bin2hex(random_bytes(16)));
 echo "sent {$sent->getNotificationId()}\n";
 
 $final = [NotificationStatus::SENT, NotificationStatus::FAILED, NotificationStatus::CANCELLED];
 do {
     usleep(200_000);
-    $shown = $notifications->notificationRead($sent->getNotificationId());
+    $shown = $notifications->getNotification($sent->getNotificationId());
 } while (!in_array($shown->getStatus(), $final, true));
 echo "result {$shown->getStatus()}: {$shown->getDeliveredCount()} of {$shown->getRecipientCount()}\n";
 
 try {
     $nowhere = new SendInput(['body' => 'x', 'segment_id' => $subscribed->getSubscriptionId()]);
-    $notifications->notificationSend($nowhere);
+    $notifications->sendNotification($nowhere);
 } catch (ApiException $error) {
     $problem = $error->getResponseObject();
     assert($problem instanceof Problem);

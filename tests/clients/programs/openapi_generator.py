@@ -24,18 +24,18 @@ channel = os.environ["PUSHSVC_CHANNEL"]
 print("subscribed", SubscriptionsApi(client).subscribe(channel, device).subscription_id)
 
 message = SendInput(title="Hello", body="It works.", url="https://example.com/")
-sent = notifications.notification_send(message, idempotency_key=str(uuid4()))
+sent = notifications.send_notification(message, idempotency_key=str(uuid4()))
 print("sent", sent.notification_id)
 
 while True:
-    shown = notifications.notification_read(sent.notification_id)
+    shown = notifications.get_notification(sent.notification_id)
     if shown.status.value in ("sent", "failed", "cancelled"):
         break
     time.sleep(0.2)
 print(f"result {shown.status.value}: {shown.delivered_count} of {shown.recipient_count}")
 
 try:
-    notifications.notification_send(SendInput(body="x", segment_id=uuid4()))
+    notifications.send_notification(SendInput(body="x", segment_id=uuid4()))
 except ApiException as error:
     assert isinstance(error.data, Problem)
     print("refused", error.status, error.data.code)

@@ -19,21 +19,21 @@ const subscribed = await new SubscriptionsApi(configuration).subscribe({
 });
 console.log("subscribed", subscribed.subscriptionId);
 
-const sent = await notifications.notificationSend({
+const sent = await notifications.sendNotification({
   sendInput: { title: "Hello", body: "It works.", url: "https://example.com/" },
   idempotencyKey: crypto.randomUUID(),
 });
 console.log("sent", sent.notificationId);
 
-let shown = await notifications.notificationRead({ notificationId: sent.notificationId });
+let shown = await notifications.getNotification({ notificationId: sent.notificationId });
 while (!["sent", "failed", "cancelled"].includes(shown.status)) {
   await new Promise((resolve) => setTimeout(resolve, 200));
-  shown = await notifications.notificationRead({ notificationId: sent.notificationId });
+  shown = await notifications.getNotification({ notificationId: sent.notificationId });
 }
 console.log(`result ${shown.status}: ${shown.deliveredCount} of ${shown.recipientCount}`);
 
 try {
-  await notifications.notificationSend({
+  await notifications.sendNotification({
     sendInput: { body: "x", segmentId: crypto.randomUUID() },
   });
 } catch (error) {

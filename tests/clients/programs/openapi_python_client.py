@@ -6,7 +6,7 @@ import time
 from uuid import uuid4
 
 from generated import AuthenticatedClient, Client
-from generated.api.notifications import notification_read, notification_send
+from generated.api.notifications import get_notification, send_notification
 from generated.api.subscriptions import subscribe
 from generated.models import (
     NotificationOutput,
@@ -27,18 +27,18 @@ assert isinstance(subscribed, SubscriptionOutput)
 print("subscribed", subscribed.subscription_id)
 
 message = SendInput(title="Hello", body="It works.", url="https://example.com/")
-sent = notification_send.sync(client=owner, body=message, idempotency_key=str(uuid4()))
+sent = send_notification.sync(client=owner, body=message, idempotency_key=str(uuid4()))
 assert isinstance(sent, SendOutput)
 print("sent", sent.notification_id)
 
 while True:
-    shown = notification_read.sync(sent.notification_id, client=owner)
+    shown = get_notification.sync(sent.notification_id, client=owner)
     assert isinstance(shown, NotificationOutput)
     if shown.status in ("sent", "failed", "cancelled"):
         break
     time.sleep(0.2)
 print(f"result {shown.status}: {shown.delivered_count} of {shown.recipient_count}")
 
-refused = notification_send.sync(client=owner, body=SendInput(body="x", segment_id=uuid4()))
+refused = send_notification.sync(client=owner, body=SendInput(body="x", segment_id=uuid4()))
 assert isinstance(refused, Problem)
 print("refused", refused.status, refused.code)
