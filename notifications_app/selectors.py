@@ -123,14 +123,6 @@ OUTCOMES: Final = {
 }
 
 
-def no_longer_named(recipients: Sequence[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID]]:
-    """(notification id, subscription id): those of the pairs in which no target of the notification
-    names the subscription or its current person."""
-    notifications, subscriptions = zip(*recipients, strict=True)
-    parameters = {"notifications": list(notifications), "subscriptions": list(subscriptions)}
-    return {(row[0], row[1]) for row in sql.rows(_NO_LONGER_NAMED, parameters)}
-
-
 class NamedNow(NamedTuple):
     """How the targets of a notification name a subscription: the external id of its current person,
     or "", and the values. Values of the subscription override those of the person."""
@@ -140,8 +132,8 @@ class NamedNow(NamedTuple):
 
 
 def still_named(recipients: Sequence[tuple[UUID, UUID]]) -> dict[tuple[UUID, UUID], NamedNow]:
-    """(notification id, subscription id): the pairs that `no_longer_named` does not return, with
-    how the targets name the subscription."""
+    """By (notification id, subscription id): how the targets name the subscription. A pair is
+    missing if no target of the notification names the subscription or its current person."""
     notifications, subscriptions = zip(*recipients, strict=True)
     parameters = {"notifications": list(notifications), "subscriptions": list(subscriptions)}
     return {
@@ -235,24 +227,6 @@ def segment_user(segment_id: UUID) -> Notification | None:
     found = Notification.objects.filter(segment_id=segment_id, status__in=unfinished)
     return next(iter(found[:1]), None)
 
-
-# Raw, because the ORM cannot query pairs.
-_NO_LONGER_NAMED = """
-SELECT notification_id, subscription_id
-FROM unnest(%(notifications)s::uuid[], %(subscriptions)s::uuid[])
-  AS recipient (notification_id, subscription_id)
-WHERE NOT EXISTS (
-  SELECT FROM notifications_app_target AS target
-  WHERE target.notification_id = recipient.notification_id
-    AND target.subscription_id = recipient.subscription_id
-) AND NOT EXISTS (
-  SELECT FROM subscriptions_app_subscription AS subscription
-  JOIN subscriptions_app_person AS person ON person.id = subscription.person_id
-  JOIN notifications_app_target AS target ON target.external_id = person.external_id
-  WHERE subscription.id = recipient.subscription_id
-    AND target.notification_id = recipient.notification_id
-)
-"""
 
 # Raw, because the ORM cannot query pairs. One statement, so that the values belong to the person
 # that the statement sees. Each pair is found once, because a notification names a person or a

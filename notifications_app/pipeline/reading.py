@@ -1,7 +1,7 @@
 """Reads what a worker needs to serve batches: messages, due recipients, addresses and keys."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from notifications_app.pipeline.transitions import (
     DueDelivery,
     Limits,
 )
-from notifications_app.selectors import NamedNow, no_longer_named, still_named
+from notifications_app.selectors import NamedNow, still_named
 from pushsvc.common.correlation import Correlation
 from pushsvc.common.platforms import Platform
 from subscriptions_app.categories.consent import refusing
@@ -86,11 +86,6 @@ class _Terms:
     notification_text: str
     correlation: Correlation
 
-    @property
-    def has_own_values(self) -> bool:
-        """Whether texts have values that come from a target."""
-        return self.has_targets and not self.messages.needs.isdisjoint(("vars", "external_id"))
-
 
 def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
     """Reads the batches of a claim. `even_paused`: as in `read_destinations`. Raises Halted, and
@@ -102,14 +97,14 @@ def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
     needed = frozenset().union(*(own.messages.needs for own in terms.values()))
     reachable = read_destinations(platform, channel_id, ids, needed=needed, even_paused=even_paused)
     opted_out = _opted_out(channel_id, terms, due)
-    unnamed, named = _unnamed(terms, due), _named(terms, due)
+    named = _named(terms, due)
     recipients, withdrawn = [], []
     for delivery in due:
         own, device = terms[delivery.batch_id], reachable.devices.get(delivery.subscription_id)
         pair = (own.notification_id, delivery.subscription_id) if own.has_targets else None
         if device is None:
             withdrawn.append((delivery, UNSUBSCRIBED))
-        elif pair and (pair in unnamed or (own.has_own_values and pair not in named)):
+        elif pair and pair not in named:
             withdrawn.append((delivery, PERSON_CHANGED))
         elif own.category and delivery.subscription_id in opted_out[own.category]:
             withdrawn.append((delivery, OPTED_OUT))
@@ -170,34 +165,19 @@ def _opted_out(
     return {category: refusing(channel_id, category, ids) for category, ids in by_category.items()}
 
 
-def _unnamed(terms: Mapping[int, _Terms], due: Sequence[DueDelivery]) -> Set[tuple[UUID, UUID]]:
-    """(notification id, subscription id) of subscriptions whose person is not a target any more.
-    Must be read after the addresses, because the device could be linked to another person in
-    between."""
-    of_targets = _pairs(terms, due, lambda own: own.has_targets and not own.has_own_values)
-    return no_longer_named(of_targets) if of_targets else frozenset()
-
-
 def _named(
     terms: Mapping[int, _Terms], due: Sequence[DueDelivery]
 ) -> Mapping[tuple[UUID, UUID], NamedNow]:
-    """The targets that still name each subscription, for notifications with values of targets.
-    Subscriptions that no target names any more are missing. Must be read after the addresses, too.
-    """
-    of_targets = _pairs(terms, due, lambda own: own.has_own_values)
-    return still_named(of_targets) if of_targets else {}
-
-
-def _pairs(
-    terms: Mapping[int, _Terms], due: Sequence[DueDelivery], are_wanted: Callable[[_Terms], bool]
-) -> list[tuple[UUID, UUID]]:
-    """(notification id, subscription id) of the deliveries whose terms are wanted."""
+    """By (notification id, subscription id): how targets name the subscriptions of due deliveries.
+    Subscriptions that no target names any more are missing. Must be read after the addresses,
+    because the device could be linked to another person in between."""
     with_terms = ((terms[delivery.batch_id], delivery) for delivery in due)
-    return [
+    of_targets = [
         (own.notification_id, delivery.subscription_id)
         for own, delivery in with_terms
-        if are_wanted(own)
+        if own.has_targets
     ]
+    return still_named(of_targets) if of_targets else {}
 
 
 def _terms(leases: Sequence[Lease]) -> Mapping[int, _Terms]:

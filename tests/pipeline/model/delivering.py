@@ -10,7 +10,7 @@ from notifications_app.models import Batch, Delivery, Notification
 from notifications_app.pipeline import outcomes
 from notifications_app.pipeline.lease import HeldLeases, LeaseLost
 from notifications_app.pipeline.transitions import Limits, Transition, transition_of
-from notifications_app.selectors import no_longer_named
+from notifications_app.selectors import still_named
 from notifications_app.states import DeliveryStatus
 from tests.pipeline import support
 from tests.pipeline.model.state import NAMED, WAITING, Model
@@ -46,8 +46,8 @@ class Delivering(Model):
         """Who is signed in now decides whom a send to a person still names."""
         recipients = [(lease.notification_id, row.subscription_id) for row in waiting]
         if recipients and self.kinds[lease.notification_id] == "targets":
-            others = {each for each in recipients if self.person_of.get(each[1]) != NAMED}
-            assert no_longer_named(recipients) == others
+            named = {each for each in recipients if self.person_of.get(each[1]) == NAMED}
+            assert still_named(recipients).keys() == named
 
     @precondition(lambda self: self.leases)
     @rule(data=st.data())
