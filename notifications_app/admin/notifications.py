@@ -73,6 +73,8 @@ class NotificationAdmin(ScopedAdmin):
     """Read-only: notifications are created on the compose page, and changed on their own pages."""
 
     compose_role = Role.SENDER
+    row_page = NotificationPage
+    row_name = "notification_id"
     change_list_template = "console/notifications/list.html"
     empty_help = "Notifications that are sent or scheduled, here or through the API, appear here."
     first_row = "write the first notification"
@@ -203,13 +205,6 @@ class NotificationAdmin(ScopedAdmin):
         """Redirects to the compose page."""
         require(may_anywhere(request.user, Role.SENDER), Role.SENDER)
         return HttpResponseRedirect(reverse("admin:notification_compose"))
-
-    @override
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> Any:
-        """Shows the notification's own page instead of the admin's form."""
-        return self.show(NotificationPage, request, notification_id=object_id)
 
     @override
     def get_urls(self) -> list[URLPattern]:

@@ -31,48 +31,6 @@ _SAMPLES = 10
 _MOST_CHARACTERS = 64 * 1024
 
 
-@admin.register(Segment)
-class SegmentAdmin(ScopedAdmin):
-    add_role = Role.EDITOR
-    first_row = "make the first segment"
-    list_display = ("name", "channel", "rule_shown", "changed")
-    list_display_links = ("name",)
-    list_filter = (ChannelFilter,)
-    list_select_related = ("channel",)
-    search_fields = ("name", "=id")
-    search_help_text = "Part of the name, or the whole id."
-    ordering = ("-updated_at", "-id")
-
-    @admin.display(description="Who is in it")
-    def rule_shown(self, segment: Segment) -> str:
-        text = rule_text(segment.rule)
-        return text if len(text) <= 120 else f"{text[:119]}…"
-
-    @admin.display(description="Changed")
-    def changed(self, segment: Segment) -> str:
-        return moment(segment.updated_at)
-
-    @override
-    def get_urls(self) -> list[URLPattern]:
-        own = [
-            self.page("new/<uuid:channel_id>/", NewSegmentPage, "segment_new"),
-            self.page("preview/<uuid:channel_id>/", PreviewPage, "segment_preview"),
-        ]
-        return own + super().get_urls()
-
-    @override
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        return self.show(ChooseChannelPage, request)
-
-    @override
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        return self.show(SegmentPage, request, segment_id=object_id)
-
-
 class ChooseChannelPage(ConsolePage):
     """Asks for the channel of the new segment. Skipped if there is only one."""
 
@@ -220,3 +178,36 @@ def _refusal(error: PushsvcError, rule: object) -> dict[str, Any]:
         "name_error": " ".join(in_name),
         "errors": shown_errors(in_rule, rule),
     }
+
+
+@admin.register(Segment)
+class SegmentAdmin(ScopedAdmin):
+    add_role = Role.EDITOR
+    new_page = ChooseChannelPage
+    row_page = SegmentPage
+    row_name = "segment_id"
+    first_row = "make the first segment"
+    list_display = ("name", "channel", "rule_shown", "changed")
+    list_display_links = ("name",)
+    list_filter = (ChannelFilter,)
+    list_select_related = ("channel",)
+    search_fields = ("name", "=id")
+    search_help_text = "Part of the name, or the whole id."
+    ordering = ("-updated_at", "-id")
+
+    @admin.display(description="Who is in it")
+    def rule_shown(self, segment: Segment) -> str:
+        text = rule_text(segment.rule)
+        return text if len(text) <= 120 else f"{text[:119]}…"
+
+    @admin.display(description="Changed")
+    def changed(self, segment: Segment) -> str:
+        return moment(segment.updated_at)
+
+    @override
+    def get_urls(self) -> list[URLPattern]:
+        own = [
+            self.page("new/<uuid:channel_id>/", NewSegmentPage, "segment_new"),
+            self.page("preview/<uuid:channel_id>/", PreviewPage, "segment_preview"),
+        ]
+        return own + super().get_urls()

@@ -69,93 +69,6 @@ class ChangedWithinFilter(WithinFilter):
         return queryset.filter(created_at__gte=since, id__gte=earliest)
 
 
-@admin.register(Subscription)
-class SubscriptionAdmin(OneChannelAdmin):
-    """Shows one channel, so that an index serves the list, however many rows there are."""
-
-    list_name = "subscribers"
-    list_before_template = "console/subscribers/channel.html"
-    empty_help = "Browsers and phones appear when they subscribe. Add the channel to a site or app."
-    list_display = (
-        "id_shown",
-        "platform_shown",
-        "state",
-        "attributes_shown",
-        "subscribed",
-        "last_seen",
-    )
-    list_filter = (ChannelFilter, "platform", StateFilter, ChangedWithinFilter)
-    list_select_related = ("channel",)
-    search_fields = ("id",)
-    search_help_text = "An id, a token or endpoint, its SHA-256, or an attribute such as plan=pro."
-    ordering = ("-id",)
-    sortable_by = ()
-
-    @admin.display(description="Subscriber")
-    def id_shown(self, subscription: Subscription) -> str:
-        """The last part of the id, which differs between rows of the same time."""
-        whole = str(subscription.pk)
-        return format_html('<span class="ps-mono" title="{}">…{}</span>', whole, whole[-12:])
-
-    @admin.display(description="Platform")
-    def platform_shown(self, subscription: Subscription) -> str:
-        return badge(PLATFORM_NAMES[subscription.platform], subscription.platform)
-
-    @admin.display(description="State")
-    def state(self, subscription: Subscription) -> str:
-        if subscription.expired_at is None:
-            return badge("active", "good")
-        return badge(subscription.expired_code or "expired", "bad")
-
-    @admin.display(description="Attributes")
-    def attributes_shown(self, subscription: Subscription) -> str:
-        pairs = (f"{name}: {value}" for name, value in subscription.attributes.items())
-        return Truncator(" · ".join(pairs)).chars(_SHOWN) or NOTHING
-
-    @admin.display(description="Subscribed")
-    def subscribed(self, subscription: Subscription) -> str:
-        return moment(subscription.created_at)
-
-    @admin.display(description="Last seen")
-    def last_seen(self, subscription: Subscription) -> str:
-        return moment(subscription.registered_at)
-
-    @override
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        if not search_term:
-            return queryset, False
-        return queryset.filter(_meant(search_term.strip())), False
-
-    @override
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        own = {
-            "since": WithinFilter.since(request),
-            "is_of_expired": request.GET.get(StateFilter.parameter_name) == "expired",
-        }
-        return super().changelist_view(request, {**(extra_context or {}), **own})
-
-    @override
-    def get_urls(self) -> list[URLPattern]:
-        own = [
-            self.page("<uuid:subscription_id>/expire/", ExpirePage, "subscription_expire"),
-            self.page("<uuid:subscription_id>/forget/", ForgetPage, "subscription_forget"),
-            self.page("test-devices/<uuid:channel_id>/", DevicesPage, "channel_devices"),
-            self.page("tags/<uuid:channel_id>/", TagsPage, "channel_tags"),
-            self.page("tags/<uuid:channel_id>/names/", TagNamesPage, "tag_names"),
-            self.page("categories/<uuid:channel_id>/", CategoriesPage, "channel_categories"),
-            self.page("identity/<uuid:channel_id>/", IdentityPage, "channel_identity"),
-        ]
-        return own + super().get_urls()
-
-    @override
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        return self.show(OverviewPage, request, subscription_id=object_id)
-
-
 def _meant(text: str) -> Q:
     """The condition for a search text, chosen by its form. Each kind has its own index."""
     attribute = _ATTRIBUTE.fullmatch(text)
@@ -253,3 +166,86 @@ class ForgetPage(SubscriberPage):
         return HttpResponseRedirect(
             list_url("subscriptions_app_subscription", self.subscription.channel_id)
         )
+
+
+@admin.register(Subscription)
+class SubscriptionAdmin(OneChannelAdmin):
+    """Shows one channel, so that an index serves the list, however many rows there are."""
+
+    list_name = "subscribers"
+    row_page = OverviewPage
+    row_name = "subscription_id"
+    list_before_template = "console/subscribers/channel.html"
+    empty_help = "Browsers and phones appear when they subscribe. Add the channel to a site or app."
+    list_display = (
+        "id_shown",
+        "platform_shown",
+        "state",
+        "attributes_shown",
+        "subscribed",
+        "last_seen",
+    )
+    list_filter = (ChannelFilter, "platform", StateFilter, ChangedWithinFilter)
+    list_select_related = ("channel",)
+    search_fields = ("id",)
+    search_help_text = "An id, a token or endpoint, its SHA-256, or an attribute such as plan=pro."
+    ordering = ("-id",)
+    sortable_by = ()
+
+    @admin.display(description="Subscriber")
+    def id_shown(self, subscription: Subscription) -> str:
+        """The last part of the id, which differs between rows of the same time."""
+        whole = str(subscription.pk)
+        return format_html('<span class="ps-mono" title="{}">…{}</span>', whole, whole[-12:])
+
+    @admin.display(description="Platform")
+    def platform_shown(self, subscription: Subscription) -> str:
+        return badge(PLATFORM_NAMES[subscription.platform], subscription.platform)
+
+    @admin.display(description="State")
+    def state(self, subscription: Subscription) -> str:
+        if subscription.expired_at is None:
+            return badge("active", "good")
+        return badge(subscription.expired_code or "expired", "bad")
+
+    @admin.display(description="Attributes")
+    def attributes_shown(self, subscription: Subscription) -> str:
+        pairs = (f"{name}: {value}" for name, value in subscription.attributes.items())
+        return Truncator(" · ".join(pairs)).chars(_SHOWN) or NOTHING
+
+    @admin.display(description="Subscribed")
+    def subscribed(self, subscription: Subscription) -> str:
+        return moment(subscription.created_at)
+
+    @admin.display(description="Last seen")
+    def last_seen(self, subscription: Subscription) -> str:
+        return moment(subscription.registered_at)
+
+    @override
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        if not search_term:
+            return queryset, False
+        return queryset.filter(_meant(search_term.strip())), False
+
+    @override
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        own = {
+            "since": WithinFilter.since(request),
+            "is_of_expired": request.GET.get(StateFilter.parameter_name) == "expired",
+        }
+        return super().changelist_view(request, {**(extra_context or {}), **own})
+
+    @override
+    def get_urls(self) -> list[URLPattern]:
+        own = [
+            self.page("<uuid:subscription_id>/expire/", ExpirePage, "subscription_expire"),
+            self.page("<uuid:subscription_id>/forget/", ForgetPage, "subscription_forget"),
+            self.page("test-devices/<uuid:channel_id>/", DevicesPage, "channel_devices"),
+            self.page("tags/<uuid:channel_id>/", TagsPage, "channel_tags"),
+            self.page("tags/<uuid:channel_id>/names/", TagNamesPage, "tag_names"),
+            self.page("categories/<uuid:channel_id>/", CategoriesPage, "channel_categories"),
+            self.page("identity/<uuid:channel_id>/", IdentityPage, "channel_identity"),
+        ]
+        return own + super().get_urls()
