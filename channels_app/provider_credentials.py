@@ -1,4 +1,4 @@
-"""Reads and checks the credentials that a channel's owner got from Google and Apple. Pure.
+"""Parses and validates the credentials that a channel's owner got from Google and Apple. Pure.
 
 Texts are accepted as editors, shells and web forms leave them, where only one meaning is possible.
 Private keys are loaded before anything is stored. The details of errors repeat no value.

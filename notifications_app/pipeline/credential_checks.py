@@ -1,4 +1,4 @@
-"""Checks credentials with the push service, and tries paused platforms again.
+"""Tests credentials with a call to the push service, and retries paused platforms.
 
 A check sends a message to a device that does not exist, so no device gets anything. A try sends to
 one recipient that waits, or makes a check if none waits. A platform whose credentials are accepted
