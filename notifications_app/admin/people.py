@@ -140,7 +140,7 @@ class PersonAdmin(OneChannelAdmin):
     row_page = OverviewPage
     row_name = "person_id"
     list_before_template = "console/people/channel.html"
-    empty_help = "People appear when a device says who is signed in."
+    empty_help = "People appear when a device registers with the id of a signed-in user."
     list_display = ("id_shown", "state", "devices_shown", "since")
     list_filter = (ChannelFilter,)
     list_select_related = ("channel",)

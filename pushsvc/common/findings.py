@@ -193,7 +193,7 @@ class Kind(Enum):
     )
     REDIS_MEMORY = (
         _WARNING,
-        "Redis has used nine tenths of its memory",
+        "Redis uses 90 % of its memory",
         "When it is full, writes fail. Raise maxmemory, or find out who else uses it.",
         _REDIS,
     )
@@ -205,7 +205,7 @@ class Kind(Enum):
     )
     REDIS_PRESENCE = (
         _WARNING,
-        "Redis notices late that a worker is gone",
+        "Redis detects lost workers late",
         "What the worker held continues after two minutes instead of 30 s. {advice}",
         _LEASES,
     )
@@ -386,7 +386,7 @@ class Kind(Enum):
     PUBLIC_URL_FAILING = (_ERROR, "{url}: {error}", "{advice}", _AWAY)
     PROXY_SCHEME = (
         _WARNING,
-        "The proxy of {host} does not report that requests come by https",
+        "The proxy of {host} does not report that requests arrive over https",
         "So the service takes them for http, and does not make browsers keep to https. Let the "
         "proxy set X-Forwarded-Proto, and X-Forwarded-For, by which limits tell visitors apart.",
         "429-for-all-visitors-of-a-site",

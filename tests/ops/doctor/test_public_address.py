@@ -56,7 +56,7 @@ def test_a_proxy_that_drops_the_scheme_is_named(healthy, tmp_path, monkeypatch):
     with web_server(answered("200 OK", "{}", headers=""), tmp_path, monkeypatch) as url:
         found = errors("--url", url)
 
-    title = "The proxy of 127.0.0.1 does not report that requests come by https"
+    title = "The proxy of 127.0.0.1 does not report that requests arrive over https"
     assert "X-Forwarded-Proto" in found[title]
 
 

@@ -121,7 +121,7 @@ def no_user_afterwards(restored):
     [
         (
             "-client",
-            "Redis notices late that a worker is gone",
+            "Redis detects lost workers late",
             "CLIENT SETNAME and CLIENT LIST",
         ),
         ("-info", "Version, memory and policy of Redis could not be examined", "ACL SETUSER"),
@@ -209,7 +209,7 @@ def test_a_redis_that_is_nearly_full_is_named_while_it_still_takes_writes(instal
     used = restored.info("memory")["used_memory"]
     restored.config_set("maxmemory", used + 1_500_000)  # room for the doctor's connections
 
-    title = "Redis has used nine tenths of its memory"
+    title = "Redis uses 90 % of its memory"
     found = installation.expect(title, "warning", "Raise maxmemory")
     assert not [title for title in found if "no writes" in title]
 
