@@ -158,7 +158,7 @@ class Supervisor:
             self._children.start(name, command)
 
     def _await(self, origin: Origin, path: str, name: str) -> None:
-        """Waits until this path answers 200. Raises EmbeddedError if a process ends meanwhile."""
+        """Waits until this path returns 200. Raises EmbeddedError if a process ends meanwhile."""
         said = "nothing"
         for _ in self._while_patient(READY_SECONDS):
             try:
@@ -169,7 +169,7 @@ class Supervisor:
                 return
             said = f"{reply.status} {reply.body}"
         raise EmbeddedError(
-            f"{name} was not ready after {READY_SECONDS:.0f} s: {path} answered {said}"
+            f"{name} was not ready after {READY_SECONDS:.0f} s: {path} returned {said}"
             f" (see {self.home.root}/log/{name}.log)"
         )
 

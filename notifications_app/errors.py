@@ -99,7 +99,7 @@ class IdempotencyKeyReused(PushsvcError):
 
 
 class IdempotencyKeyInFlight(Conflict):
-    """A send with this key has not been answered yet."""
+    """A send with this key has not got its response yet."""
 
     code = "idempotency_key_in_flight"
     title = "Idempotency key in flight"

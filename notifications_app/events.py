@@ -73,7 +73,7 @@ def events_record(events: Sequence[Event]) -> None:
     notification does not have counts as a click without action. Nothing changes for a notification
     that started over TOKEN_DAYS ago, for a deleted subscription, or for a deleted delivery. The
     delivery may have any status, because a device can report before the outcome is recorded, and
-    after a call whose answer was lost.
+    after a call whose response was lost.
 
     Outside of a transaction, concurrent calls of a process share one transaction.
     """

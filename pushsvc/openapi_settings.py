@@ -20,7 +20,7 @@ SPECTACULAR_SETTINGS = {
         "pushsvc.site.openapi_document.say_defaults",
         "pushsvc.site.openapi_document.place_nulls",
         "pushsvc.site.openapi_document.require_bodies",
-        "pushsvc.site.openapi_document.place_usual_answers",
+        "pushsvc.site.openapi_document.place_usual_responses",
         "pushsvc.site.openapi_document.describe_ids",
         "pushsvc.site.openapi_document.describe_enums",
         "pushsvc.site.openapi_document.link_documents",
@@ -40,7 +40,7 @@ SPECTACULAR_SETTINGS = {
         "Urgency": "notifications_app.content.fields.URGENCIES",
         "Visibility": "notifications_app.content.fields.VISIBILITIES",
     },
-    "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}},  # as in answers
+    "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}},  # as in responses
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,  # would repeat each value
     "COMPONENT_SPLIT_PATCH": False,  # all fields of EditInput are optional
     "SERVERS": [{"url": "/"}],

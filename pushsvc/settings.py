@@ -76,7 +76,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "axes.middleware.AxesMiddleware",  # last, because it replaces the answer of the sign-in
+    "axes.middleware.AxesMiddleware",  # last, because it replaces the response of the sign-in
 ]
 ROOT_URLCONF = "pushsvc.urls"
 APPEND_SLASH = False  # both spellings have routes, because a redirect would turn a POST into a GET
@@ -130,7 +130,7 @@ STORAGES = global_settings.STORAGES | {
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 SILENCED_SYSTEM_CHECKS = [
-    "security.W008",  # the proxy ends TLS; a redirect here would answer API calls with HTML
+    "security.W008",  # the proxy ends TLS; a redirect here would send HTML to API clients
 ]
 
 # Behind TLS (PUBLIC_BASE_URL is https), browsers send cookies over https only.
@@ -193,7 +193,7 @@ ACCOUNT_FORMS = {
     "reset_password": "channels_app.sign_in.forms.AddressForm",
     "reset_password_from_key": "channels_app.sign_in.forms.ChosenPasswordForm",
 }
-# The backends limit attempts to sign in, with answers that say when to try again. allauth limits
+# The backends limit attempts to sign in, with responses that say when to try again. allauth limits
 # only the wrong codes of a user, from all addresses together.
 ACCOUNT_RATE_LIMITS = {
     "change_password": None,
@@ -236,7 +236,7 @@ OIDC_CLIENT_ID = ENV.text("OIDC_CLIENT_ID")
 OIDC_CLIENT_SECRET = ENV.text("OIDC_CLIENT_SECRET")
 OIDC_LABEL = ENV.text("OIDC_LABEL", "OpenID Connect")
 OIDC_TRUST_SECOND_STEP = ENV.choice("OIDC_TRUST_SECOND_STEP", "off", ("on", "off")) == "on"
-OIDC_SECONDS = 10.0  # for the body of the provider's answer, and for each read of its headers
+OIDC_SECONDS = 10.0  # for the body of the provider's response, and for each read of its headers
 
 # --- Mail -----------------------------------------------------------------------------------------
 
@@ -244,7 +244,7 @@ MAIL_SERVER = ENV.parsed(
     "EMAIL_URL", None, MailServer.parse, "smtp://user:password@host:587 or smtps://…"
 )
 EMAIL_FROM = ENV.text("EMAIL_FROM")
-MAIL_SECONDS = 10.0  # for each answer of the mail server
+MAIL_SECONDS = 10.0  # for each response of the mail server
 RESET_REQUESTS_PER_HOUR = 20  # from an address
 RESET_MAILS_PER_HOUR = 3  # to an e-mail address, whether or not a user has it
 INVITATION_MAILS_PER_HOUR = 60  # of an account

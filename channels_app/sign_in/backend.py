@@ -32,7 +32,7 @@ class AddressLimit:
 
 
 class StaffBackend(ModelBackend):
-    """Users are staff. The answer does not say whether the password or the code was wrong."""
+    """Users are staff. The response does not say whether the password or the code was wrong."""
 
     @override
     def authenticate(

@@ -53,7 +53,7 @@ def _plain(form: forms.BaseForm, **labels: str) -> None:
 
 
 class SignInForm(LoginForm):
-    """Asks for name, password and code together, so that no answer reveals which was right."""
+    """Asks for name, password and code together, so that no response reveals which was right."""
 
     code = _code(required=False, help_text=f"If you use two-step sign-in: {_CODE_HELP.lower()}")
 

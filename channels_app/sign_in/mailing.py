@@ -61,8 +61,8 @@ class MailConnection(EmailBackend):
 
 @contextmanager
 def connected(seconds: float | None = None) -> Iterator[MailConnection]:
-    """A connection that has signed in, if EMAIL_URL has a password. `seconds` limit each answer of
-    the server. Raises OSError or SMTPException."""
+    """A connection that has signed in, if EMAIL_URL has a password. `seconds` limit each response
+    of the server. Raises OSError or SMTPException."""
     if settings.MAIL_SERVER is None:
         raise ValueError("EMAIL_URL is not set")
     connection = MailConnection(settings.MAIL_SERVER, seconds or settings.MAIL_SECONDS)

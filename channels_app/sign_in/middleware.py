@@ -1,4 +1,4 @@
-"""Ends sessions that lack the second step, and answers attempts to sign in that were refused."""
+"""Ends sessions that lack the second step, and responds to refused attempts to sign in."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -55,11 +55,11 @@ class UncheckedMiddleware:
             return None
         is_limited = isinstance(exception, TooManyRequests)
         context = {"wait": exception.headers["Retry-After"], "is_limited": is_limited}
-        answer = render(request, "console/unchecked.html", context, status=exception.status)
+        response = render(request, "console/unchecked.html", context, status=exception.status)
         for name, value in exception.headers.items():
-            answer.headers[name] = value
-        answer.headers["Cache-Control"] = "no-store"
-        return answer
+            response.headers[name] = value
+        response.headers["Cache-Control"] = "no-store"
+        return response
 
 
 def _is_trusted(request: HttpRequest) -> bool:
@@ -80,14 +80,14 @@ def lockout_clear(*, attempt: AccessAttempt) -> None:
 
 
 def locked_out(
-    request: HttpRequest, _answer: HttpResponseBase | None, credentials: dict[str, Any] | None
+    request: HttpRequest, _response: HttpResponseBase | None, credentials: dict[str, Any] | None
 ) -> HttpResponse:
-    """The answer of django-axes after too many failures of a name and address: 429 with a wait."""
+    """The response after too many failures of a name and address: 429 with a wait."""
     wait = _wait((credentials or {}).get("username", ""), counted_ip(request))
-    answer = render(request, "console/locked.html", {"minutes": ceil(wait / 60)}, status=429)
-    answer.headers["Retry-After"] = str(wait)
-    answer.headers["Cache-Control"] = "no-store"
-    return answer
+    response = render(request, "console/locked.html", {"minutes": ceil(wait / 60)}, status=429)
+    response.headers["Retry-After"] = str(wait)
+    response.headers["Cache-Control"] = "no-store"
+    return response
 
 
 def _wait(name: str, address: str | None) -> int:

@@ -1,8 +1,9 @@
 """Sign-in with a provider of OpenID Connect: the protocol, stricter than django-allauth's.
 
 allauth keeps state and PKCE in the browser's session: each start has its own, for ten minutes and
-one answer. This module adds the nonce, and checks the issuer's metadata, the issuer in the answer
-(RFC 9207), the signature of the identity token with the issuer's public keys, and its claims.
+one response. This module adds the nonce, and checks the issuer's metadata, the issuer in the
+response (RFC 9207), the signature of the identity token with the issuer's public keys, and its
+claims.
 """
 
 from typing import Any, Final, NoReturn
@@ -33,8 +34,8 @@ _ALGORITHMS: Final = frozenset(
 _MALFORMED: Final = (LookupError, TypeError, ValueError, AttributeError, jwt.PyJWTError)
 
 
-class AnswerRefused(OAuth2Error):
-    """The provider's answer, or the browser's, is forged, late, or malformed."""
+class ResponseRefused(OAuth2Error):
+    """The provider's response, or the browser's, is forged, late, or malformed."""
 
 
 class _Client(OAuth2Client):
@@ -68,17 +69,17 @@ class _Adapter(OpenIDConnectOAuth2Adapter):
 
     @override
     def get_access_token_data(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
-        """The provider's answer to the code. Raises AnswerRefused or Failed."""
+        """The provider's response to the code. Raises ResponseRefused or Failed."""
         named = request.GET.get("iss")
         if named is None and self.openid_config.get(
             "authorization_response_iss_parameter_supported"
         ):
-            raise AnswerRefused
+            raise ResponseRefused
         if named not in {None, settings.OIDC_ISSUER}:
-            raise AnswerRefused
+            raise ResponseRefused
         try:
-            answer = super().get_access_token_data(request, *args, **options)
-            return {name: str(answer[name]) for name in ("access_token", "id_token")}
+            response = super().get_access_token_data(request, *args, **options)
+            return {name: str(response[name]) for name in ("access_token", "id_token")}
         except _MALFORMED as error:
             _reraise(error)
 
@@ -86,7 +87,7 @@ class _Adapter(OpenIDConnectOAuth2Adapter):
     def complete_login(
         self, request: HttpRequest, app: SocialApp, token: SocialToken, **options: Any
     ) -> Any:
-        """The person for whom the provider vouches. Raises AnswerRefused or Failed."""
+        """The person for whom the provider vouches. Raises ResponseRefused or Failed."""
         try:
             claims = self._claims(request, options["response"]["id_token"])
             if "email" not in claims and self.openid_config.get("userinfo_endpoint"):
@@ -155,14 +156,14 @@ def refuse(request: HttpRequest, error: Exception | None) -> NoReturn:
     if isinstance(error, Failed):
         text = "It does not respond as it should. Try again later, or sign in with your password."
         raise ImmediateHttpResponse(failed(request, text, status=503))
-    text = "Its answer was not accepted. It may be old or used. Start again."
+    text = "Its response was not accepted. It may be old or used. Start again."
     raise ImmediateHttpResponse(failed(request, text))
 
 
 def _reraise(error: Exception) -> NoReturn:
     if isinstance(error, Failed):  # some are also a ValueError
         raise error
-    raise AnswerRefused from error
+    raise ResponseRefused from error
 
 
 def _nonce(state: str) -> str:

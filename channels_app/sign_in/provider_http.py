@@ -13,14 +13,14 @@ from urllib3.exceptions import HTTPError
 
 from pushsvc.common.egress import verifying_context
 
-MOST_BYTES: Final = 512 * 1024  # of an answer; Entra's keys take about 20 KiB
+MOST_BYTES: Final = 512 * 1024  # of a response; Entra's keys take about 20 KiB
 _READ_BYTES: Final = 64 * 1024
 
 Failed = requests.RequestException
 
 
-class AnswerTooLong(Failed):
-    """The answer has more than MOST_BYTES."""
+class ResponseTooLong(Failed):
+    """The response has more than MOST_BYTES."""
 
 
 class ProviderSession(requests.Session):
@@ -43,14 +43,14 @@ class _Bounded(HTTPAdapter):
 
     @override
     def send(self, request: Any, *args: Any, **options: Any) -> requests.Response:
-        """Sends the request and reads the whole answer. Raises Failed."""
+        """Sends the request and reads the whole response. Raises Failed."""
         until = time.monotonic() + settings.OIDC_SECONDS
         options |= {"stream": True, "timeout": settings.OIDC_SECONDS, "proxies": None}
         response = super().send(request, **options)
         try:
             body = _read(response.raw, until)
         except HTTPError as error:
-            raise requests.ConnectionError("the provider's answer broke off") from error
+            raise requests.ConnectionError("the provider's response broke off") from error
         finally:
             response.raw.close()
         response.raw = BytesIO(body)
@@ -58,12 +58,12 @@ class _Bounded(HTTPAdapter):
 
 
 def _read(raw: Any, until: float) -> bytes:
-    """Reads the whole body. Raises AnswerTooLong or requests.Timeout."""
+    """Reads the whole body. Raises ResponseTooLong or requests.Timeout."""
     body = bytearray()
     while part := raw.read1(_READ_BYTES):
         body += part
         if len(body) > MOST_BYTES:
-            raise AnswerTooLong("the provider's answer is too long")
+            raise ResponseTooLong("the provider's response is too long")
         if time.monotonic() > until:
-            raise requests.Timeout("the provider's answer takes too long")
+            raise requests.Timeout("the provider's response takes too long")
     return bytes(body)

@@ -212,7 +212,7 @@ export interface paths {
         post?: never;
         /**
          * Erase a person
-         * @description Deletes the person and everything about the addresses of the person's devices. [privacy](/docs/privacy) says what stays. A second call answers 404.
+         * @description Deletes the person and everything about the addresses of the person's devices. [privacy](/docs/privacy) describes what is kept. A second call returns 404.
          */
         delete: operations["erase_person"];
         options?: never;
@@ -479,7 +479,7 @@ export interface paths {
         put?: never;
         /**
          * Report that a notification was received, clicked or dismissed
-         * @description Each event counts once for each recipient. The answer is the same for tokens that are unknown, forged, repeated or older than 28 days. Beacons send the same JSON as `text/plain`.
+         * @description Each event counts once for each recipient. The response is the same for tokens that are unknown, forged, repeated or older than 28 days. Beacons send the same JSON as `text/plain`.
          */
         post: operations["report_events"];
         delete?: never;
@@ -2609,7 +2609,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The notification's id, as the send was answered. */
+                /** @description The notification's id, as the send returned it. */
                 notification_id: string;
             };
             cookie?: never;
@@ -5733,7 +5733,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The notification's id, as the send was answered. */
+                /** @description The notification's id, as the send returned it. */
                 notification_id: string;
             };
             cookie?: never;
@@ -5813,7 +5813,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The notification's id, as the send was answered. */
+                /** @description The notification's id, as the send returned it. */
                 notification_id: string;
             };
             cookie?: never;
@@ -5935,7 +5935,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The notification's id, as the send was answered. */
+                /** @description The notification's id, as the send returned it. */
                 notification_id: string;
             };
             cookie?: never;
@@ -6015,7 +6015,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The notification's id, as the send was answered. */
+                /** @description The notification's id, as the send returned it. */
                 notification_id: string;
             };
             cookie?: never;
@@ -6106,7 +6106,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The notification's id, as the send was answered. */
+                /** @description The notification's id, as the send returned it. */
                 notification_id: string;
             };
             cookie?: never;
@@ -6186,7 +6186,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The notification's id, as the send was answered. */
+                /** @description The notification's id, as the send returned it. */
                 notification_id: string;
             };
             cookie?: never;
@@ -6284,7 +6284,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The notification's id, as the send was answered. */
+                /** @description The notification's id, as the send returned it. */
                 notification_id: string;
             };
             cookie?: never;

@@ -57,7 +57,7 @@ class EmbeddedServer(ABC):
 
     @abstractmethod
     def _is_ready(self) -> bool:
-        """Whether the server answers on its port and accepts our password."""
+        """Whether the server responds on its port and accepts our password."""
 
     def is_alive(self) -> bool:
         return self._record is not None and self._record.is_alive()
@@ -65,7 +65,7 @@ class EmbeddedServer(ABC):
     def start(self) -> None:
         """Uses the server that runs in this home, or starts it, on its last port if that is free.
 
-        Raises EmbeddedError with the last line of the log if the server does not answer.
+        Raises EmbeddedError with the last line of the log if the server does not respond.
         """
         if self._join():
             return

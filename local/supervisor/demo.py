@@ -171,7 +171,7 @@ class Demo:
 
 def _expect(reply: Reply, *statuses: int) -> Any:
     if reply.status not in statuses:
-        raise EmbeddedError(f"the demo failed: the service answered {reply.status}: {reply.body}")
+        raise EmbeddedError(f"the demo failed: the service returned {reply.status}: {reply.body}")
     return reply.body
 
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from local.embedded.home import EmbeddedError
 
-BUSY_SECONDS = 30.0  # for an answer while other processes start
+BUSY_SECONDS = 30.0  # for a response while other processes start
 
 
 class UnreachableError(EmbeddedError):
@@ -24,7 +24,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Origin:
-    """A server at host:port. Its clients call it `public_url`. It may take `seconds` to answer."""
+    """A server at host:port. Its clients call it `public_url`. It may take `seconds` to respond."""
 
     host: str
     port: int
@@ -38,7 +38,7 @@ class Origin:
         body: object = None,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        """Sends a request. Raises UnreachableError if there is no answer in time."""
+        """Sends a request. Raises UnreachableError if there is no response in time."""
         connection = http.client.HTTPConnection(self.host, self.port, timeout=self.seconds)
         sent = {"Host": urlsplit(self.public_url).netloc, **(headers or {})}
         if body is not None:
@@ -49,7 +49,7 @@ class Origin:
             response = connection.getresponse()
             return Reply(response.status, _json(response.read()))
         except (OSError, http.client.HTTPException) as error:
-            raise UnreachableError(f"{method} {path} got no answer: {error!r}") from error
+            raise UnreachableError(f"{method} {path} got no response: {error!r}") from error
         finally:
             connection.close()
 

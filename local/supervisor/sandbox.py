@@ -10,7 +10,7 @@ from local.embedded import Home, is_given
 from local.embedded.server import free_port
 from local.supervisor.http import BUSY_SECONDS, Origin
 
-# A path that each platform's control interface answers with 200 when it is ready.
+# The control interface of each platform returns 200 for this path when it is ready.
 PROBES = {"web": "/messages", "android": "/messages", "ios": "/apns"}
 
 _HOST = "127.0.0.1"

@@ -16,7 +16,7 @@ from pushsvc.common.store.crypto import SecretUnreadable
 
 
 class CredentialCheckPage(TabPage):
-    """POST only, with `platform`. Answers htmx with a fragment, other requests with a page."""
+    """POST only, with `platform`. Responds to htmx with a fragment, to others with a page."""
 
     title = "Check credentials"
     tab = "channel_credentials"

@@ -16,14 +16,14 @@ _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 _LATER_CELL: Final = re.compile(r"(?s)(?<=.)([;|\t\r\n][ \"']*)(?=[=+\-@])")
 
 
-def csv_answer(name: str, pages: Iterable[Sequence[Sequence[object]]]) -> HttpResponse:
+def csv_response(name: str, pages: Iterable[Sequence[Sequence[object]]]) -> HttpResponse:
     """A download with this file name and the rows of all pages."""
-    answer = StreamingHttpResponse(
+    response = StreamingHttpResponse(
         map(_text, pages),
         content_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
-    return cast(HttpResponse, answer)  # Django serves it as one, but the types differ
+    return cast(HttpResponse, response)  # Django serves it as one, but the types differ
 
 
 def _text(rows: Sequence[Sequence[object]]) -> str:

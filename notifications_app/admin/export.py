@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from typing_extensions import override
 
 from channels_app.console.pages import ConsolePage
-from notifications_app.admin.csv_files import csv_answer
+from notifications_app.admin.csv_files import csv_response
 from notifications_app.models import Notification
 from notifications_app.selectors import COUNTS
 from pushsvc.common.console.admin import refuse_nul
@@ -44,7 +44,7 @@ class ListDownload(ConsolePage):
             found = self.model_admin.get_changelist_instance(request).queryset
         except IncorrectLookupParameters as error:
             raise BadRequest("The address asks for what no filter offers.") from error
-        return csv_answer("notifications.csv", _pages(found.order_by("-id")))
+        return csv_response("notifications.csv", _pages(found.order_by("-id")))
 
 
 def _pages(notifications: QuerySet[Notification]) -> Iterator[Sequence[Sequence[object]]]:

@@ -1,4 +1,4 @@
-"""Checks for the compose form whether an address answers as an image."""
+"""Checks for the compose form whether an address returns an image."""
 
 from dataclasses import asdict
 from typing import Final

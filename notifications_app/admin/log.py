@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from typing_extensions import override
 
 from channels_app import audit
-from notifications_app.admin.csv_files import csv_answer
+from notifications_app.admin.csv_files import csv_response
 from notifications_app.admin.page import OneNotification
 from notifications_app.selectors import LogEntry, log_after
 
@@ -25,7 +25,7 @@ class LogDownload(OneNotification):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         name = f"notification-{self.notification.pk}.csv"
         audit.record(self.notification, audit.Action.ACCESS, note="The log was downloaded.")
-        return csv_answer(name, _pages(self.notification.pk))
+        return csv_response(name, _pages(self.notification.pk))
 
 
 def _pages(notification_id: UUID) -> Iterator[Sequence[Sequence[object]]]:

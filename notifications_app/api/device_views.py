@@ -67,7 +67,7 @@ class EventsView(ApiView):
     @extend_schema(
         operation_id="report_events",
         summary="Report that a notification was received, clicked or dismissed",
-        description="Each event counts once for each recipient. The answer is the same for tokens"
+        description="Each event counts once for each recipient. The response is the same for tokens"
         " that are unknown, forged, repeated or older than 28 days. Beacons send the same JSON as"
         " `text/plain`.",
         tags=[_TAG],

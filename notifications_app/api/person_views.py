@@ -122,7 +122,7 @@ class PersonView(_PersonView):
         operation_id="erase_person",
         summary="Erase a person",
         description="Deletes the person and everything about the addresses of the person's devices."
-        " docs/privacy.md says what stays. A second call answers 404.",
+        " docs/privacy.md describes what is kept. A second call returns 404.",
         tags=[_TAG],
         parameters=[_EXTERNAL_ID],
         responses={

@@ -1,7 +1,7 @@
 """A limit of calls per minute for all processes together: a token bucket in Redis.
 
 An idle bucket starts slowly and reaches its full rate after a time of use, because push services
-answer a sudden flood with errors long before their quota is used up
+respond to a sudden flood with errors long before their quota is used up
 (https://firebase.google.com/docs/cloud-messaging/scale-fcm). While Redis is away, all calls are
 granted, and only the push service's own 429 limits them.
 """

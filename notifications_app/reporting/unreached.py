@@ -24,7 +24,7 @@ def unreached(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
     """Platforms with batches that were called and reached nobody, for over a minute.
 
     Push services without a breaker do not count: anybody can subscribe with a host that never
-    answers. Nor do push services that limit the channel.
+    responds. Nor do push services that limit the channel.
     """
     services = [
         service
@@ -47,8 +47,8 @@ def unreached(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
     )
     for group in groups.order_by("since"):
         platform = group["platform"]
-        answer = _last_answer(failing.filter(platform=platform))
-        if answer:
+        quote = _last_failure(failing.filter(platform=platform))
+        if quote:
             age = now - group["since"]
             yield Kind.CALLS_FAIL.found(
                 severity=Severity.ERROR if age > LONG_UNREACHED else Severity.WARNING,
@@ -56,13 +56,13 @@ def unreached(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
                 batches=group["batches"],
                 name=PLATFORM_NAMES[platform],
                 age=duration(age.total_seconds()),
-                quote=answer,
+                quote=quote,
                 since=group["since"],
                 platform=platform,
             )
 
 
-def _last_answer(batches: QuerySet[Batch]) -> str:
+def _last_failure(batches: QuerySet[Batch]) -> str:
     """Code and detail of a recipient of the oldest batch; "" if no call failed."""
     oldest = batches.order_by("plan__due_at", "pk").values("pk")[:1]
     waiting = Delivery.objects.filter(batch_id__in=oldest, status=DeliveryStatus.WAITING)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
-# Together these limit an answer to 16 KiB, whatever the 64 KiB of input contain.
+# Together these limit a response to 16 KiB, whatever the 64 KiB of input contain.
 MAX_ERRORS: Final = 50
 _PATH_BYTES: Final = 160
 MAX_UNKNOWN: Final = 10  # an object with more unknown names than this is an error as a whole
@@ -34,7 +34,7 @@ class PushsvcError(Exception):
         super().__init__(self.detail)
 
     def problem(self) -> dict[str, Any]:
-        """The body of the answer (RFC 9457 section 3.1)."""
+        """The body of the response (RFC 9457 section 3.1)."""
         return {
             "type": f"/docs/errors#{self.code}",
             "title": self.title,
@@ -137,7 +137,7 @@ class MethodNotAllowed(PushsvcError):
     status = 405
     code = "method_not_allowed"
     title = "Method not allowed"
-    detail = "This address does not answer to this method; see the Allow header."
+    detail = "This address does not support this method; see the Allow header."
 
 
 class Conflict(PushsvcError):

@@ -105,18 +105,18 @@ _LONG: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 9
 
 REQUEST_SECONDS: Final = Histogram(
     "pushsvc_request_duration_seconds",
-    "Time from a whole request to the beginning of its answer.",
+    "Time from a whole request to the beginning of its response.",
     (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0),
     ("route",),
 )
 REQUESTS: Final = Count(
-    "pushsvc_requests", "Requests that Django answered.", ("route", "method", "status")
+    "pushsvc_requests", "Requests that Django responded to.", ("route", "method", "status")
 )
 REQUESTS_REFUSED: Final = Count(
     "pushsvc_requests_refused", "Requests that were refused before they got a thread.", ("code",)
 )
 WEB_BYTES: Final = Count(
-    "pushsvc_web_bytes", "Bytes of the bodies of requests and answers.", ("direction",)
+    "pushsvc_web_bytes", "Bytes of the bodies of requests and responses.", ("direction",)
 )
 THREAD_SECONDS: Final = Count(
     "pushsvc_web_thread_seconds", "Time that requests held threads of web processes.", ("kind",)

@@ -28,7 +28,7 @@ from pushsvc.ops.broker import Broker
 _FRESH_SECONDS: Final = 1.0
 _WHILE_CHECKING_SECONDS: Final = 3.0
 _WAIT_SECONDS: Final = 2.0
-_CHECK_HANGS: Final = "an answer to the check that is running"
+_CHECK_HANGS: Final = "a response to the check that is running"
 
 
 class NotReady(Unavailable):

@@ -1,7 +1,7 @@
 """GET /metrics: the state of the whole installation, rendered for Prometheus.
 
 Each scrape reads the database, and Redis, to which processes report their counts. So every web
-process gives the same answer. While Redis is away, its counts are missing.
+process gives the same response. While Redis is away, its counts are missing.
 """
 
 import hmac

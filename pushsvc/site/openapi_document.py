@@ -16,7 +16,7 @@ Shape = dict[str, Any]
 _PATH_IDS: Final = {
     "channel_id": "The channel's id.",
     "tag": "1 to 64 characters of `A-Z a-z 0-9 _ . : -`.",
-    "notification_id": "The notification's id, as the send was answered.",
+    "notification_id": "The notification's id, as the send returned it.",
     "segment_id": "The segment's id.",
     "template_id": "The template's id.",
     "identity_key_id": "The identity key's id.",
@@ -95,7 +95,7 @@ def _properties(result: Document) -> Iterator[Shape]:
 def place_nulls(result: Document, **_: Any) -> Document:
     """Moves `nullable` into the referenced shape, because in OpenAPI 3.0 a reference cannot add
     it. It stays at references to an enumeration, which generators refuse with null, and to a shape
-    of answers or of required fields; generators also understand it there."""
+    of responses or of required fields; generators also understand it there."""
     schemas = result["components"]["schemas"]
     nullable = [each for each in _properties(result) if each.get("nullable") and "allOf" in each]
     uses = Counter(_references(result))
@@ -130,9 +130,9 @@ def require_bodies(result: Document, **_: Any) -> Document:
     return result
 
 
-def place_usual_answers(result: Document, **_: Any) -> Document:
-    """Renames other answers to 2XX if the usual status is 202, because generators treat the answer
-    with the lowest status as the usual one."""
+def place_usual_responses(result: Document, **_: Any) -> Document:
+    """Renames other responses to 2XX if the usual status is 202, because generators treat the
+    response with the lowest status as the usual one."""
     for operation in _operations(result):
         responses = operation["responses"]
         if {"200", "202"} <= responses.keys():
@@ -163,7 +163,7 @@ def describe_enums(result: Document, **_: Any) -> Document:
 
 
 def share_examples(result: Document, **_: Any) -> Document:
-    """Moves the examples of answers to components. Different examples of one name get numbers."""
+    """Moves the examples of responses to components. Different examples of one name get numbers."""
     shared: dict[str, Any] = {}
     for operation in _operations(result):
         for response in operation["responses"].values():

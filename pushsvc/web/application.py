@@ -2,7 +2,7 @@
 
 If threads waited for clients, any client could occupy them. So the event loop first reads the whole
 request (request_body.py). Then threads produce the response part by part, and the event loop sends
-each part. Between two parts an response occupies no thread. Django's WSGI application runs in the
+each part. Between two parts a response occupies no thread. Django's WSGI application runs in the
 threads, which keep their database connections.
 """
 

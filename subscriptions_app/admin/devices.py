@@ -46,11 +46,11 @@ class DevicesPage(TabPage, ActsPage):
         return super().get_context_data(devices=devices_of(self.channel.pk), **kwargs)
 
     def _invite(self, post: QueryDict) -> HttpResponseBase:
-        """Shows the invitation in this answer only, because the link is secret while it is
+        """Shows the invitation in this response only, because the link is secret while it is
         valid."""
         invitation = invite(channel=self.channel, name=post.get("name", ""), user=self._user)
         link = f"{own_origin(self.request)}/test-device/{self.channel.pk}#{invitation}"
-        answer = self.render_to_response(
+        response = self.render_to_response(
             self.get_context_data(
                 name=post.get("name", "").strip(),
                 link=link,
@@ -58,8 +58,8 @@ class DevicesPage(TabPage, ActsPage):
                 minutes=INVITED_SECONDS // 60,
             )
         )
-        answer.headers["Cache-Control"] = "no-store"
-        return answer
+        response.headers["Cache-Control"] = "no-store"
+        return response
 
     def _add(self, post: QueryDict) -> HttpResponseBase:
         found = subscription_known_as(channel_id=self.channel.pk, text=post.get("known_as", ""))

@@ -52,7 +52,7 @@ class IdentityPage(TabPage, ActsPage):
         )
 
     def _make_secret(self, post: QueryDict) -> HttpResponseBase:
-        """Creates a key, and shows its secret in this answer, because a redirect would store it."""
+        """Creates a key. Shows its secret in this response, because a redirect would store it."""
         self._require_manager()
         try:
             key, secret = identity_key_create(channel=self.channel, public_key=None)
@@ -78,7 +78,7 @@ class IdentityPage(TabPage, ActsPage):
         return self.back("The key was retired. Its tokens link no device any more.")
 
     def _test(self, post: QueryDict) -> HttpResponseBase:
-        """Shows the token in this answer only, because whoever has it can act as the user."""
+        """Shows the token in this response only, because whoever has it can act as the user."""
         token = post.get("token", "").strip()
         try:
             judgement = identity_token_check(self.channel, token)
@@ -87,9 +87,9 @@ class IdentityPage(TabPage, ActsPage):
         return self._once(judgement=judgement, claims=_claims(token), tested=token)
 
     def _once(self, **context: Any) -> HttpResponseBase:
-        answer = self.render_to_response(self.get_context_data(**context))
-        answer.headers["Cache-Control"] = "no-store"
-        return answer
+        response = self.render_to_response(self.get_context_data(**context))
+        response.headers["Cache-Control"] = "no-store"
+        return response
 
     def _failed(self, error: PushsvcError) -> HttpResponseBase:
         messages.error(self.request, error.detail)

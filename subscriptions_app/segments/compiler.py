@@ -97,9 +97,9 @@ def _cost(rule: Rule) -> int:
 
 
 def indexed_part(rule: Rule) -> Rule | None:
-    """A wider rule that the index on attributes can answer: every subscription that matches `rule`
-    matches it too. None if there is no such rule, or if it compares so many values that PostgreSQL
-    needs longer to expect its rows than to read a sample."""
+    """A wider rule for which the index on attributes can be used: every subscription that matches
+    `rule` also matches it. None if there is no such rule, or if it compares so many values that
+    PostgreSQL needs longer to estimate its rows than to read a sample."""
     part = _indexed_part(rule)
     if part is None or sum(_value_count(leaf) for leaf in leaves(part)) > _MOST_INDEXED:
         return None

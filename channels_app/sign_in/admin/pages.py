@@ -82,17 +82,17 @@ class PasskeySignIn(LoginWebAuthnView):
     @override
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         count_attempt(request)
-        answer: HttpResponseBase = super().dispatch(request, *args, **kwargs)
+        response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
         if request.user.is_authenticated:
             request.session.set_expiry(None)
         elif request.session.modified:
             request.session.set_expiry(_VISIT_SECONDS)
-        return answer
+        return response
 
 
 class ForgotView(PasswordResetView):
-    """Neither the answer nor its time reveals whether a user has the address. 404 unless mails are
-    on."""
+    """Neither the response nor its time reveals whether a user has the address. 404 unless mails
+    are on."""
 
     @override
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -127,7 +127,7 @@ class RemovePasskeyView(RemoveWebAuthnView):
 
 
 class ProviderView(View):
-    """404 without a provider. Answers are never cached."""
+    """404 without a provider. Responses are never cached."""
 
     @method_decorator(never_cache)
     @override
@@ -149,10 +149,10 @@ class StartView(ProviderView):
         provider = Provider(request)
         next_url = provider.get_redirect_from_request_kwargs(request).get("next_url")
         try:
-            answer: HttpResponseBase = provider.redirect(request, "login", next_url)
+            response: HttpResponseBase = provider.redirect(request, "login", next_url)
         except Failed as error:
             refuse(request, error)
-        return answer
+        return response
 
 
 class CallbackView(ProviderView):
@@ -160,8 +160,8 @@ class CallbackView(ProviderView):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         adapter = Provider(request).get_oauth2_adapter(request)
-        answer: HttpResponse = OAuth2CallbackView.adapter_view(adapter)(request)
-        return answer
+        response: HttpResponse = OAuth2CallbackView.adapter_view(adapter)(request)
+        return response
 
 
 class ChoiceView(ProviderView, TemplateView):
@@ -182,8 +182,8 @@ class ChoiceView(ProviderView, TemplateView):
             return self.render_to_response(self.get_context_data(), status=400)
         provider_links.forget_choice(request)
         sign_in.state["chosen"] = chosen
-        answer: HttpResponseBase = complete_social_login(request, sign_in)
-        return answer
+        response: HttpResponseBase = complete_social_login(request, sign_in)
+        return response
 
     def _offered(self) -> tuple[Any, list[Any]]:
         """The sign-in that waits for the choice, and the current users. Raises NobodyFound."""

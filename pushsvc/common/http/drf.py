@@ -30,7 +30,7 @@ logger = structlog.stdlib.get_logger(__name__)
 class ApiView(APIView):
     # Without a docstring, because the API reference would show it for every view.
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
-    is_limit_told = True  # in every answer; otherwise only in 429
+    is_limit_told = True  # in every response; otherwise only in 429
     has_body = True  # for POST, PUT and PATCH; if False, the body is not read
     _standing: ratelimit.Standing | None = None
 
@@ -40,7 +40,7 @@ class ApiView(APIView):
 
     @override
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Answers 405 for a missing method before it checks anything else."""
+        """Responds 405 for a missing method before it checks anything else."""
         method = (request.method or "").lower()
         if method not in self.http_method_names or not hasattr(self, method):
             raise exceptions.MethodNotAllowed(method)
@@ -90,7 +90,7 @@ def django_request(request: Request) -> HttpRequest:
 
 
 def problem_body(error: errors.PushsvcError) -> dict[str, Any]:
-    """The body of the answer, with the request id that log lines about the request have."""
+    """The body of the response, with the request id that log lines about the request have."""
     request_id = correlation.current().request_id
     return error.problem() | ({"request_id": request_id} if request_id else {})
 

@@ -1,6 +1,6 @@
 """Django's error handlers, for errors outside of the views: unknown paths, wrong hosts, middleware.
 
-The API answers with problems. The console under /admin/ answers with pages (such as
+The API responds with problems. The console under /admin/ responds with pages (such as
 templates/403.html).
 """
 
@@ -33,7 +33,7 @@ def problem_json(error: errors.PushsvcError) -> HttpResponse:
 
 
 def refusal(request: HttpRequest, error: errors.PushsvcError) -> HttpResponse:
-    """The answer of the web process itself, before Django handles the request, and the answer if a
+    """The response of the web process itself, before Django handles the request, and the one if a
     server is away."""
     if not is_console(request):
         return problem_json(error)
@@ -74,7 +74,7 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler500. Answers 503 if the database was away, or if too much runs at once."""
+    """Django's handler500. Responds 503 if the database was away, or if too much runs at once."""
     exception = sys.exc_info()[1]
     error = as_pushsvc_error(exception)
     if exception is not None and isinstance(error, errors.DatabaseUnavailable | errors.Busy):

@@ -1,4 +1,4 @@
-"""Reads bodies as strict JSON, and answers in the view's one format.
+"""Reads bodies as strict JSON, and responds in the view's one format.
 
 A separate module, because DRF imports it together with its views; and apart from `strict_json`,
 which workers read without DRF.
@@ -19,7 +19,7 @@ from pushsvc.common.http.strict_json import MAX_BODY_BYTES, loads_strict
 
 
 class AlwaysJSON(BaseContentNegotiation):
-    """Ignores Accept, and answers in the view's one format. Requires the exact Content-Type."""
+    """Ignores Accept, and responds in the view's one format. Requires the exact Content-Type."""
 
     @override
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:

@@ -160,7 +160,7 @@ def _response(shown: list[errors.PushsvcError]) -> OpenApiResponse:
 
 
 def follow_ups(status: int, *operation_ids: str, **parameters: str) -> dict[str, Any]:
-    """Extensions for `extend_schema(extensions=…)`: operations that can follow an answer with this
+    """Extensions for `extend_schema(extensions=…)`: operations that can follow a response with this
     status. `parameters`: runtime expressions of OpenAPI; `body` is the body of the next request."""
     body = parameters.pop("body", None)
     link: dict[str, Any] = {"parameters": parameters} | ({"requestBody": body} if body else {})
@@ -169,7 +169,7 @@ def follow_ups(status: int, *operation_ids: str, **parameters: str) -> dict[str,
 
 
 def add_links(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """A hook of drf-spectacular, which does not support links: adds follow-ups to their answers."""
+    """A hook of drf-spectacular, which does not support links: adds follow-ups to responses."""
     for operations in result["paths"].values():
         for operation in operations.values():
             for status, links in operation.pop(_FOLLOW_UPS, {}).items():

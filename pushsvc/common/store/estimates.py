@@ -29,7 +29,7 @@ class TooSlow(Exception):
 
 
 class ClientLeft(Busy):
-    """Nobody waits for the answer any more."""
+    """Nobody waits for the response any more."""
 
 
 class Client:

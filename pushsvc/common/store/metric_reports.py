@@ -26,7 +26,7 @@ _PARTS: Final = 3 + len(fingerprints.Fingerprints._fields)  # of a process's nam
 _SUMS: Final = "pushsvc:metrics:sums"
 _PROCESSES: Final = "pushsvc:metrics:processes"
 
-# Adds each report once, so that a report whose answer was lost may be sent again. Its number is
+# Adds each report once, so that a report whose response was lost may be sent again. Its number is
 # written first: if the rest fails, the report is lost and not counted twice.
 _TAKE: Final = """
 local sums, processes, numbers = unpack(KEYS)

@@ -1,9 +1,9 @@
 """Shows other processes that this one lives, by a connection to Redis on which nothing is sent.
 
 The kernel closes the connections of a killed process, and keeps those of a paused one. If a machine
-vanishes, Redis closes its connections after some keepalive probes, but not those on which an answer
-was on its way: the kernel sends the answer again for a quarter of an hour (tcp_retries2 in tcp(7)),
-and no probes meanwhile. So this connection never waits for an answer.
+vanishes, Redis closes its connections after some keepalive probes, but not those on which it had
+sent a response: the kernel repeats the response for 15 minutes (tcp_retries2 in tcp(7)), and sends
+no probes meanwhile. So this connection never waits for a response.
 """
 
 import os
@@ -46,7 +46,7 @@ def disconnected(processes: Set[UUID]) -> set[UUID]:
 
 def tells_connections() -> bool:
     """Whether Redis tells which processes are connected. Raises RedisError if it does not
-    answer."""
+    response."""
     return bool(_connected_names())
 
 
@@ -94,7 +94,7 @@ def _stay_for_ever() -> None:
 
 
 def _connected_names() -> set[str]:
-    """Empty if this process is not among them. Raises RedisError if Redis does not answer."""
+    """Empty if this process is not among them. Raises RedisError if Redis does not respond."""
     _connection().stay()
     try:
         names = {each["name"] for each in redis_client().client_list()}

@@ -5,8 +5,8 @@ rule. It is the same for all rows of a statement, so rows that are written toget
 comparison with the clock does not change while the statement runs. `clock_timestamp()` is for times
 that must not be earlier than a wait for a lock: the begin and the end of a lease (otherwise a
 statement that waited would give a lease that is partly over) and the time of a registration, which
-decides whether an answer is older. `now()` is the begin of the transaction and is not used, because
-a transaction may wait before it writes.
+decides whether a response is older. `now()` is the begin of the transaction and is not used,
+because a transaction may wait before it writes.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

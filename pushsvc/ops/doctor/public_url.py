@@ -42,18 +42,18 @@ def _examined(connection: http.client.HTTPSConnection, host: str) -> Iterator[Fi
     connection.connect()
     certificate: Any = connection.sock.getpeercert()
     connection.request("GET", "/healthz")
-    answer = connection.getresponse()
-    text = answer.read(1000).decode("utf-8", "replace")
-    if answer.status != 200:
+    response = connection.getresponse()
+    text = response.read(1000).decode("utf-8", "replace")
+    if response.status != 200:
         yield Kind.PUBLIC_URL_FAILING.found(
             url=host,
-            error=f"GET /healthz returned {answer.status}",
+            error=f"GET /healthz returned {response.status}",
             advice=f"Check the proxy's upstream, and that ALLOWED_HOSTS has {host}. The response "
             f"was: {text}",
         )
     else:
         yield good("public_url", f"{host} responds over TLS")
-        if not answer.getheader("Strict-Transport-Security"):
+        if not response.getheader("Strict-Transport-Security"):
             yield Kind.PROXY_SCHEME.found(host=host)
     days = (ssl.cert_time_to_seconds(certificate["notAfter"]) - time.time()) / 86_400
     if days < _ENDS_SOON_DAYS:

@@ -17,7 +17,7 @@ from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.pq import Format
 from typing_extensions import override
 
-_TRUSTED_SECONDS: Final = 1.0  # after the server answered
+_TRUSTED_SECONDS: Final = 1.0  # after the server responded
 _TIME: Final = "timestamptz"
 _LOADER: Final[Any] = psycopg.adapters.get_loader(psycopg.adapters.types[_TIME].oid, Format.TEXT)
 
