@@ -1329,8 +1329,8 @@ export interface components {
             url?: string | null;
             /** @description Below the title. */
             subtitle?: string | null;
-            /** @description File in the app, or `default`; or one with a volume. */
-            sound?: (string | null) | components["schemas"]["SoundFile"];
+            /** @description File in the app, or one with a volume. Without it, `default`; null: none. */
+            sound?: ((string | null) | components["schemas"]["SoundFile"]) | null;
             /** @description On the icon; 0 removes it. */
             badge?: number | null;
             /** @description The app's category, whose buttons iOS shows. */

@@ -209,7 +209,12 @@ IOS: Final[Table] = {
     **_ON_PLATFORM,
     "url": _link("Opens", _APP_URL, Type.APP_LINK, nullable=True),
     "subtitle": shown("Subtitle", "Below the title.", MAX_TITLE),
-    "sound": Field(Type.SOUND, "Sound", "File in the app, or `default`; or one with a volume."),
+    "sound": Field(
+        Type.SOUND,
+        "Sound",
+        "File in the app, or one with a volume. Without it, `default`; null: none.",
+        nullable=True,
+    ),
     "badge": _count("On the icon; 0 removes it.", "badge"),
     "category": _name(
         "Category of its buttons", "The app's category, whose buttons iOS shows.", "category"

@@ -168,7 +168,8 @@ def test_the_details_of_a_notification_can_be_sent_again(alice):
         ({"web": {"badge": None, "title": None, "lang": None}}, {"web": {"title": None}}),
         ({"android": {"color": None, "visibility": None}}, None),
         ({"ios": {"sound": {"name": "a", "volume": None}}}, {"ios": {"sound": {"name": "a"}}}),
-        ({"ios": {"sound": None, "badge": 1}}, {"ios": {"badge": 1}}),
+        ({"ios": {"subtitle": None, "badge": 1}}, {"ios": {"badge": 1}}),
+        ({"ios": {"sound": None, "badge": None}}, {"ios": {"sound": None}}),
         (
             {"actions": [{"id": "a", "title": "A", "url": None, "icon": None}]},
             {"actions": [{"id": "a", "title": "A"}]},

@@ -143,7 +143,11 @@ def test_an_iphone_gets_the_documented_message(apple, channel):
     content = json.loads(receipt.payload)
     assert read_token(content.pop("token")) == (notification.id, subscription.id)
     assert content == {
-        "aps": {"alert": {"title": "Bread", "body": "Fresh"}, "mutable-content": 1},
+        "aps": {
+            "alert": {"title": "Bread", "body": "Fresh"},
+            "mutable-content": 1,
+            "sound": "default",
+        },
         "notification_id": str(notification.id),
         "url": "https://shop.example/bread",
         "icon": ICON,

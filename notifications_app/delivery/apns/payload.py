@@ -11,6 +11,8 @@ from notifications_app.delivery.prepared_json import encoded_once
 from notifications_app.delivery.types import Message
 
 MAX_PAYLOAD: Final = 4_096
+# An alert without a sound is silent on iOS, unlike on Android.
+_DEFAULT_SOUND: Final = "default"
 _KEYS: Final = sent_names(IOS)
 
 
@@ -38,7 +40,7 @@ def _aps(content: Content) -> dict[str, Any]:
     """The dictionary `aps`. With `mutable-content` the app's extension can add the image."""
     ios = content.ios
     extra = {
-        "sound": _sound(ios.get("sound")),
+        "sound": _sound(ios.get("sound", _DEFAULT_SOUND)),
         "content-available": int(ios.get("content_available", False)),
     }
     keys = {key: ios[name] for name, key in _KEYS.items() if name in ios}

@@ -57,7 +57,11 @@ def test_the_payload_holds_exactly_what_was_given():
         data={"plan": "gold"},
     )
     assert json.loads(payload(message, "tracking")) == {
-        "aps": {"alert": {"title": "Rain", "body": "It rains."}, "mutable-content": 1},
+        "aps": {
+            "alert": {"title": "Rain", "body": "It rains."},
+            "mutable-content": 1,
+            "sound": "default",
+        },
         "notification_id": str(message.notification_id),
         "icon": "https://example.org/i.png",
         "url": "https://example.org/",
@@ -95,9 +99,14 @@ def test_apples_own_keys_are_in_aps():
     assert b"true" not in body  # Apple's flags are numbers
 
 
-def test_a_sound_can_be_a_name():
-    said = json.loads(payload(make_message(ios={"sound": "ding.wav"}), "tracking"))
-    assert said["aps"]["sound"] == "ding.wav"
+@pytest.mark.parametrize(
+    ("ios", "sound"),
+    [({"sound": "ding.wav"}, "ding.wav"), ({}, "default"), ({"sound": None}, None)],
+)
+def test_a_sound_is_a_name_or_the_default_or_none(ios, sound):
+    said = json.loads(payload(make_message(ios=ios), "tracking"))
+    assert said["aps"].get("sound") == sound
+    assert ("sound" in said["aps"]) is (sound is not None)
 
 
 def test_omitted_content_is_left_out():
