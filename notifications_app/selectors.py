@@ -47,10 +47,28 @@ def notification_get(*, channel_id: UUID, notification_id: UUID) -> Notification
     return found
 
 
-def notification_page(*, channel_id: UUID, limit: int, offset: int) -> list[Notification]:
-    """A page of the channel's notifications, newest first. Empty if the offset is past the end."""
-    notifications = Notification.objects.filter(channel_id=channel_id).defer("data", "data_names")
-    return list(notifications.order_by("-created_at", "-id")[offset : offset + limit])
+def notification_page(
+    *,
+    channel_id: UUID,
+    limit: int,
+    offset: int,
+    status: str | None = None,
+    scheduled_after: datetime | None = None,
+    scheduled_before: datetime | None = None,
+) -> list[Notification]:
+    """A page of the channel's notifications, newest first. Empty if the offset is past the end.
+
+    `scheduled_after` is in the period, `scheduled_before` is not, so periods can follow each
+    other."""
+    conditions = {
+        "status": status,
+        "scheduled_at__gte": scheduled_after,
+        "scheduled_at__lt": scheduled_before,
+    }
+    given = {name: value for name, value in conditions.items() if value is not None}
+    notifications = Notification.objects.filter(channel_id=channel_id, **given)
+    listed = notifications.defer("data", "data_names").order_by("-created_at", "-id")
+    return list(listed[offset : offset + limit])
 
 
 def notification_url(notification_id: UUID) -> tuple[str, bool]:

@@ -621,7 +621,7 @@ export interface paths {
         };
         /**
          * List the channel's notifications, newest first
-         * @description A `limit` over 100 counts as 100. The `Link` header holds the addresses of the next and the previous page. A notification that is accepted while you read page by page moves the others back, so the next page may repeat some; it leaves none out.
+         * @description A notification that was sent immediately is scheduled for the time of its send. A `limit` over 100 counts as 100. The `Link` header holds the addresses of the next and the previous page. A notification that is accepted while you read page by page moves the others back, so the next page may repeat some; it leaves none out.
          */
         get: operations["list_notifications"];
         put?: never;
@@ -6377,6 +6377,12 @@ export interface operations {
                 limit?: number;
                 /** @description How many entries come before the page. */
                 offset?: number;
+                /** @description Only notifications that are scheduled for this time or later. */
+                scheduled_after?: string;
+                /** @description Only notifications that are scheduled for an earlier time than this. */
+                scheduled_before?: string;
+                /** @description Only notifications with this status. */
+                status?: "pending" | "processing" | "sent" | "failed" | "cancelled";
             };
             header?: never;
             path: {

@@ -20,6 +20,27 @@ from pushsvc.common.http.fields import Choice, ListOf, StrictSerializer, Text, T
 from pushsvc.common.platforms import PLATFORM_VALUES
 
 
+class NotificationFilter(StrictSerializer):
+    """Which notifications a list has. Other parameters choose the page."""
+
+    refuse_unknown = False
+    never_null = frozenset({"status", "scheduled_after", "scheduled_before"})
+
+    status = Choice(
+        NotificationStatus.values,
+        required=False,
+        help_text="Only notifications with this status.",
+    )
+    scheduled_after = Timestamp(
+        required=False,
+        help_text="Only notifications that are scheduled for this time or later.",
+    )
+    scheduled_before = Timestamp(
+        required=False,
+        help_text="Only notifications that are scheduled for an earlier time than this.",
+    )
+
+
 class SendOutput(serializers.Serializer[Any]):
     """That the notification is accepted."""
 

@@ -1,5 +1,6 @@
 """Views of notifications, for programs with an API key: send, cancel, list, read."""
 
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from notifications_app.api.serializers import (
     CancelOutput,
     DryRunOutput,
     NotificationDetailsOutput,
+    NotificationFilter,
     NotificationListedOutput,
     NotificationOutput,
     SendOutput,
@@ -184,10 +186,11 @@ class NotificationListView(ReadingView):
     @extend_schema(
         operation_id="list_notifications",
         summary="List the channel's notifications, newest first",
-        description=f"{PAGE_DESCRIPTION} A notification that is accepted while you read page by"
+        description="A notification that was sent immediately is scheduled for the time of its"
+        f" send. {PAGE_DESCRIPTION} A notification that is accepted while you read page by"
         " page moves the others back, so the next page may repeat some; it leaves none out.",
         tags=[_TAG],
-        parameters=PAGE_PARAMETERS,
+        parameters=[NotificationFilter, *PAGE_PARAMETERS],
         extensions=follow_ups(
             200,
             "get_notification",
@@ -201,7 +204,9 @@ class NotificationListView(ReadingView):
     )
     def get(self, request: Request, channel_id: UUID) -> Response:
         channel = own_channel(request, channel_id)
-        found, links = read_page(request, selectors.notification_page, channel_id=channel.id)
+        only = NotificationFilter.checked(request.query_params.dict())
+        read = partial(selectors.notification_page, channel_id=channel.id, **only)
+        found, links = read_page(request, read)
         listed = NotificationListedOutput()
         return Response([listed.to_representation(each) for each in found], headers=links)
 

@@ -279,6 +279,14 @@ class Migration(migrations.Migration):
             model_name='notification',
             index=models.Index(fields=['channel', '-id'], name='notification_newest'),
         ),
+        migrations.AddIndex(
+            model_name='notification',
+            index=models.Index(fields=['channel', 'scheduled_at'], name='notification_period'),
+        ),
+        migrations.AddIndex(
+            model_name='notification',
+            index=models.Index(condition=models.Q(('status__in', ['failed', 'cancelled'])), fields=['channel', '-created_at', '-id'], name='notification_unsent'),
+        ),
         migrations.AddConstraint(
             model_name='notification',
             constraint=models.CheckConstraint(condition=models.Q(('status__in', ['pending', 'processing', 'sent', 'failed', 'cancelled'])), name='notification_status'),

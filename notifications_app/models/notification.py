@@ -161,6 +161,13 @@ class Notification(models.Model):
                 name="notification_segment_open",
             ),
             models.Index(fields=["channel", "-id"], name="notification_newest"),
+            # For lists of a period, and of the few with these statuses.
+            models.Index(fields=["channel", "scheduled_at"], name="notification_period"),
+            models.Index(
+                fields=["channel", "-created_at", "-id"],
+                condition=Q(status__in=["failed", "cancelled"]),
+                name="notification_unsent",
+            ),
         ]
 
     @override

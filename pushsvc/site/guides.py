@@ -36,7 +36,7 @@ GROUPS: Final = {
         "tags": "Tags",
         "categories": "Categories and preferences",
         "events": "Clicks and other events",
-        "sends": "Pause, stop and edit a send",
+        "sends": "Find, pause, stop and edit a send",
         "results": "Results",
         "outcomes": "Outcomes of FCM, APNs and web push",
     },

@@ -1,12 +1,15 @@
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.test import Client
 
+from notifications_app import selectors
 from notifications_app.models import Notification
+from pushsvc.common.store import sql
 from tests.api.support import NOWHERE, NOWHERE_BARE, code, errors, owner_of
 from tests.factories import make_notification
+from tests.pipeline.support import most_rows_read
 
 pytestmark = pytest.mark.django_db
 
@@ -99,6 +102,98 @@ def test_notifications_of_every_status_are_listed(alice, status):
     stored(alice, 1)
     Notification.objects.update(status=status)
     assert [entry["status"] for entry in listed(alice).json()] == [status]
+
+
+def test_only_notifications_of_a_status_are_listed(alice):
+    rows = stored(alice, 5)
+    sent = [rows[1], rows[4]]
+    Notification.objects.filter(pk__in=[row.pk for row in sent]).update(status="sent")
+
+    assert ids(listed(alice, "?status=sent")) == [str(row.id) for row in sent]
+    assert ids(listed(alice, "?status=failed")) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "days"),
+    [
+        ("?scheduled_after=2026-11-03T00:00:00Z", [4, 3]),
+        ("?scheduled_before=2026-11-03T00:00:00Z", [2, 1]),
+        ("?scheduled_after=2026-11-02T00:00:00Z&scheduled_before=2026-11-03T00:00Z", [2]),
+        ("?scheduled_after=2026-11-03T02:00:00%2B02:00", [4, 3]),
+        ("?scheduled_after=2026-11-02T00:00:00Z&status=sent", [3]),
+        ("?scheduled_after=2026-11-05T00:00:00Z", []),
+    ],
+)
+def test_only_notifications_of_a_period_are_listed(alice, bob, query, days):
+    """It begins with `scheduled_after`, and ends before `scheduled_before`."""
+    for number in range(1, 5):
+        status = "sent" if number % 2 else "pending"
+        scheduled_at = datetime(2026, 11, number, tzinfo=UTC)
+        make_notification(alice.channel, scheduled_at=scheduled_at, status=status)
+        make_notification(bob.channel, scheduled_at=scheduled_at, status=status)
+
+    found = [entry["scheduled_at"] for entry in listed(alice, query).json()]
+
+    assert found == [f"2026-11-0{day}T00:00:00.000Z" for day in days]
+
+
+def test_links_keep_what_is_listed(alice):
+    rows = stored(alice, 6)
+    Notification.objects.filter(pk__in=[row.pk for row in rows[::2]]).update(status="sent")
+
+    first = listed(alice, "?limit=2&status=sent&scheduled_after=2026-11-01T00:00:00%2B00:00")
+
+    following = alice.call("GET", links(first)["next"])
+    assert ids(first) + ids(following) == [str(row.id) for row in rows[::2]]
+    assert "next" not in links(following)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("?status=Sent", [("status", "not_a_choice")]),
+        ("?status=", [("status", "not_a_choice")]),
+        ("?status=sent,failed", [("status", "not_a_choice")]),
+        ("?scheduled_after=yesterday", [("scheduled_after", "not_a_timestamp")]),
+        ("?scheduled_before=2026-11-20", [("scheduled_before", "not_a_timestamp")]),
+        ("?scheduled_after=2026-11-20T00:00:00+02:00", [("scheduled_after", "not_a_timestamp")]),
+        ("?scheduled_befor=2026-11-20T00:00:00Z", [("scheduled_befor", "unknown_field")]),
+    ],
+)
+def test_what_no_notification_can_match_is_an_error(alice, query, expected):
+    assert errors(listed(alice, query, status=400)) == expected
+
+
+PERIOD = {
+    "scheduled_after": FIRST - timedelta(days=9),
+    "scheduled_before": FIRST - timedelta(days=9, hours=-1),
+}
+
+
+@pytest.mark.parametrize(
+    "only",
+    [{"status": each} for each in ("pending", "processing", "failed", "cancelled")]
+    + [PERIOD, PERIOD | {"status": "failed"}],
+    ids=str,
+)
+def test_a_filtered_list_reads_few_rows_of_a_long_one(alice, only):
+    """Of 20,000, sent one a minute until FIRST."""
+    sql.execute(_MANY, {"channel": alice.channel.id, "last": FIRST})
+    sql.execute("ANALYZE notifications_app_notification", {})
+    of = {"channel_id": alice.channel.id, "limit": 51, "offset": 0} | only
+
+    assert most_rows_read(lambda: selectors.notification_page(**of)) <= 100
+
+
+_MANY = """
+INSERT INTO notifications_app_notification
+    (id, channel_id, body, data, ttl, target_platforms, created_at, scheduled_at, status)
+SELECT gen_random_uuid(), %(channel)s, repeat('Bread ', 10), '{}', 3600, '["web"]', at, at,
+    CASE number %% 2000 WHEN 1 THEN 'pending' WHEN 2 THEN 'processing' WHEN 3 THEN 'failed'
+    WHEN 4 THEN 'cancelled' ELSE 'sent' END
+FROM generate_series(1, 20000) AS number,
+    LATERAL (SELECT %(last)s - number * interval '1 minute' AS at) AS times
+"""
 
 
 def test_a_page_of_the_list_holds_fifty_newest_first(alice, bob):

@@ -238,15 +238,19 @@ def test_the_examples_of_changing_a_send_run(service, channel):
     add_subscriptions(channel, 1)
     sent = service.send()["notification_id"]
     support.plan()
-    later = service.send(scheduled_at="2999-01-01T00:00:00Z")["notification_id"]
-    names = os.environ | {"SERVICE": service.address, "KEY": service.key}
+    later = service.send(scheduled_at="2099-01-01T00:00:00Z")["notification_id"]
+    names = {"SERVICE": service.address, "KEY": service.key, "CHANNEL": str(channel.id)}
+    of_later, of_sent = (os.environ | names | {"NOTIFICATION": each} for each in (later, sent))
     blocks = blocks_of("sends.md")
 
     said = [
-        _output(language, text, names | {"NOTIFICATION": later if "-X PATCH" in text else sent})
+        _output(language, text, of_later if "-X PATCH" in text else of_sent)
         for language, text in blocks
     ]
 
+    listed, listed_again, *said = said
+    assert [each["notification_id"] for each in json.loads(listed)] == [later]
+    assert listed_again.startswith("2099-01-01T00:00:00.000Z ")
     pause, resume, both, edit, edit_paused, expiring, expiring_too, stop, stop_again = said
     assert json.loads(pause) == {"notification_id": sent, "paused": True}
     assert json.loads(resume) == {"notification_id": sent, "paused": False}
