@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-fast test-pg16 test-engines test-previous cluster container say-what lint format audit sbom \
-	requirements openapi released-names programs clients kotlin soak fuzz bench load bench-events bench-console screenshots icons modules
+	requirements openapi released-names programs clients kotlin swift soak fuzz bench load bench-events bench-console screenshots icons modules
 
 BIN := .venv/bin
 # What takes minutes: whole deployments, killed processes, browsers, generated requests.
@@ -114,6 +114,9 @@ programs: ## as root, on Debian: install the programs, generators and tools with
 clients: .venv/clients.stamp ## install the generators of clients, without which their tests are skipped
 
 kotlin: .venv/kotlin.stamp ## install the Kotlin compiler with Maven, without which the test of the Kotlin in docs/fcm.md is skipped
+
+swift: .venv/dev.stamp ## as root: compile and test clients/ios on a minimal Debian, against the service (ARGS="-k token")
+	@exec $(BIN)/python -m tests.clients.swift.run $(ARGS)
 
 requirements: .venv/dev.stamp .venv/node.stamp ## pin requirements/*.txt from *.in, and .ci/{javascript,clients}
 	@for name in uv base telemetry run dev audit node clients peers load; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt || exit 1; done

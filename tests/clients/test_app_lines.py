@@ -1,6 +1,6 @@
 """The Kotlin of docs/fcm.md compiles, against what app_stubs/ says of Android and Firebase.
 
-Nothing checks the Swift of docs/apns.md: its compiler and Apple's libraries cannot be installed.
+`make swift` runs the Swift of docs/apns.md.
 """
 
 import re
