@@ -1330,7 +1330,7 @@ export interface components {
             /** @description Below the title. */
             subtitle?: string | null;
             /** @description File in the app, or one with a volume. Without it, `default`; null: none. */
-            sound?: ((string | null) | components["schemas"]["SoundFile"]) | null;
+            sound?: (string | null) | components["schemas"]["SoundFile"];
             /** @description On the icon; 0 removes it. */
             badge?: number | null;
             /** @description The app's category, whose buttons iOS shows. */

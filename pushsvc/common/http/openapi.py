@@ -74,7 +74,8 @@ def _nullable(shape: dict[str, Any]) -> dict[str, Any]:
     """The shape, or null. Another shape of the same name may not be null."""
     if "oneOf" in shape:
         first, *others = shape["oneOf"]
-        return {**shape, "oneOf": [{**first, "nullable": True}, *others]}
+        known = {name: each for name, each in shape.items() if name != "nullable"}
+        return {**known, "oneOf": [{**first, "nullable": True}, *others]}
     if "$ref" not in shape and "title" not in shape:
         return {**shape, "nullable": True}
     told = {name: shape[name] for name in ("description",) if name in shape}
