@@ -28,6 +28,7 @@ GROUPS: Final = {
         "webpush": "Browsers",
         "fcm": "Android",
         "apns": "iOS",
+        "frameworks": "React Native, Capacitor, Expo and Flutter",
         "content": "Content of a notification",
         "templates": "Templates",
         "identity": "People and their devices",

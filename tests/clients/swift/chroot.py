@@ -1,20 +1,24 @@
-"""Debian 13 with its Swift compiler, in a chroot of .venv, and what it compiles in var/swift.
+"""Debian 13 with its Swift compiler, in a chroot, and what it compiles.
 
 The chroot shares the network with this machine, so that its programs reach the service. What it
 mounts ends with the command that runs in it.
 """
 
+import fcntl
 import os
 import re
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).resolve().parent
-ROOT = CHECKOUT / ".venv" / "swift"
-WORK = CHECKOUT / "var" / "swift"  # /work in the chroot
+# Outside of the checkout, because linters would follow the links of the chroot.
+HOME = Path("/var/cache/pushsvc-swift")
+ROOT = HOME / "root"
+WORK = HOME / "work"  # /work in the chroot
 RELEASE = "trixie"
 PACKAGES = ("swiftlang", "libc6-dev", "libstdc++-14-dev")
 STUBS = ("Security", "UserNotifications", "UIKit", "SwiftUI")  # each may import those before it
@@ -37,6 +41,15 @@ def lack():
         if shutil.which(program) is None:
             return f"{program} is not installed"
     return ""
+
+
+@contextmanager
+def alone():
+    """Waits until no other checkout uses the chroot."""
+    HOME.mkdir(parents=True, exist_ok=True)
+    with (HOME / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def make():

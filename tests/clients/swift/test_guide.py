@@ -83,6 +83,7 @@ def test_a_locked_keychain_is_not_taken_for_an_empty_one(subscribed, start, gate
     lock.touch()
     app = start("app", folder=subscribed.folder, TOKEN=subscribed.token)
     app.heard("started")
+    eventually(lambda: (app.folder[0] / "refused").exists())
     lock.unlink()
 
     press(app, "Follow team 7")

@@ -24,8 +24,11 @@ private func file(_ query: CFDictionary) -> URL {
     folder.appendingPathComponent("\(query[kSecAttrService]!).\(query[kSecAttrAccount]!)")
 }
 
+/// While there is a file `locked`. Leaves a file `refused`.
 private var isLocked: Bool {
-    FileManager.default.fileExists(atPath: folder.appendingPathComponent("locked").path)
+    let isLocked = FileManager.default.fileExists(atPath: folder.appendingPathComponent("locked").path)
+    if isLocked { try! Data().write(to: folder.appendingPathComponent("refused")) }
+    return isLocked
 }
 
 public func SecItemCopyMatching(_ query: CFDictionary, _ result: UnsafeMutablePointer<AnyObject?>?) -> OSStatus {

@@ -1,0 +1,10 @@
+// An app with the sample of the framework FRAMEWORK: starts, and does what DO says.
+import { user } from "./vendors.mjs";
+
+const { FRAMEWORK, DO, ARGUMENT } = process.env;
+const { startPush } = await import(`./${FRAMEWORK}.js`);
+
+await startPush((url) => console.log("opened", url));
+if (DO === "renew") for (const each of user.renews) await each(ARGUMENT);
+if (DO === "tap") for (const each of user.taps) each(JSON.parse(ARGUMENT));
+// Node ends when the calls that nobody waits for have ended.
