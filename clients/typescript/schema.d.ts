@@ -1215,12 +1215,12 @@ export interface components {
              * Format: date-time
              * @description When omitted or in the past, the notification is sent immediately.
              */
-            scheduled_at?: string | null;
+            scheduled_at?: string | Date | null;
             /**
              * Format: date-time
              * @description No device is sent it after this time, whatever its `ttl`. After `scheduled_at`.
              */
-            expires_at?: string | null;
+            expires_at?: string | Date | null;
             /**
              * Format: uuid
              * @description Another segment only if the send is to a segment.
@@ -1433,7 +1433,7 @@ export interface components {
             message: string;
         };
         /** @description A fixed time, or one that moves with the clock. */
-        Moment: string | components["schemas"]["DaysAgo"];
+        Moment: (string | Date) | components["schemas"]["DaysAgo"];
         /** @description A notification with all that is known of its result. */
         NotificationDetailsOutput: {
             /**
@@ -2074,12 +2074,12 @@ export interface components {
              * Format: date-time
              * @description When omitted or in the past, the notification is sent immediately.
              */
-            scheduled_at?: string | null;
+            scheduled_at?: string | Date | null;
             /**
              * Format: date-time
              * @description No device is sent it after this time, whatever its `ttl`. After `scheduled_at`.
              */
-            expires_at?: string | null;
+            expires_at?: string | Date | null;
             /**
              * Format: uuid
              * @description One segment only; null: the whole channel.
@@ -6378,9 +6378,9 @@ export interface operations {
                 /** @description How many entries come before the page. */
                 offset?: number;
                 /** @description Only notifications that are scheduled for this time or later. */
-                scheduled_after?: string;
+                scheduled_after?: string | Date;
                 /** @description Only notifications that are scheduled for an earlier time than this. */
-                scheduled_before?: string;
+                scheduled_before?: string | Date;
                 /** @description Only notifications with this status. */
                 status?: "pending" | "processing" | "sent" | "failed" | "cancelled";
             };

@@ -3,9 +3,11 @@
 import json
 from dataclasses import dataclass
 
+import httpx
 import pytest
 from django.test import override_settings
 
+from channels_app.models import Channel
 from pushsvc.common.store.redis_client import redis_client
 from sandbox import WebSandbox, running_sandbox
 from tests.browser.database import emptied_at_the_end
@@ -26,6 +28,14 @@ class Shop:
     def browser(self):
         """The PushSubscription of a new browser."""
         return self.push_service.subscribe().subscription
+
+    def subscribe(self):
+        """Registers a new browser, as its page does."""
+        headers = {"X-Channel-ID": self.channel}
+        httpx.post(f"{self.url}/subscribe", json=self.browser(), headers=headers).raise_for_status()
+
+    def enable_android(self):
+        Channel.objects.filter(pk=self.channel).update(android_enabled=True)
 
     def environment(self):
         """The environment variables that examples/README.md lists."""

@@ -33,7 +33,7 @@ TSC_OPTIONS = ["--strict", "--target", "es2022", "--module", "nodenext", "--skip
 MADE_OF = [
     *[DOCUMENT, Path(__file__), *sorted(PROGRAMS.iterdir())],
     *[CHECKOUT / "requirements" / name for name in ("clients.txt", "dev.txt")],
-    *[CHECKOUT / ".ci" / "clients" / name for name in ("package-lock.json", "go.sum")],
+    *[CHECKOUT / ".ci" / "clients" / name for name in ("package-lock.json", "go.sum", "schema.js")],
     *sorted((CHECKOUT / "clients" / "typescript").iterdir()),
 ]
 # For OpenAPI Generator: {folder: its settings}.

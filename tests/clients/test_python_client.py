@@ -1,20 +1,33 @@
 """clients/python against the running service, and its retries against a server that fails."""
 
 import asyncio
+import inspect
+import json
+import os
+import re
 import subprocess
 import sys
+import tomllib
 from contextlib import contextmanager
-from pathlib import Path
+from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
+from uuid import UUID
 
 import httpx
 import pytest
 
-from pushsvc_client import AsyncClient, Client, Refused, Unreachable, calls, types
+import pushsvc_client
+from notifications_app.content.tracking import make_token
+from pushsvc_client import AsyncClient, Client, Refused, Unreachable, calls
 from tests import openapi
+from tests.api.credentials import GOOGLE
 from tests.clients.failing import BUSY, SENT, answering
+from tests.clients.readme import blocks, filled
+from tests.forked import CHECKOUT
 
-CHECKOUT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = CHECKOUT / "clients" / "python"
+FAR = datetime(2999, 1, 1, tzinfo=UTC)
+RULE = {"attribute": "plan", "operator": "eq", "value": "pro"}
 
 
 @pytest.fixture
@@ -23,100 +36,207 @@ def push(shop):
         yield push
 
 
-def test_a_send_is_delivered_and_read(push, shop):
-    push.subscribe(shop.browser())
-    sent = push.send(title="Hello", body="It works.", url="https://example.com/")
+# Every operation
 
-    shown = push.wait(sent["notification_id"])
 
+def use_content(push):
+    category = push.create_category(key="offers", name="Offers", default=True)
+    changed = push.update_category("offers", name="Deals", default=False)
+    assert (category["name"], changed["name"]) == ("Offers", "Deals")
+    assert list(push.list_categories()) == [changed]
+    push.archive_category("offers")
+    assert list(push.list_categories()) == []
+
+    template_id = push.create_template(name="Shipped", content={"body": "It left."})["template_id"]
+    template = push.update_template(template_id, name="Sent", content={"body": "It left."})
+    assert push.get_template(template_id) == template == next(push.list_templates())
+    push.delete_template(template_id)
+    with pytest.raises(Refused, match="not_found"):
+        push.get_template(template_id)
+
+
+def use_people(push, subscription_id):
+    key = push.create_identity_key(algorithm="HS256")
+    assert [each["identity_key_id"] for each in push.list_identity_keys()] == [
+        key["identity_key_id"]
+    ]
+    push.delete_identity_key(key["identity_key_id"])
+    link = {"subscription_id": subscription_id, "external_id": "user 42"}
+    push.link_devices(links=[link])
+    assert push.get_person(external_id="user 42")["external_id"] == "user 42"
+    changed = push.update_person(external_id="user 42", attributes={"plan": "pro"})
+    assert len(changed["devices"]) == push.get_channel_audience()["people"] == 1
+    assert push.export_person(external_id="user 42")["devices"]
+
+    push.change_tag_members("news:de", external_ids=["user 42"])
+    assert [tag["tag"] for tag in push.list_tags(prefix="news")] == ["news:de"]
+    push.delete_tag("news:de")
+
+    segment_id = push.create_segment(name="Payers", rule=RULE)["segment_id"]
+    assert push.get_segment_size(segment_id)["size"] == 1
+    push.update_segment(segment_id, name="Pro", rule=RULE)
+    assert push.get_segment(segment_id) == next(push.list_segments())
+    push.delete_segment(segment_id)
+
+
+def use_events(push, notification_id, subscription_id):
+    token = make_token(UUID(notification_id), UUID(subscription_id))
+    push.report_events(events=[{"token": token, "event": "received"}])
+    assert push.follow_click(token) == "https://example.com/"
+    assert push.get_notification_details(notification_id)["received_count"] == 1
+    assert push.get_notification(notification_id)["clicked_count"] == 1
+
+
+def use_halts(push):
+    later = push.send_notification(body="Later", scheduled_at=FAR)["notification_id"]
+    assert push.pause_notification(later)["paused"] is True
+    assert push.edit_notification(later, body="Even later")["body"] == "Even later"
+    assert push.resume_notification(later)["paused"] is False
+    with pytest.raises(Refused, match="not_running"):
+        push.stop_notification(later)
+    pending = push.list_notifications(status="pending", scheduled_after=FAR)
+    assert [each["notification_id"] for each in pending] == [later]
+    assert push.cancel_notification(later)["success"] is True
+    assert list(push.list_notifications(status="pending")) == []
+
+
+def use_channel(push):
+    assert push.get_channel_statistics()["subscriber_count"] == 1
+    push.update_provider_credentials(providers_config={"fcm_service_account": json.dumps(GOOGLE)})
+    states = push.get_channel_platforms()["platforms"]
+    assert states["android"]["credential"]["kind"] == "fcm_service_account"
+
+
+def use_everything(push, browser):
+    assert push.get_web_push_key()["public_key"]
+    subscription_id = push.subscribe(**browser)["subscriptionId"]
+    assert push.update_preferences(endpoint=browser["endpoint"])["categories"] == []
+    targets = [{"subscription_id": subscription_id}]
+    message = {"title": "Hello", "body": "It works.", "url": "https://example.com/"}
+    assert push.dry_run(**message, targets=targets)["platforms"]["web"]["audience"] == 1
+    sent = push.send_notification(**message, targets=targets)["notification_id"]
+    shown = push.wait(sent)
     assert (shown["status"], shown["delivered_count"], shown["recipient_count"]) == ("sent", 1, 1)
-    assert [each["notification_id"] for each in push.notifications()] == [sent["notification_id"]]
-    assert push.statistics()["subscriber_count"] == 1
+    assert [each["state"] for each in push.list_notification_targets(sent)] == ["reached"]
+    use_events(push, sent, subscription_id)
+    use_halts(push)
+    use_channel(push)
+    use_content(push)
+    use_people(push, subscription_id)
+    assert push.erase_person(external_id="user 42")["erased"]
+    push.unsubscribe(endpoint=browser["endpoint"])
+
+
+USES = [use_content, use_people, use_events, use_halts, use_channel, use_everything]
+
+
+def test_every_operation_of_the_document_works(push, shop):
+    use_everything(push, shop.browser())
+
+    text = "".join(map(inspect.getsource, USES))
+    paths = openapi.document()["paths"].values()
+    names = [each["operationId"] for operations in paths for each in operations.values()]
+    assert [name for name in names if f"push.{name}(" not in text] == []
+
+
+def test_other_requests_can_be_made(push):
+    audience = push.request("GET", f"/channel/{push.channel}/audience")
+    template = {"name": "Shipped", "content": {"body": "It left."}}
+    made = push.request("post", f"/channel/{push.channel}/templates", json=template)
+    listed = push.request("GET", f"/channel/{push.channel}/templates", params={"limit": 1})
+
+    assert audience["people"] == 0
+    assert listed == [made]
+    with pytest.raises(Refused) as refused:
+        push.request("GET", "/nowhere")
+    assert refused.value.status == 404
+
+
+def test_lists_hold_every_page_or_as_many_entries_as_asked_for(push, shop):
+    for number in range(103):
+        push.create_template(name=f"{number:03}", content={"body": "It left."})
+
+    async def names(**options):
+        async with AsyncClient(shop.url, channel=shop.channel, key=shop.key) as push:
+            return [each["name"] async for each in push.list_templates(**options)]
+
+    everything = [f"{number:03}" for number in reversed(range(103))]
+    assert [each["name"] for each in push.list_templates()] == everything
+    assert [each["name"] for each in push.list_templates(limit=102)] == everything[:102]
+    assert [each["name"] for each in push.list_templates(limit=2, offset=1)] == everything[1:3]
+    assert asyncio.run(names()) == everything
+    assert asyncio.run(names(limit=101)) == everything[:101]
 
 
 def test_an_unsubscribed_browser_is_sent_nothing(push, shop):
     browser = shop.browser()
-    push.subscribe(browser)
-    push.unsubscribe({"endpoint": browser["endpoint"]})
+    push.subscribe(**browser)
+    push.unsubscribe(endpoint=browser["endpoint"])
 
-    sent = push.send(body="Anybody?")
+    sent = push.send_notification(body="Anybody?")
 
     assert push.wait(sent["notification_id"])["recipient_count"] == 0
 
 
-def test_a_scheduled_notification_is_paused_resumed_and_cancelled_but_not_stopped(push):
-    sent = push.send(body="Later", scheduled_at="2999-01-01T00:00:00Z")["notification_id"]
-
-    push.pause(sent)
-    paused = push.details(sent)
-    assert (paused["paused"], paused["content"]["body"]) == (True, "Later")
-    push.resume(sent)
-    assert push.details(sent)["paused"] is False
-    with pytest.raises(Refused, match="not_running"):
-        push.stop(sent)
-    push.cancel(sent)
-    assert push.notification(sent)["status"] == "cancelled"
-
-
-def test_the_state_of_each_platform_is_read(push):
-    web = push.platforms()["platforms"]["web"]
-
-    assert (web["enabled"], web["paused"], web["credential"]["kind"]) == (True, None, "vapid_key")
-
-
-@pytest.mark.parametrize(
-    ("answer", "schema"),
-    [
-        (types.Sent, "SendOutput"),
-        (types.Notification, "NotificationOutput"),
-        (types.ChannelStatistics, "ChannelStatisticsOutput"),
-        (types.NotificationDetails, "NotificationDetailsOutput"),
-        (types.Audience, "AudienceOutput"),
-        (types.Timing, "TimingOutput"),
-        (types.Content, "ContentOutput"),
-        (types.PlatformDetails, "PlatformDetailsOutput"),
-        (types.Release, "ReleaseOutput"),
-        (types.Reason, "ReasonOutput"),
-        (types.PlatformState, "PlatformStateOutput"),
-        (types.PlatformPause, "PauseOutput"),
-        (types.Credential, "CredentialOutput"),
-    ],
-)
-def test_the_types_have_the_fields_of_the_openapi_document(answer, schema):
-    described = openapi.document()["components"]["schemas"][schema]["properties"]
-
-    assert answer.__annotations__.keys() == described.keys()
-
-
 def test_the_same_idempotency_key_sends_once(push):
-    first, second = (push.send(body="Once", idempotency_key="order-1") for _ in range(2))
+    first, second = (
+        push.send_notification(body="Once", idempotency_key="order-1") for _ in range(2)
+    )
 
     assert first == second
 
 
-def test_an_error_has_its_code_and_its_errors(push):
+def test_an_error_has_its_code_its_errors_and_the_requests_id(push):
     with pytest.raises(Refused) as refused:
-        push.send(body="", target_platforms=["web", "fax"])
+        push.send_notification(body="", target_platforms=["web", "fax"])
 
     assert (refused.value.status, refused.value.code) == (400, "validation_error")
     assert {field_error.attr for field_error in refused.value.errors} == {
         "body",
         "target_platforms.1",
     }
+    assert len(refused.value.request_id) > 8
 
 
 def test_the_asynchronous_client_has_the_same_results(shop):
     async def send():
         async with AsyncClient(shop.url, channel=shop.channel, key=shop.key) as push:
-            await push.subscribe(shop.browser())
-            sent = await push.send(body="It works.")
+            await push.subscribe(**shop.browser())
+            sent = await push.send_notification(body="It works.")
             shown = await push.wait(sent["notification_id"])
-            assert (await push.details(sent["notification_id"]))["status"] == "sent"
             with pytest.raises(Refused, match="validation_error"):
-                await push.send(body="")
-            return shown["delivered_count"], len(await push.notifications())
+                await push.send_notification(body="")
+            listed = [each async for each in push.list_notifications(status="sent")]
+            return shown["delivered_count"], len(listed)
 
     assert asyncio.run(send()) == (1, 1)
+
+
+# Times
+
+
+def test_times_are_sent_in_utc(push):
+    nine = datetime(2999, 1, 1, 9, tzinfo=timezone(timedelta(hours=2)))
+
+    sent = push.send_notification(body="Later", scheduled_at=nine, expires_at="2999-02-01T00:00Z")
+
+    assert sent["scheduled_at"] == "2999-01-01T07:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda push, time: push.send_notification(body="Later", scheduled_at=time),
+        lambda push, time: push.list_notifications(scheduled_before=time),
+        lambda push, time: push.create_segment(
+            name="New", rule={"field": "created_at", "operator": "gt", "value": time}
+        ),
+    ],
+    ids=["field", "query", "nested"],
+)
+def test_a_time_without_a_time_zone_is_an_error(push, use):
+    with pytest.raises(ValueError, match=r"2999-01-01T09:00:00 has no time zone"):
+        use(push, datetime(2999, 1, 1, 9))  # noqa: DTZ001 - the mistake
 
 
 # Retries
@@ -125,7 +245,7 @@ def test_the_asynchronous_client_has_the_same_results(shop):
 @pytest.mark.parametrize("answer", [BUSY, None], ids=["busy", "none"])
 def test_a_send_is_retried_with_the_same_idempotency_key(answer):
     with failing(answer, answer, SENT) as (push, requests):
-        assert push.send(body="Once")["notification_id"] == "one"
+        assert push.send_notification(body="Once")["notification_id"] == "one"
 
     assert len(requests) == 3
     assert len({headers["Idempotency-Key"] for headers in requests}) == 1
@@ -133,8 +253,8 @@ def test_a_send_is_retried_with_the_same_idempotency_key(answer):
 
 def test_two_sends_have_two_idempotency_keys():
     with failing(SENT, SENT) as (push, requests):
-        push.send(body="One")
-        push.send(body="Two")
+        push.send_notification(body="One")
+        push.send_notification(body="Two")
 
     assert len({headers["Idempotency-Key"] for headers in requests}) == 2
 
@@ -153,21 +273,63 @@ def test_the_last_attempts_error_is_raised(answers, retries, error, words):
         failing(*answers, retries=retries) as (push, requests),
         pytest.raises(error, match=words),
     ):
-        push.send(body="Once")
+        push.send_notification(body="Once")
 
     assert len(requests) == len(answers)
 
 
+PATIENCE = calls.Patience(retries=1, longest_wait=60.0)
+READ = calls.Call("GET", "/notification/one")
+CREATE = calls.Call("POST", "/channel/shop/segments", is_repeatable=False)
+
+
+def after(answer, call=READ):
+    """What the client does after this answer."""
+    steps = calls.attempts(call, PATIENCE)
+    next(steps)
+    return steps.send(answer)
+
+
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_retry_waits_for_as_long_as_the_response_says(status):
-    attempts = calls.attempts(calls.notification("one"), 1)
-    next(attempts)
+    assert after(httpx.Response(status, headers={"Retry-After": "7"})) == calls.Pause(7.0)
 
-    assert attempts.send(httpx.Response(status, headers={"Retry-After": "7"})) == calls.Pause(7.0)
+
+def test_a_call_is_not_retried_if_the_service_asks_for_a_long_wait():
+    with pytest.raises(Refused) as refused:
+        after(httpx.Response(429, headers={"Retry-After": "86400", "X-Request-ID": "abc"}))
+
+    assert (refused.value.retry_after, refused.value.request_id) == (86400, "abc")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [httpx.Response(429, headers={"Retry-After": "1"}), httpx.ConnectError("refused")],
+    ids=["limited", "not connected"],
+)
+def test_a_creation_is_retried_if_nothing_was_done(answer):
+    assert isinstance(after(answer, CREATE), calls.Pause)
+
+
+@pytest.mark.parametrize(
+    "answer", [httpx.Response(503), httpx.ReadTimeout("late")], ids=["busy", "no answer"]
+)
+def test_a_creation_that_may_have_been_done_is_not_retried(answer):
+    with pytest.raises((Refused, Unreachable)):
+        after(answer, CREATE)
 
 
 def test_an_id_is_quoted_as_one_part_of_the_path():
-    assert calls.notification("../channel?x=1").path == "/notification/..%2Fchannel%3Fx%3D1"
+    assert calls.part("../channel?x=1") == "..%2Fchannel%3Fx%3D1"
+
+
+def test_only_creations_without_an_idempotency_key_are_not_repeated():
+    text = (PACKAGE / "pushsvc_client" / "operations.py").read_text()
+    methods = re.split(r"\n    def ", text)[1:]
+
+    found = {each.partition("(")[0] for each in methods if "is_repeatable=False" in each}
+
+    assert found == {"create_category", "create_identity_key", "create_segment"}
 
 
 @contextmanager
@@ -183,9 +345,88 @@ def failing(*answers, retries=4):
 # The package
 
 
-def test_the_package_can_be_installed_by_its_path(tmp_path):
-    install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--offline"]
-    subprocess.run([*install, "--target", str(tmp_path), str(PACKAGE)], check=True)
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The folder with the package, installed from its wheel."""
+    folder = tmp_path_factory.mktemp("wheel")
+    uv = partial(subprocess.run, check=True)
+    tool = [sys.executable, "-m", "uv"]
+    build = ["build", "--quiet", "--wheel", "--offline", "--out-dir", folder, PACKAGE]
+    uv([*tool, *build])
+    (wheel,) = folder.glob("*.whl")
+    install = ["pip", "install", "--quiet", "--no-deps", "--offline", "--target", folder / "site"]
+    uv([*tool, *install, wheel])
+    return folder / "site"
 
-    names = {path.name for path in (tmp_path / "pushsvc_client").iterdir()}
-    assert names >= {"__init__.py", "client.py", "py.typed"}
+
+def test_the_examples_of_the_readme_run_with_the_installed_package(installed, shop, tmp_path):
+    shop.subscribe()
+    shop.enable_android()
+    program = tmp_path / "program.py"
+    program.write_text(filled("\n".join(blocks(PACKAGE / "README.md", "python")), shop))
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(installed)}
+
+    said = subprocess.run(
+        [sys.executable, "-P", program], env=environment, capture_output=True, text=True
+    )
+
+    assert said.stderr == ""
+    assert said.stdout.splitlines() == [
+        "sent 1 of 1",
+        "True The bakery opens at ten.",
+        "2 notifications",
+        "['bread']",
+        "400 validation_error",
+        "body too_long Must be at most 255 characters long.",
+        "target_platforms.0 not_a_choice Must be one of: web, android, ios, all.",
+        "True",
+        "1 browsers",
+        "0 people",
+    ]
+
+
+def test_the_types_of_the_installed_package_find_mistakes(installed, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(MISTAKES)
+    command = [sys.executable, "-m", "mypy", "--config-file", "", "--strict", program]
+
+    said = subprocess.run(
+        command,
+        env={"PATH": os.environ["PATH"], "MYPYPATH": str(installed)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+
+    wrong = {number for number, line in enumerate(MISTAKES.splitlines(), 1) if "# wrong" in line}
+    found = re.findall(r"^program\.py:(\d+): error", said.stdout, re.MULTILINE)
+    assert {int(number) for number in found} == wrong, said.stdout
+
+
+MISTAKES = """\
+from datetime import UTC, datetime
+from pushsvc_client import AsyncClient, Client, schemas
+
+push = Client("https://push.example.com", channel="shop", key="psk_x")
+sent: schemas.SendOutput = push.send_notification(body="Hello", scheduled_at=datetime.now(UTC))
+push.send_notification(bodytext="Hello")  # wrong
+push.send_notification(body=1)  # wrong
+push.get_segment(segment=1)  # wrong
+print(sent["notification"])  # wrong
+for tag in push.list_tags(limit=3):
+    print(tag["devices"] + 1, tag["tag"] + 1)  # wrong
+
+
+async def main(push: AsyncClient) -> int:
+    shown = await push.get_notification("one")
+    push.get_notification("one")["title"]  # wrong
+    async for segment in push.list_segments():
+        print(segment["rule"])
+    return shown["delivered_count"]
+"""
+
+
+def test_the_package_has_a_version_of_its_own():
+    project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
+
+    assert pushsvc_client.__version__ == project["version"]

@@ -1,21 +1,36 @@
 """clients/typescript against the running service, and its retries against a server that fails."""
 
+import json
 import re
 import shutil
 
 import pytest
 
+from tests import openapi
+from tests.api.credentials import GOOGLE
 from tests.clients import generators
 from tests.clients.failing import BUSY, SENT, answering
+from tests.clients.readme import blocks, filled
 
 PACKAGE = generators.CHECKOUT / "clients" / "typescript"
-SAID = r"""subscribed [-0-9a-f]{36}
-sent ([-0-9a-f]{36})
+SAID = r"""subscribed [-0-9a-f]{36} 87
 result sent: 1 of 1
-refused 400 segment_not_found
-paused true not_running
-cancelled 1 0
-true null
+before 0 1
+target reached 404 not_found true
+refused 400 segment_not_found true
+paused true 409 not_running true
+pending Even later 2999-01-01T00:00:00.000Z
+now cancelled
+channel 1 fcm_service_account
+content Deals Sent
+lists 103 101 100
+people 1 1 1 1
+tags news:de
+segments 1 \[ 'Pro' \] Pro
+erased true
+request 0
+dates no error but "scheduled_at is an invalid Date"
+undefined
 """
 IN_FLIGHT = (409, {"code": "idempotency_key_in_flight"}, {"Retry-After": "0"})
 REFUSED = (400, {"code": "validation_error"}, {})
@@ -23,34 +38,72 @@ REFUSED = (400, {"code": "validation_error"}, {})
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    """A project that has installed the package by its path, and what it needs from there too."""
+    """A project that has installed the package from its tarball."""
     generators.require_tools()
     project = tmp_path_factory.mktemp("project")
     (project / "package.json").write_text('{"type": "module"}')
-    package = shutil.copytree(PACKAGE, project / "package")
-    needed = generators.TOOLS / "node_modules"
-    paths = [package, needed / "openapi-fetch", needed / "openapi-typescript-helpers"]
-    options = ["--install-links", "--offline", "--no-audit", "--no-fund"]
-    generators.run("npm", "install", *options, *paths, cwd=project)
+    generators.run("npm", "pack", "--silent", PACKAGE, cwd=project)
+    (tarball,) = project.glob("*.tgz")
+    options = ["--offline", "--no-audit", "--no-fund"]
+    generators.run("npm", "install", *options, tarball, cwd=project)
     return project
 
 
-def test_it_does_all_that_it_offers(project, shop):
+def test_every_operation_of_the_document_works(project, shop):
     generators.compile_typescript(project, "typescript_client.ts")
+    google = {"GOOGLE": json.dumps(GOOGLE)}
 
     said = generators.run(
-        generators.NODE, "typescript_client.js", cwd=project, **shop.environment()
+        generators.NODE, "typescript_client.js", cwd=project, **shop.environment(), **google
     )
 
     assert re.fullmatch(SAID, said), said
+    text = (generators.PROGRAMS / "typescript_client.ts").read_text()
+    paths = openapi.document()["paths"].values()
+    names = [each["operationId"] for operations in paths for each in operations.values()]
+    assert [name for name in names if f"push.{camel(name)}(" not in text] == []
 
 
-def retried(project, *answers, retries=4):
+def camel(name):
+    return re.sub(r"_([a-z])", lambda found: found[1].upper(), name)
+
+
+def test_the_examples_of_the_readme_run(project, shop):
+    shop.subscribe()
+    shop.enable_android()
+    program = filled("\n".join(blocks(PACKAGE / "README.md", "ts")), shop)
+    (project / "readme.ts").write_text(program)
+    generators.run("tsc", *generators.TSC_OPTIONS, "readme.ts", cwd=project)
+
+    said = generators.run(generators.NODE, "readme.js", cwd=project)
+
+    assert said.splitlines() == [
+        "sent 1 of 1",
+        "true We open at ten.",
+        "bread",
+        "400 validation_error",
+        "body too_long Must be at most 255 characters long.",
+        "target_platforms.0 not_a_choice Must be one of: web, android, ios, all.",
+        "true",
+        "0 people",
+    ]
+
+
+def test_the_package_has_a_version_of_its_own(project):
+    version = json.loads((PACKAGE / "package.json").read_text())["version"]
+    show = 'import { VERSION } from "pushsvc-client"; console.log(VERSION);'
+
+    said = generators.run(generators.NODE, "--input-type=module", "-e", show, cwd=project)
+
+    assert said.strip() == version
+
+
+def retried(project, *answers, retries=4, call="sendNotification"):
     """What the program says, and the headers of its requests."""
     shutil.copy(generators.PROGRAMS / "retries.js", project)
     with answering(*answers) as (url, requests):
         said = generators.run(
-            generators.NODE, "retries.js", cwd=project, URL=url, RETRIES=str(retries)
+            generators.NODE, "retries.js", cwd=project, URL=url, RETRIES=str(retries), CALL=call
         )
     return said.splitlines(), requests
 
@@ -71,6 +124,23 @@ def test_a_retry_waits_for_as_long_as_the_response_says(project):
 
     assert "pause 7000" in said
     assert said[-1] == "one"
+
+
+def test_a_call_is_not_retried_if_the_service_asks_for_a_long_wait(project):
+    told = (429, {"code": "rate_limited"}, {"Retry-After": "86400"})
+
+    said, requests = retried(project, told)
+
+    assert (said[-1], len(requests)) == ("Refused rate_limited", 1)
+
+
+@pytest.mark.parametrize(("status", "count"), [(429, 2), (503, 1)])
+def test_a_creation_is_retried_only_if_nothing_was_done(project, status, count):
+    told = (status, {"code": "some_code"}, {"Retry-After": "0"})
+
+    _, requests = retried(project, told, (201, {}, {}), call="createSegment")
+
+    assert len(requests) == count
 
 
 @pytest.mark.parametrize(
@@ -94,6 +164,6 @@ def test_its_types_are_those_of_the_document(workshop):
 
     folder = workshop.kept(generators.client_types)
 
-    for name in ("schema.d.ts", "index.d.ts"):
+    for name in ("schema.d.ts", "calls.d.ts", "operations.d.ts", "index.d.ts"):
         made, kept = (folder / name).read_text(), (PACKAGE / name).read_text()
         assert made == kept, f"{name} is old: run make openapi"

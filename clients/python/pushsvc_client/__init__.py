@@ -1,39 +1,25 @@
-"""A client of pushsvc: `Client`, and `AsyncClient` with the same methods."""
+"""A client of pushsvc: `Client`, and `AsyncClient` with the same methods.
 
+`pushsvc_client.schemas` has the types of what is sent and answered.
+"""
+
+from pushsvc_client import schemas
 from pushsvc_client.client import AsyncClient, Client
 from pushsvc_client.errors import FieldError, InvalidWebhook, PushsvcError, Refused, Unreachable
-from pushsvc_client.types import (
-    Channel,
-    ChannelPlatforms,
-    ChannelStatistics,
-    Message,
-    Notification,
-    NotificationDetails,
-    NotificationStatus,
-    Platform,
-    Sent,
-    Urgency,
-)
+from pushsvc_client.version import VERSION
 from pushsvc_client.webhooks import Webhook, verify_webhook
 
+__version__ = VERSION
 __all__ = [
     "AsyncClient",
-    "Channel",
-    "ChannelPlatforms",
-    "ChannelStatistics",
     "Client",
     "FieldError",
     "InvalidWebhook",
-    "Message",
-    "Notification",
-    "NotificationDetails",
-    "NotificationStatus",
-    "Platform",
     "PushsvcError",
     "Refused",
-    "Sent",
     "Unreachable",
-    "Urgency",
     "Webhook",
+    "__version__",
+    "schemas",
     "verify_webhook",
 ]

@@ -27,12 +27,20 @@ class FieldError:
 
 
 class Refused(PushsvcError):
-    """The service answered with an error (RFC 9457). Use `code`, which is stable."""
+    """The service answered with an error (RFC 9457). Use `code`, which is stable.
 
-    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+    `retry_after`: the seconds that the service says to wait, or None. `request_id` finds the
+    request in the service's log.
+    """
+
+    def __init__(
+        self, status: int, problem: Mapping[str, Any], retry_after: float | None = None
+    ) -> None:
         self.status = status
         self.code = str(problem.get("code", ""))
         self.detail = str(problem.get("detail", ""))
+        self.request_id = str(problem.get("request_id", ""))
+        self.retry_after = retry_after
         self.errors = tuple(
             FieldError(each["attr"], each["code"], each["detail"])
             for each in problem.get("errors", ())

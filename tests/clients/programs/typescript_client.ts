@@ -1,44 +1,104 @@
-// With clients/typescript.
+// With clients/typescript: every operation of the document.
 import { Client, Refused } from "pushsvc-client";
 
 declare const process: { env: Record<string, string> };
-const { PUSHSVC_URL, PUSHSVC_CHANNEL, PUSHSVC_KEY, PUSHSVC_SUBSCRIPTION } = process.env;
+const { PUSHSVC_URL, PUSHSVC_CHANNEL, PUSHSVC_KEY, PUSHSVC_SUBSCRIPTION, GOOGLE } = process.env;
 const push = new Client(PUSHSVC_URL!, { channel: PUSHSVC_CHANNEL!, key: PUSHSVC_KEY! });
 const browser = JSON.parse(PUSHSVC_SUBSCRIPTION!);
+const far = new Date("2999-01-01T00:00:00Z");
 
-console.log("subscribed", await push.subscribe(browser));
+async function code(call: Promise<unknown>) {
+  try {
+    return `no error but ${JSON.stringify(await call)}`;
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return `${error.status} ${error.code} ${error.requestId.length > 8}`;
+  }
+}
 
+async function all<T>(list: AsyncIterable<T>) {
+  const found: T[] = [];
+  for await (const each of list) found.push(each);
+  return found;
+}
+
+// Devices, a send and its results
+const { public_key } = await push.getWebPushKey();
+const { subscriptionId } = await push.subscribe(browser);
+console.log("subscribed", subscriptionId, public_key.length);
+const { categories } = await push.updatePreferences({ endpoint: browser.endpoint });
 const idempotencyKey = crypto.randomUUID();
-const sent = await push.send({ title: "Hello", body: "It works." }, { idempotencyKey });
-const again = await push.send({ title: "Hello", body: "It works." }, { idempotencyKey });
+const targets = [{ subscription_id: subscriptionId }];
+const message = { title: "Hello", body: "It works.", url: "https://example.com/", targets };
+const tried = await push.dryRun(message);
+const sent = await push.sendNotification(message, { idempotencyKey });
+const again = await push.sendNotification(message, { idempotencyKey });
 if (again.notification_id !== sent.notification_id) throw new Error("sent twice");
-console.log("sent", sent.notification_id);
-
 const shown = await push.wait(sent.notification_id);
 console.log(`result ${shown.status}: ${shown.delivered_count} of ${shown.recipient_count}`);
+console.log("before", categories.length, tried.platforms["web"]?.audience);
+const [target] = await all(push.listNotificationTargets(sent.notification_id));
+await push.reportEvents({ events: [{ token: "A".repeat(64), event: "clicked" }] });
+console.log("target", target?.state, await code(push.followClick("A".repeat(64))));
+console.log("refused", await code(push.sendNotification({ body: "x", segment_id: crypto.randomUUID() })));
 
-try {
-  await push.send({ body: "x", segment_id: crypto.randomUUID() });
-} catch (error) {
-  if (!(error instanceof Refused)) throw error;
-  console.log("refused", error.status, error.code);
-}
+// A send for later
+const later = (await push.sendNotification({ body: "Later", scheduled_at: far })).notification_id;
+await push.pauseNotification(later);
+const { paused } = await push.getNotificationDetails(later);
+await push.editNotification(later, { body: "Even later" });
+await push.resumeNotification(later);
+console.log("paused", paused, await code(push.stopNotification(later)));
+const [pending] = await all(push.listNotifications({ status: "pending", scheduled_after: far }));
+console.log("pending", pending?.body, pending?.scheduled_at);
+await push.cancelNotification(later);
+console.log("now", (await push.getNotification(later)).status);
 
-const later = await push.send({ body: "Later", scheduled_at: "2999-01-01T00:00:00Z" });
-await push.pause(later.notification_id);
-const { paused } = await push.details(later.notification_id);
-await push.resume(later.notification_id);
-try {
-  await push.stop(later.notification_id);
-} catch (error) {
-  if (!(error instanceof Refused)) throw error;
-  console.log("paused", paused, error.code);
-}
-await push.cancel(later.notification_id);
-const listed = await push.notifications({ limit: 1 });
-const details = await push.details(sent.notification_id);
+// The channel, its content and its people
+const { subscriber_count } = await push.getChannelStatistics();
+await push.updateProviderCredentials({ providers_config: { fcm_service_account: GOOGLE! } });
+const { android } = (await push.getChannelPlatforms()).platforms;
+console.log("channel", subscriber_count, android.credential?.kind);
+await push.createCategory({ key: "offers", name: "Offers", default: true });
+await push.updateCategory("offers", { name: "Deals", default: false });
+const [category] = await all(push.listCategories());
+await push.archiveCategory("offers");
+const content = { body: "It left." };
+const template = (await push.createTemplate({ name: "Shipped", content })).template_id;
+await push.updateTemplate(template, { name: "Sent", content });
+console.log("content", category?.name, (await push.getTemplate(template)).name);
+for (let number = 0; number < 102; number++) await push.createTemplate({ name: `${number}`, content });
+const [many, few] = await Promise.all([all(push.listTemplates()), all(push.listTemplates({ limit: 101 }))]);
+console.log("lists", many.length, few.length, (await all(push.listTemplates({ limit: 2, offset: 1 })))[0]?.name);
+await push.deleteTemplate(template);
+const key = (await push.createIdentityKey({ algorithm: "HS256" })).identity_key_id;
+const keys = await push.listIdentityKeys();
+await push.deleteIdentityKey(key);
+const external_id = "user 42";
+await push.linkDevices({ links: [{ subscription_id: subscriptionId, external_id }] });
+await push.updatePerson({ external_id }, { attributes: { plan: "pro" } });
+const person = await push.getPerson({ external_id });
+const known = await push.exportPerson({ external_id });
+const { people } = await push.getChannelAudience();
+console.log("people", keys.length, person.devices.length, known.devices.length, people);
+await push.changeTagMembers("news:de", { external_ids: [external_id] });
+console.log("tags", (await all(push.listTags({ prefix: "news" })))[0]?.tag);
+await push.deleteTag("news:de");
+const rule = { attribute: "plan", operator: "eq", value: "pro" } as const;
+const segment = (await push.createSegment({ name: "Payers", rule })).segment_id;
+await push.updateSegment(segment, { name: "Pro", rule });
+const { size } = await push.getSegmentSize(segment);
+const names = (await all(push.listSegments())).map(({ name }) => name);
+console.log("segments", size, names, (await push.getSegment(segment)).name);
+await push.deleteSegment(segment);
+console.log("erased", (await push.erasePerson({ external_id })).erased !== undefined);
 await push.unsubscribe({ endpoint: browser.endpoint });
-const { subscriber_count } = await push.statistics();
-const { platforms } = await push.platforms();
-console.log(listed[0]?.status, details.platforms["web"]?.delivered_count, subscriber_count);
-console.log(platforms.web.enabled, platforms.web.paused);
+
+// Other requests, and what the types find
+const audience = await push.request("GET", `/channel/${push.channel}/audience`);
+console.log("request", audience.people);
+console.log("dates", await code(push.sendNotification({ body: "x", scheduled_at: new Date("?") }).catch((error) => error.message)));
+// @ts-expect-error: a misspelt field
+await code(push.sendNotification({ bodytext: "x" }));
+// @ts-expect-error: no such field of an answer
+console.log(shown.delivered);

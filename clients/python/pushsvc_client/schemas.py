@@ -1,0 +1,1084 @@
+"""The shapes of the API, by the names that docs/openapi.yaml has.
+
+`make openapi` writes this module. In answers, times are ISO 8601 texts in UTC.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+
+
+class Action(TypedDict):
+    """A button."""
+
+    id: str
+    title: str
+    url: NotRequired[str | None]
+    web_url: NotRequired[str | None]
+    android_url: NotRequired[str | None]
+    ios_url: NotRequired[str | None]
+    icon: NotRequired[str | None]
+
+
+class AndroidContent(TypedDict):
+    """For Android, as FCM passes it on."""
+
+    title: NotRequired[str | None]
+    body: NotRequired[str | None]
+    image: NotRequired[str | None]
+    url: NotRequired[str | None]
+    channel_id: NotRequired[str | None]
+    sound: NotRequired[str | None]
+    color: NotRequired[str | None]
+    small_icon: NotRequired[str | None]
+    click_action: NotRequired[str | None]
+    tag: NotRequired[str | None]
+    count: NotRequired[int | None]
+    visibility: NotRequired[Visibility | None]
+    notification_priority: NotRequired[str | None]
+    ticker: NotRequired[str | None]
+    direct_boot_ok: NotRequired[bool | None]
+    analytics_label: NotRequired[str | None]
+    data_only: NotRequired[bool | None]
+
+
+class AttributeExists(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    attribute: str
+    operator: Literal["exists"]
+    value: bool
+
+
+class AttributeHasText(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    attribute: str
+    operator: Literal["contains", "starts_with"]
+    value: str
+
+
+class AttributeIs(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    attribute: str
+    operator: Literal["eq", "ne", "gt", "gte", "lt", "lte"]
+    value: AttributeValue
+
+
+class AttributeIsOneOf(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    attribute: str
+    operator: Literal["in"]
+    value: list[AttributeValue]
+
+
+class AudienceOutput(TypedDict):
+    """Whom the notification is for."""
+
+    kind: AudienceKind
+    segment_id: str | None
+    category: str | None
+    rule: AudienceRule
+    subscription_id: str | None
+
+
+class CancelOutput(TypedDict):
+    """That the notification is cancelled."""
+
+    success: bool
+    message: str
+    notificationId: str
+
+
+class CategoryFields(TypedDict):
+    """The fields of a category that can be changed."""
+
+    name: str
+    description: NotRequired[str | None]
+    default: bool
+    position: NotRequired[int | None]
+
+
+class CategoryInput(TypedDict):
+    """A new category."""
+
+    name: str
+    description: NotRequired[str | None]
+    default: bool
+    position: NotRequired[int | None]
+    key: str
+
+
+class CategoryOutput(TypedDict):
+    """A category."""
+
+    key: str
+    name: str
+    description: str
+    default: bool
+    position: int
+    created_at: str
+
+
+class ChannelAudienceOutput(TypedDict):
+    """Whom the channel reaches."""
+
+    devices: DeviceCountsOutput
+    people: int
+    anonymous_devices: int
+
+
+class ChannelOutput(TypedDict):
+    """A channel."""
+
+    channel_id: str
+    name: str
+    created_at: str
+    platforms: PlatformsOutput
+
+
+class ChannelPlatformsOutput(TypedDict):
+    """The state of each platform of a channel."""
+
+    platforms: PlatformStatesOutput
+
+
+class ChannelStatisticsOutput(TypedDict):
+    """A channel with its counts."""
+
+    channel_info: ChannelOutput
+    subscriber_count: int
+    notification_stats: NotificationStatsOutput
+
+
+class ContentOutput(TypedDict):
+    """The fields of a send. Text that was not given is ""."""
+
+    title: str
+    body: str
+    icon: str
+    url: str
+    image: str
+    data: dict[str, str]
+    ttl: int
+    urgency: Urgency
+    topic: str
+    actions: list[dict[str, str]]
+    web: dict[str, Any]
+    android: dict[str, Any]
+    ios: dict[str, Any]
+    translations: dict[str, dict[str, Any]]
+    personalize: bool
+    vars: dict[str, AttributeValue]
+    on_missing: OnMissing
+
+
+class CredentialOutput(TypedDict):
+    """Which credential a platform uses; never a secret."""
+
+    kind: CredentialKind
+    id: str
+
+
+class DaysAgo(TypedDict):
+    """A time that moves with the clock."""
+
+    days_ago: int
+
+
+class DeviceCountsOutput(TypedDict):
+    """Active subscriptions by platform."""
+
+    web: int
+    android: int
+    ios: int
+
+
+class DeviceInput(TypedDict):
+    """Names a device, by a browser's endpoint or a phone's token.  For a phone,
+    `provider_token` takes precedence over `endpoint`. For a browser, only `endpoint`
+    counts. The other field is not validated. Undeclared fields are ignored, because
+    browsers add their own, but a misspelling of a declared field is refused.
+    """
+
+    platform: NotRequired[Platform | None]
+    endpoint: NotRequired[str | None]
+    provider_token: NotRequired[str | None]
+
+
+class DeviceKnown(TypedDict):
+    """Everything that is stored of a device."""
+
+    subscription_id: str
+    channel_id: str
+    platform: Platform
+    address: str
+    p256dh: str
+    auth: str
+    push_service: str
+    expired_code: str
+    attributes: Attributes
+    tags: list[str]
+    timezone: str
+    language: str
+    choices: dict[str, bool]
+    created_at: str
+    registered_at: str
+    expired_at: str | None
+    deliveries: list[OutcomeKnown]
+
+
+class DryRunOutput(TypedDict):
+    """What a send would do."""
+
+    platforms: dict[str, PlatformDryRunOutput]
+    unknown: NotRequired[UnknownOutput]
+    detail: NotRequired[str]
+
+
+class EditInput(TypedDict):
+    """Any fields of a send. A field that is missing stays as it is; null takes its default.
+    `body` has none.
+    """
+
+    title: NotRequired[str | None]
+    body: NotRequired[str]
+    icon: NotRequired[str | None]
+    url: NotRequired[str | None]
+    image: NotRequired[str | None]
+    data: NotRequired[dict[str, str] | None]
+    ttl: NotRequired[int | None]
+    urgency: NotRequired[Urgency | None]
+    topic: NotRequired[str | None]
+    actions: NotRequired[list[Action] | None]
+    web: NotRequired[WebContent | None]
+    android: NotRequired[AndroidContent | None]
+    ios: NotRequired[IosContent | None]
+    translations: NotRequired[dict[str, Translation] | None]
+    personalize: NotRequired[bool | None]
+    vars: NotRequired[dict[str, AttributeValue] | None]
+    on_missing: NotRequired[OnMissing | None]
+    scheduled_at: NotRequired[datetime | str | None]
+    expires_at: NotRequired[datetime | str | None]
+    segment_id: NotRequired[str | None]
+    category: NotRequired[str | None]
+    rule: NotRequired[AudienceRule]
+    external_ids: NotRequired[list[str] | None]
+    subscription_ids: NotRequired[list[str] | None]
+    targets: NotRequired[list[TargetInput] | None]
+    target_platforms: NotRequired[list[str] | None]
+
+
+class ErasedCount(TypedDict):
+    """What was deleted."""
+
+    devices: int
+
+
+class ErasedOutput(TypedDict):
+    """That nothing is stored of the person any more."""
+
+    erased: ErasedCount
+
+
+class EventInput(TypedDict):
+    """An event of one delivery."""
+
+    token: str
+    event: DeviceEvent
+    action: NotRequired[str | None]
+
+
+class EventsInput(TypedDict):
+    """Events of devices. Unknown fields are refused, because an app may have misspelt one."""
+
+    events: list[EventInput]
+
+
+class FieldError(TypedDict):
+    """One error of the input."""
+
+    attr: str
+    code: str
+    detail: str
+
+
+class HasTag(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    tag: str
+
+
+class IdentityKeyInput(TypedDict):
+    """A new identity key."""
+
+    algorithm: IdentityAlgorithm
+    public_key: NotRequired[str | None]
+
+
+class IdentityKeyOutput(TypedDict):
+    """An identity key, without its secret."""
+
+    identity_key_id: str
+    algorithm: IdentityAlgorithm
+    public_key: str | None
+    created_at: str
+
+
+class IosContent(TypedDict):
+    """For iOS, as Apple's payload keys say."""
+
+    title: NotRequired[str | None]
+    body: NotRequired[str | None]
+    image: NotRequired[str | None]
+    url: NotRequired[str | None]
+    subtitle: NotRequired[str | None]
+    sound: NotRequired[str | SoundFile | None]
+    badge: NotRequired[int | None]
+    category: NotRequired[str | None]
+    thread_id: NotRequired[str | None]
+    interruption_level: NotRequired[InterruptionLevel | None]
+    relevance_score: NotRequired[float | None]
+    target_content_id: NotRequired[str | None]
+    content_available: NotRequired[bool | None]
+
+
+class KeysInput(TypedDict):
+    """The keys of a browser's PushSubscription."""
+
+    p256dh: str
+    auth: str
+
+
+class LanguageIs(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    field: Literal["language"]
+    operator: Literal["eq", "ne", "starts_with"]
+    value: str
+
+
+class LanguageIsOneOf(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    field: Literal["language"]
+    operator: Literal["in"]
+    value: list[str]
+
+
+class LeftOutOutput(TypedDict):
+    """Devices of the audience that did not become recipients."""
+
+    opted_out: int
+
+
+class LinkInput(TypedDict):
+    """A device and its person."""
+
+    subscription_id: str
+    external_id: str | None
+
+
+class LinkedOutput(TypedDict):
+    """What was linked."""
+
+    linked: int
+    unknown: list[str]
+
+
+class LinksInput(TypedDict):
+    """Devices to link."""
+
+    links: list[LinkInput]
+
+
+class MembersInput(TypedDict):
+    """The devices that get the tag, or lose it."""
+
+    external_ids: NotRequired[list[str] | None]
+    subscription_ids: NotRequired[list[str] | None]
+    remove: NotRequired[bool | None]
+
+
+class MembersOutput(TypedDict):
+    """What was changed."""
+
+    devices: int
+    full: int
+    unknown: UnknownMembers
+
+
+class MessageOutput(TypedDict):
+    """A confirmation."""
+
+    message: str
+
+
+class NotificationDetailsOutput(TypedDict):
+    """A notification with all that is known of its result."""
+
+    notification_id: str
+    status: NotificationStatus
+    paused: bool
+    stopped: bool
+    edited_at: str | None
+    template_id: str | None
+    api_key: str | None
+    audience: AudienceOutput
+    timing: TimingOutput
+    content: ContentOutput
+    platforms: dict[str, PlatformDetailsOutput]
+    left_out: LeftOutOutput
+    releases: list[ReleaseOutput]
+    reasons: list[ReasonOutput]
+    limited_by: str | None
+    received_count: int
+    clicked_count: int
+    dismissed_count: int
+    actions_clicked: dict[str, int]
+
+
+class NotificationEnded(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    notification: str
+    outcome: Literal["delivered", "bounced", "received", "clicked", "not_clicked", "not_received"]
+
+
+class NotificationListedOutput(TypedDict):
+    """The interface's fields in its order. Text that was not given is ""."""
+
+    notification_id: str
+    title: str
+    body: str
+    icon: str
+    url: str
+    recipient_count: int
+    delivered_count: int
+    bounced_count: int
+    clicked_count: int
+    scheduled_at: str
+    created_at: str
+    status: NotificationStatus
+    target_platforms: list[Platform]
+    segment_id: str | None
+
+
+class NotificationOutput(TypedDict):
+    """The interface's fields in its order. Text that was not given is ""."""
+
+    notification_id: str
+    channel_id: str
+    title: str
+    body: str
+    icon: str
+    url: str
+    recipient_count: int
+    delivered_count: int
+    bounced_count: int
+    clicked_count: int
+    scheduled_at: str
+    created_at: str
+    status: NotificationStatus
+    target_platforms: list[Platform]
+    segment_id: str | None
+
+
+class NotificationStatsOutput(TypedDict):
+    """Sums over a channel's notifications."""
+
+    total_notifications_sent: int
+    total_recipients: int
+    total_delivered: int
+    total_bounced: int
+    total_clicked: int
+
+
+class OutcomeKnown(TypedDict):
+    """What became of a notification for the device."""
+
+    notification_id: str
+    title: str
+    body: str
+    outcome: str
+    code: str
+    finished_at: str | None
+    received_at: str | None
+    clicked_at: str | None
+    dismissed_at: str | None
+
+
+class PauseOutput(TypedDict):
+    """Why a platform is paused."""
+
+    code: str
+    detail: str
+    since: str
+    retried_at: str | None
+    retry_at: str
+
+
+class PausedOutput(TypedDict):
+    """Whether the notification is paused."""
+
+    notification_id: str
+    paused: bool
+
+
+class PersonDeviceOutput(TypedDict):
+    """A device of the person."""
+
+    subscription_id: str
+    platform: Platform
+    active: bool
+    created_at: str
+    last_seen_at: str
+    timezone: str
+    language: str
+    attributes: Attributes
+    tags: list[str]
+
+
+class PersonExists(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    field: Literal["external_id"]
+    operator: Literal["exists"]
+    value: bool
+
+
+class PersonInput(TypedDict):
+    """What to change of a person. What is left out stays as it is."""
+
+    opted_out: NotRequired[bool | None]
+    choices: NotRequired[Choices]
+    attributes: NotRequired[AttributeChanges]
+    add_tags: NotRequired[list[str] | None]
+    remove_tags: NotRequired[list[str] | None]
+
+
+class PersonKnown(TypedDict):
+    """Everything that is stored of a person."""
+
+    external_id: str
+    channel_id: str
+    created_at: str
+    opted_out_at: str | None
+    choices: dict[str, bool]
+    devices: list[DeviceKnown]
+    values: list[ValuesKnown]
+
+
+class PersonOutput(TypedDict):
+    """A person."""
+
+    external_id: str
+    created_at: str
+    opted_out: bool
+    choices: dict[str, bool]
+    devices: list[PersonDeviceOutput]
+
+
+class PlatformDetailsOutput(TypedDict):
+    """The counts of one platform."""
+
+    recipient_count: int
+    delivered_count: int
+    bounced_count: int
+    planned: bool
+
+
+class PlatformDryRunOutput(TypedDict):
+    """What one platform would get."""
+
+    payload_bytes: int
+    audience: int
+    estimated: bool
+    largest_sampled_bytes: NotRequired[int]
+    push_services: NotRequired[dict[str, ServiceDryRunOutput]]
+
+
+class PlatformIs(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    field: Literal["platform"]
+    operator: Literal["eq", "ne"]
+    value: Platform
+
+
+class PlatformIsOneOf(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    field: Literal["platform"]
+    operator: Literal["in"]
+    value: list[Platform]
+
+
+class PlatformStateOutput(TypedDict):
+    """One platform of a channel."""
+
+    enabled: bool
+    subscriber_count: int
+    paused: PauseOutput | None
+    credential: CredentialOutput | None
+
+
+class PlatformStatesOutput(TypedDict):
+    """The platforms of a channel."""
+
+    web: PlatformStateOutput
+    android: PlatformStateOutput
+    ios: PlatformStateOutput
+
+
+class PlatformsOutput(TypedDict):
+    """Which platforms are enabled."""
+
+    web: bool
+    android: bool
+    ios: bool
+
+
+class PreferenceOutput(TypedDict):
+    """A category, and whether its notifications are wanted."""
+
+    key: str
+    name: str
+    description: str
+    chosen: bool
+
+
+class PreferencesInput(TypedDict):
+    """A device, and what it chooses. Undeclared fields are ignored, because browsers add their
+    own, but a misspelling of a declared field is refused.
+    """
+
+    platform: NotRequired[Platform | None]
+    endpoint: NotRequired[str | None]
+    provider_token: NotRequired[str | None]
+    keys: NotRequired[KeysInput | None]
+    auth: NotRequired[str | None]
+    choices: NotRequired[Choices]
+    identity_token: NotRequired[str | None]
+    opted_out: NotRequired[bool | None]
+
+
+class PreferencesOutput(TypedDict):
+    """What the device or the person wants now."""
+
+    categories: list[PreferenceOutput]
+    opted_out: NotRequired[bool]
+
+
+class Problem(TypedDict):
+    """An error (RFC 9457). Decide by its `code`."""
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    errors: NotRequired[list[FieldError]]
+    request_id: NotRequired[str]
+
+
+class ProvidersConfigInput(TypedDict):
+    """Credentials of push services. Missing fields do not change."""
+
+    fcm_service_account: NotRequired[str | None]
+    apns_key: NotRequired[str | None]
+    apns_key_id: NotRequired[str | None]
+    apns_team_id: NotRequired[str | None]
+    apns_topic: NotRequired[str | None]
+    apns_environment: NotRequired[str | None]
+
+
+class ProvidersInput(TypedDict):
+    """A channel's credentials."""
+
+    providers_config: ProvidersConfigInput
+
+
+class ReasonOutput(TypedDict):
+    """How many recipients bounced for a reason."""
+
+    platform: Platform
+    code: str
+    count: int
+
+
+class ReleaseOutput(TypedDict):
+    """Part of the audience that is sent from one moment on."""
+
+    release_at: str
+    platforms: list[Platform]
+    planned: bool
+    recipient_count: int
+
+
+class RuleAll(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    all: list[SegmentRule]
+
+
+class RuleAny(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    any: list[SegmentRule]
+
+
+RuleNot = TypedDict("RuleNot", {"not": "SegmentRule"})
+
+
+class SegmentInput(TypedDict):
+    """A segment to make, or what replaces one."""
+
+    name: str
+    rule: SegmentRule
+
+
+class SegmentOutput(TypedDict):
+    """A segment."""
+
+    segment_id: str
+    name: str
+    rule: SegmentRule
+    created_at: str
+    updated_at: str
+
+
+class SendInput(TypedDict):
+    """A notification to send. Null removes a field of the template."""
+
+    title: NotRequired[str | None]
+    body: NotRequired[str]
+    icon: NotRequired[str | None]
+    url: NotRequired[str | None]
+    image: NotRequired[str | None]
+    data: NotRequired[dict[str, str] | None]
+    ttl: NotRequired[int | None]
+    urgency: NotRequired[Urgency | None]
+    topic: NotRequired[str | None]
+    actions: NotRequired[list[Action] | None]
+    web: NotRequired[WebContent | None]
+    android: NotRequired[AndroidContent | None]
+    ios: NotRequired[IosContent | None]
+    translations: NotRequired[dict[str, Translation] | None]
+    personalize: NotRequired[bool | None]
+    vars: NotRequired[dict[str, AttributeValue] | None]
+    on_missing: NotRequired[OnMissing | None]
+    scheduled_at: NotRequired[datetime | str | None]
+    expires_at: NotRequired[datetime | str | None]
+    segment_id: NotRequired[str | None]
+    category: NotRequired[str | None]
+    rule: NotRequired[AudienceRule]
+    external_ids: NotRequired[list[str] | None]
+    subscription_ids: NotRequired[list[str] | None]
+    targets: NotRequired[list[TargetInput] | None]
+    target_platforms: NotRequired[list[str] | None]
+    template_id: NotRequired[str | None]
+    dry_run: NotRequired[bool | None]
+
+
+class SendOutput(TypedDict):
+    """That the notification is accepted."""
+
+    success: bool
+    message: str
+    notification_id: str
+    scheduled_at: str
+    status: NotificationStatus
+
+
+class ServiceDryRunOutput(TypedDict):
+    """What a push service would get."""
+
+    payload_bytes: int
+    payload_limit: int
+
+
+class ShownIdentityKeyOutput(TypedDict):
+    """A new identity key with its secret."""
+
+    identity_key_id: str
+    algorithm: IdentityAlgorithm
+    public_key: str | None
+    created_at: str
+    secret: str | None
+
+
+class SizeOutput(TypedDict):
+    """How many subscribers a segment has."""
+
+    size: int
+    estimated: bool
+
+
+class SoundFile(TypedDict):
+    """A sound with its volume."""
+
+    name: str
+    critical: NotRequired[bool]
+    volume: NotRequired[float]
+
+
+class StoppedOutput(TypedDict):
+    """That the notification is stopped."""
+
+    notification_id: str
+    stopped: bool
+
+
+class SubscribeInput(TypedDict):
+    """A device, and what it reports. Undeclared fields are ignored, because browsers add their
+    own, but a misspelling of a declared field is refused.
+    """
+
+    platform: NotRequired[Platform | None]
+    endpoint: NotRequired[str | None]
+    provider_token: NotRequired[str | None]
+    keys: NotRequired[KeysInput | None]
+    attributes: NotRequired[Attributes | None]
+    tags: NotRequired[list[str] | None]
+    add_tags: NotRequired[list[str] | None]
+    remove_tags: NotRequired[list[str] | None]
+    vapid_public_key: NotRequired[str | None]
+    auth: NotRequired[str | None]
+    previous_endpoint: NotRequired[str | None]
+    previous_auth: NotRequired[str | None]
+    previous_subscription_id: NotRequired[str | None]
+    external_id: NotRequired[str | None]
+    identity_token: NotRequired[str | None]
+    timezone: NotRequired[str | None]
+    language: NotRequired[str | None]
+
+
+class SubscriptionOutput(TypedDict):
+    """The device's subscription."""
+
+    message: str
+    subscriptionId: str
+    resubscribe: NotRequired[str]
+
+
+class TagOutput(TypedDict):
+    """A tag of the channel."""
+
+    tag: str
+    devices: int
+    more: bool
+
+
+class TargetInput(TypedDict):
+    """A person or a subscription."""
+
+    external_id: NotRequired[str | None]
+    subscription_id: NotRequired[str | None]
+    vars: NotRequired[dict[str, AttributeValue] | None]
+
+
+class TargetOutput(TypedDict):
+    """A person or a subscription that the send named, and what became of it."""
+
+    external_id: str | None
+    subscription_id: str | None
+    state: TargetState
+    devices: int
+
+
+class TemplateContent(TypedDict):
+    """The content of a template: any of these fields of a send. What is missing is left to the
+    send.
+    """
+
+    title: NotRequired[str | None]
+    body: NotRequired[str | None]
+    icon: NotRequired[str | None]
+    url: NotRequired[str | None]
+    image: NotRequired[str | None]
+    data: NotRequired[dict[str, str] | None]
+    ttl: NotRequired[int | None]
+    urgency: NotRequired[Urgency | None]
+    topic: NotRequired[str | None]
+    actions: NotRequired[list[Action] | None]
+    web: NotRequired[WebContent | None]
+    android: NotRequired[AndroidContent | None]
+    ios: NotRequired[IosContent | None]
+    translations: NotRequired[dict[str, Translation] | None]
+    personalize: NotRequired[bool | None]
+    vars: NotRequired[dict[str, AttributeValue] | None]
+    on_missing: NotRequired[OnMissing | None]
+
+
+class TemplateInput(TypedDict):
+    """A template to make, or what replaces one."""
+
+    name: str
+    content: TemplateContent
+
+
+class TemplateOutput(TypedDict):
+    """A template."""
+
+    template_id: str
+    name: str
+    content: TemplateContent
+    created_at: str
+    updated_at: str
+
+
+class TimeIs(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    field: Literal["created_at", "last_seen_at"]
+    operator: Literal["gt", "gte", "lt", "lte"]
+    value: Moment
+
+
+class TimezoneIs(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    field: Literal["timezone"]
+    operator: Literal["eq"]
+    value: str
+
+
+class TimezoneIsOneOf(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    field: Literal["timezone"]
+    operator: Literal["in"]
+    value: list[str]
+
+
+class TimingOutput(TypedDict):
+    """When the notification was sent."""
+
+    scheduled_at: str
+    started_at: str | None
+    deadline_at: str | None
+    expires_at: str | None
+    finished_at: str | None
+
+
+class Translation(TypedDict):
+    """The texts for one language. What is missing is as for a more general language."""
+
+    title: NotRequired[str | None]
+    body: NotRequired[str | None]
+    url: NotRequired[str | None]
+    image: NotRequired[str | None]
+    actions: NotRequired[dict[str, str] | None]
+
+
+class UnknownMembers(TypedDict):
+    """Ids that the channel does not have. They are no error."""
+
+    external_ids: list[str]
+    subscription_ids: list[str]
+
+
+class UnknownOutput(TypedDict):
+    """Ids that the channel does not have."""
+
+    external_ids: list[str]
+    subscription_ids: list[str]
+
+
+class UnsubscribeOutput(TypedDict):
+    """That the device is not subscribed."""
+
+    message: str
+
+
+class ValuesKnown(TypedDict):
+    """Values that a direct send gave for the person's message."""
+
+    notification_id: str
+    vars: dict[str, AttributeValue]
+
+
+class WebContent(TypedDict):
+    """For browsers. The options of the standard's showNotification(), and the app's badge."""
+
+    title: NotRequired[str | None]
+    body: NotRequired[str | None]
+    image: NotRequired[str | None]
+    url: NotRequired[str | None]
+    badge: NotRequired[str | None]
+    require_interaction: NotRequired[bool | None]
+    silent: NotRequired[bool | None]
+    renotify: NotRequired[bool | None]
+    tag: NotRequired[str | None]
+    lang: NotRequired[str | None]
+    app_badge: NotRequired[int | None]
+    dir: NotRequired[TextDirection | None]
+
+
+class WebPushKeyOutput(TypedDict):
+    """The key that browsers subscribe with."""
+
+    public_key: str
+
+
+AttributeChange: TypeAlias = str | float | None
+AttributeValue: TypeAlias = str | float
+AudienceKind: TypeAlias = Literal["channel", "segment", "rule", "targets", "subscription"]
+AudienceRule: TypeAlias = (
+    RuleAll
+    | RuleAny
+    | RuleNot
+    | AttributeIs
+    | AttributeIsOneOf
+    | AttributeExists
+    | AttributeHasText
+    | PlatformIs
+    | PlatformIsOneOf
+    | TimeIs
+    | LanguageIs
+    | LanguageIsOneOf
+    | TimezoneIs
+    | TimezoneIsOneOf
+    | PersonExists
+    | HasTag
+    | NotificationEnded
+    | None
+)
+Choices: TypeAlias = dict[str, bool | None] | None
+CredentialKind: TypeAlias = Literal["vapid_key", "fcm_service_account", "apns_key"]
+DeviceEvent: TypeAlias = Literal["received", "clicked", "dismissed"]
+IdentityAlgorithm: TypeAlias = Literal["HS256", "ES256"]
+InterruptionLevel: TypeAlias = Literal["passive", "active", "time-sensitive", "critical"]
+Moment: TypeAlias = datetime | str | DaysAgo
+NotificationStatus: TypeAlias = Literal["pending", "processing", "sent", "failed", "cancelled"]
+OnMissing: TypeAlias = Literal["empty", "bounce"]
+Platform: TypeAlias = Literal["web", "android", "ios"]
+SegmentRule: TypeAlias = (
+    RuleAll
+    | RuleAny
+    | RuleNot
+    | AttributeIs
+    | AttributeIsOneOf
+    | AttributeExists
+    | AttributeHasText
+    | PlatformIs
+    | PlatformIsOneOf
+    | TimeIs
+    | LanguageIs
+    | LanguageIsOneOf
+    | TimezoneIs
+    | TimezoneIsOneOf
+    | PersonExists
+    | HasTag
+    | NotificationEnded
+)
+TargetState: TypeAlias = Literal["reached", "unknown", "left_out", "waiting"]
+TextDirection: TypeAlias = Literal["auto", "ltr", "rtl"]
+Urgency: TypeAlias = Literal["very-low", "low", "normal", "high"]
+Visibility: TypeAlias = Literal["private", "public", "secret"]
+AttributeChanges: TypeAlias = dict[str, AttributeChange] | None
+Attributes: TypeAlias = dict[str, AttributeValue]

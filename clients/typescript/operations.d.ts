@@ -1,0 +1,472 @@
+/** @typedef {import("./schema.d.ts").operations} Operations */
+/** @typedef {import("./schema.d.ts").components["schemas"]} Schemas */
+/**
+ * @template {keyof Operations} Name
+ * @typedef {NonNullable<Operations[Name]["parameters"]["query"]>} Query
+ */
+export class Methods extends Calls {
+    /**
+     * Archive a category.
+     *
+     * No send can name it any more, and no preferences show it. Choices are kept. Sends that were
+     * accepted before still skip devices that refuse it. A second call returns 404.
+     *
+     * @param {string} categoryKey
+     * @returns {Promise<void>}
+     */
+    archiveCategory(categoryKey: string): Promise<void>;
+    /**
+     * Cancel a notification that is still pending.
+     *
+     * Safe to repeat. A notification that is processed or sent cannot be cancelled. `message` has
+     * the notification's title if the key has the scope `read`.
+     *
+     * @param {string} notificationId
+     * @returns {Promise<Schemas["CancelOutput"]>}
+     */
+    cancelNotification(notificationId: string): Promise<Schemas["CancelOutput"]>;
+    /**
+     * Add a tag to devices, or remove it.
+     *
+     * Names people and devices, at most 1,000 together. Devices that a person adds later do not
+     * have the tag. Safe to repeat.
+     *
+     * @param {string} tag
+     * @param {Schemas["MembersInput"]} body
+     * @returns {Promise<Schemas["MembersOutput"]>}
+     */
+    changeTagMembers(tag: string, body: Schemas["MembersInput"]): Promise<Schemas["MembersOutput"]>;
+    /**
+     * Create a category.
+     *
+     * A send names it in `category`; devices and people choose it. The key of an archived category
+     * restores that one, with the choices that were made.
+     *
+     * @param {Schemas["CategoryInput"]} body
+     * @returns {Promise<Schemas["CategoryOutput"]>}
+     */
+    createCategory(body: Schemas["CategoryInput"]): Promise<Schemas["CategoryOutput"]>;
+    /**
+     * Create an identity key.
+     *
+     * Your backend signs an `identity_token` with it, which proves to `POST /subscribe` whose
+     * device it is. See [identity](/docs/identity). `Idempotency-Key` is ignored, because a stored
+     * response would contain the secret.
+     *
+     * @param {Schemas["IdentityKeyInput"]} body
+     * @returns {Promise<Schemas["ShownIdentityKeyOutput"]>}
+     */
+    createIdentityKey(body: Schemas["IdentityKeyInput"]): Promise<Schemas["ShownIdentityKeyOutput"]>;
+    /**
+     * Create a segment.
+     *
+     * A segment is a name and a rule. A send names it in `segment_id`.
+     *
+     * @param {Schemas["SegmentInput"]} body
+     * @returns {Promise<Schemas["SegmentOutput"]>}
+     */
+    createSegment(body: Schemas["SegmentInput"]): Promise<Schemas["SegmentOutput"]>;
+    /**
+     * Create a template.
+     *
+     * A template is a name and content. A send names it in `template_id`.
+     *
+     * @param {Schemas["TemplateInput"]} body
+     * @param {{idempotencyKey?: string}} [options]
+     * @returns {Promise<Schemas["TemplateOutput"]>}
+     */
+    createTemplate(body: Schemas["TemplateInput"], options?: {
+        idempotencyKey?: string;
+    }): Promise<Schemas["TemplateOutput"]>;
+    /**
+     * Retire an identity key.
+     *
+     * Tokens that it signed are refused from now on. Linked devices stay linked. A second call
+     * returns 404.
+     *
+     * @param {string} identityKeyId
+     * @returns {Promise<void>}
+     */
+    deleteIdentityKey(identityKeyId: string): Promise<void>;
+    /**
+     * Delete a segment that no unfinished notification targets.
+     *
+     * Finished notifications keep its id. A second call returns 404.
+     *
+     * @param {string} segmentId
+     * @returns {Promise<void>}
+     */
+    deleteSegment(segmentId: string): Promise<void>;
+    /**
+     * Remove a tag from every device.
+     *
+     * It is removed in steps, within minutes, even from devices that get it meanwhile. After that,
+     * a second call returns 404.
+     *
+     * @param {string} tag
+     * @returns {Promise<void>}
+     */
+    deleteTag(tag: string): Promise<void>;
+    /**
+     * Delete a template.
+     *
+     * Sends that were accepted with it keep its content, even if they are scheduled. A second call
+     * returns 404.
+     *
+     * @param {string} templateId
+     * @returns {Promise<void>}
+     */
+    deleteTemplate(templateId: string): Promise<void>;
+    /**
+     * Change a notification before it is sent, or while it is paused.
+     *
+     * A field that is missing stays as it is; null takes its default. A `pending` notification can
+     * be changed as a whole, but the kind of its audience stays: a send to a segment stays one. A
+     * notification that is `processing` and paused can be changed in its content and `expires_at`,
+     * as soon as the calls under way have ended. If every field is as it was, nothing changes.
+     * Safe to repeat. The key needs the scopes `send` and `read`.
+     *
+     * @param {string} notificationId
+     * @param {Schemas["EditInput"]} body
+     * @returns {Promise<Schemas["NotificationOutput"]>}
+     */
+    editNotification(notificationId: string, body: Schemas["EditInput"]): Promise<Schemas["NotificationOutput"]>;
+    /**
+     * Erase a person.
+     *
+     * Deletes the person and everything about the addresses of the person's devices.
+     * [privacy](/docs/privacy) describes what is kept. A second call returns 404.
+     *
+     * @param {Query<"erase_person">} query
+     * @returns {Promise<Schemas["ErasedOutput"]>}
+     */
+    erasePerson(query: Query<"erase_person">): Promise<Schemas["ErasedOutput"]>;
+    /**
+     * Get everything that is stored of a person.
+     *
+     * With addresses, keys, and outcomes as far as they are kept. The audit log says that it was
+     * exported.
+     *
+     * @param {Query<"export_person">} query
+     * @returns {Promise<Schemas["PersonKnown"]>}
+     */
+    exportPerson(query: Query<"export_person">): Promise<Schemas["PersonKnown"]>;
+    /**
+     * Record a click and redirect to the notification's url.
+     *
+     * For clients that cannot run code. Clicks with a token older than 28 days, HEAD requests and
+     * prefetching are not counted. A personal url has its values for 28 days, while the device
+     * belongs to the person to whom the message was sent. Otherwise, and for HEAD, it is the url
+     * of the common texts.
+     *
+     * @param {string} token
+     * @returns {Promise<string>}
+     */
+    followClick(token: string): Promise<string>;
+    /**
+     * Count the channel's devices and people.
+     *
+     * Exact, and as of now.
+     *
+     * @returns {Promise<Schemas["ChannelAudienceOutput"]>}
+     */
+    getChannelAudience(): Promise<Schemas["ChannelAudienceOutput"]>;
+    /**
+     * Get the state of the channel's platforms.
+     *
+     * For each platform: whether it is enabled, how many subscribers it has, whether sending is
+     * paused because the push service refused the credentials, and which credentials it uses.
+     *
+     * @returns {Promise<Schemas["ChannelPlatformsOutput"]>}
+     */
+    getChannelPlatforms(): Promise<Schemas["ChannelPlatformsOutput"]>;
+    /**
+     * Get channel statistics.
+     *
+     * Counts are exact and as of now.
+     *
+     * @returns {Promise<Schemas["ChannelStatisticsOutput"]>}
+     */
+    getChannelStatistics(): Promise<Schemas["ChannelStatisticsOutput"]>;
+    /**
+     * Get notification statistics.
+     *
+     * `recipient_count` is `delivered_count` + `bounced_count` once it is `sent` or `failed`.
+     * Delivered means that the push service accepted the message.
+     *
+     * @param {string} notificationId
+     * @returns {Promise<Schemas["NotificationOutput"]>}
+     */
+    getNotification(notificationId: string): Promise<Schemas["NotificationOutput"]>;
+    /**
+     * Get everything about a notification.
+     *
+     * Its content, audience and times, the counts of each platform, and why recipients bounced.
+     * All numbers are of one moment, so the platforms add up to the notification's counts.
+     *
+     * @param {string} notificationId
+     * @returns {Promise<Schemas["NotificationDetailsOutput"]>}
+     */
+    getNotificationDetails(notificationId: string): Promise<Schemas["NotificationDetailsOutput"]>;
+    /**
+     * Get a person.
+     *
+     * With all devices that are stored, active or not.
+     *
+     * @param {Query<"get_person">} query
+     * @returns {Promise<Schemas["PersonOutput"]>}
+     */
+    getPerson(query: Query<"get_person">): Promise<Schemas["PersonOutput"]>;
+    /**
+     * Get a segment.
+     *
+     * Its name and its rule, as they were stored last.
+     *
+     * @param {string} segmentId
+     * @returns {Promise<Schemas["SegmentOutput"]>}
+     */
+    getSegment(segmentId: string): Promise<Schemas["SegmentOutput"]>;
+    /**
+     * Count the subscribers that a segment reaches now.
+     *
+     * Exact up to 10,000; beyond that an estimate, as [segments](/docs/segments) explains.
+     *
+     * @param {string} segmentId
+     * @returns {Promise<Schemas["SizeOutput"]>}
+     */
+    getSegmentSize(segmentId: string): Promise<Schemas["SizeOutput"]>;
+    /**
+     * Get a template.
+     *
+     * Its name and its content, as they were stored last.
+     *
+     * @param {string} templateId
+     * @returns {Promise<Schemas["TemplateOutput"]>}
+     */
+    getTemplate(templateId: string): Promise<Schemas["TemplateOutput"]>;
+    /**
+     * Get the channel's public key for web push.
+     *
+     * Public, because browsers need the key before they can subscribe.
+     *
+     * @returns {Promise<Schemas["WebPushKeyOutput"]>}
+     */
+    getWebPushKey(): Promise<Schemas["WebPushKeyOutput"]>;
+    /**
+     * Link devices to people.
+     *
+     * For backends that know the ids of subscriptions. It needs no `identity_token`, and works
+     * whatever the channel's setting `identity` is. All or none are linked, but unknown ids are no
+     * error.
+     *
+     * @param {Schemas["LinksInput"]} body
+     * @returns {Promise<Schemas["LinkedOutput"]>}
+     */
+    linkDevices(body: Schemas["LinksInput"]): Promise<Schemas["LinkedOutput"]>;
+    /**
+     * List the channel's categories, in the order of their positions.
+     *
+     * @param {Query<"list_categories">} [query]
+     * @returns {AsyncGenerator<Schemas["CategoryOutput"], void, void>}
+     */
+    listCategories(query?: Query<"list_categories">): AsyncGenerator<Schemas["CategoryOutput"], void, void>;
+    /**
+     * List the channel's identity keys, newest first.
+     *
+     * The keys in use, at most four.
+     *
+     * @returns {Promise<Schemas["IdentityKeyOutput"][]>}
+     */
+    listIdentityKeys(): Promise<Schemas["IdentityKeyOutput"][]>;
+    /**
+     * List whom a notification names, in the order of the send.
+     *
+     * Empty for a send that names nobody one by one. Kept as long as the log of its recipients.
+     *
+     * @param {string} notificationId
+     * @param {Query<"list_notification_targets">} [query]
+     * @returns {AsyncGenerator<Schemas["TargetOutput"], void, void>}
+     */
+    listNotificationTargets(notificationId: string, query?: Query<"list_notification_targets">): AsyncGenerator<Schemas["TargetOutput"], void, void>;
+    /**
+     * List the channel's notifications, newest first.
+     *
+     * A notification that was sent immediately is scheduled for the time of its send. A
+     * notification that is accepted while you read page by page moves the others back, so the next
+     * page may repeat some; it leaves none out.
+     *
+     * @param {Query<"list_notifications">} [query]
+     * @returns {AsyncGenerator<Schemas["NotificationListedOutput"], void, void>}
+     */
+    listNotifications(query?: Query<"list_notifications">): AsyncGenerator<Schemas["NotificationListedOutput"], void, void>;
+    /**
+     * List the channel's segments, newest first.
+     *
+     * @param {Query<"list_segments">} [query]
+     * @returns {AsyncGenerator<Schemas["SegmentOutput"], void, void>}
+     */
+    listSegments(query?: Query<"list_segments">): AsyncGenerator<Schemas["SegmentOutput"], void, void>;
+    /**
+     * List the channel's tags, in the order of their characters.
+     *
+     * @param {Query<"list_tags">} [query]
+     * @returns {AsyncGenerator<Schemas["TagOutput"], void, void>}
+     */
+    listTags(query?: Query<"list_tags">): AsyncGenerator<Schemas["TagOutput"], void, void>;
+    /**
+     * List the channel's templates, newest first.
+     *
+     * @param {Query<"list_templates">} [query]
+     * @returns {AsyncGenerator<Schemas["TemplateOutput"], void, void>}
+     */
+    listTemplates(query?: Query<"list_templates">): AsyncGenerator<Schemas["TemplateOutput"], void, void>;
+    /**
+     * Pause a notification.
+     *
+     * A `pending` notification does not start. For a `processing` one, no call begins later than
+     * ten seconds after the response, and its deadline waits. A notification that was paused for
+     * seven days while it was `processing` is stopped. Safe to repeat.
+     *
+     * @param {string} notificationId
+     * @returns {Promise<Schemas["PausedOutput"]>}
+     */
+    pauseNotification(notificationId: string): Promise<Schemas["PausedOutput"]>;
+    /**
+     * Report that a notification was received, clicked or dismissed.
+     *
+     * Each event counts once for each recipient. The response is the same for tokens that are
+     * unknown, forged, repeated or older than 28 days. Beacons send the same JSON as `text/plain`.
+     *
+     * @param {Schemas["EventsInput"]} body
+     * @returns {Promise<void>}
+     */
+    reportEvents(body: Schemas["EventsInput"]): Promise<void>;
+    /**
+     * Resume a paused notification.
+     *
+     * The time of the pause does not count for its deadline. Nothing changes for a notification
+     * that is not paused. Safe to repeat.
+     *
+     * @param {string} notificationId
+     * @returns {Promise<Schemas["PausedOutput"]>}
+     */
+    resumeNotification(notificationId: string): Promise<Schemas["PausedOutput"]>;
+    /**
+     * Send a notification, now or later.
+     *
+     * 202 means that the notification is stored and will be sent.
+     *
+     * @param {Schemas["SendInput"]} body
+     * @param {{idempotencyKey?: string}} [options]
+     * @returns {Promise<Schemas["SendOutput"]>}
+     */
+    sendNotification(body: Schemas["SendInput"], options?: {
+        idempotencyKey?: string;
+    }): Promise<Schemas["SendOutput"]>;
+    /**
+     * Stop a notification for good.
+     *
+     * Only a `processing` notification can be stopped; cancel a `pending` one. No call begins
+     * later than ten seconds after the response. Remaining recipients bounce with the code
+     * `stopped`, then the notification is `sent`. If it had no recipient yet, it is `cancelled`.
+     * Safe to repeat.
+     *
+     * @param {string} notificationId
+     * @returns {Promise<Schemas["StoppedOutput"]>}
+     */
+    stopNotification(notificationId: string): Promise<Schemas["StoppedOutput"]>;
+    /**
+     * Create or update a subscription.
+     *
+     * Call it at every visit. `attributes`, if given, replace the stored ones. If a browser's
+     * endpoint changed, send the old one as `previous_endpoint`, and prove that it was its own
+     * with `previous_auth` or `previous_subscription_id`. Then id, attributes, tags and history
+     * stay. Without proof, the result is a new subscription. The same is true for a known endpoint
+     * with another `auth`. `external_id` says whose device it is. A channel requires an
+     * `identity_token` when that changes, unless its setting `identity` is `trust`; see
+     * [identity](/docs/identity).
+     *
+     * @param {Schemas["SubscribeInput"]} body
+     * @returns {Promise<Schemas["SubscriptionOutput"]>}
+     */
+    subscribe(body: Schemas["SubscribeInput"]): Promise<Schemas["SubscriptionOutput"]>;
+    /**
+     * End a subscription.
+     *
+     * The device gets no more messages, whether or not it was known.
+     *
+     * @param {Schemas["DeviceInput"]} body
+     * @returns {Promise<Schemas["UnsubscribeOutput"]>}
+     */
+    unsubscribe(body: Schemas["DeviceInput"]): Promise<Schemas["UnsubscribeOutput"]>;
+    /**
+     * Change a category.
+     *
+     * All but its key. A new `default` counts at once for those who chose nothing.
+     *
+     * @param {string} categoryKey
+     * @param {Schemas["CategoryFields"]} body
+     * @returns {Promise<Schemas["CategoryOutput"]>}
+     */
+    updateCategory(categoryKey: string, body: Schemas["CategoryFields"]): Promise<Schemas["CategoryOutput"]>;
+    /**
+     * Change a person and all devices of the person.
+     *
+     * All of it or nothing. `opted_out` true ends all devices, and those that register later;
+     * after false they are active again when they register next. `attributes` and tags are changed
+     * on each device that the person has now. Safe to repeat.
+     *
+     * @param {Query<"update_person">} query
+     * @param {Schemas["PersonInput"]} body
+     * @returns {Promise<Schemas["PersonOutput"]>}
+     */
+    updatePerson(query: Query<"update_person">, body: Schemas["PersonInput"]): Promise<Schemas["PersonOutput"]>;
+    /**
+     * Read and change what a device or a person wants.
+     *
+     * Lists the channel's categories with what the device, or its person, chose, after `choices`
+     * took effect. For a device that is not known they are the defaults, and nothing is stored. A
+     * device of a person that proves itself with its `keys` or `auth` has the person's choices,
+     * and changes them for all devices of the person. Without proof, a choice counts for the
+     * device alone, until its person chooses. With `identity_token` in place of a device it is the
+     * person who reads and chooses, and who may opt out.
+     *
+     * @param {Schemas["PreferencesInput"]} body
+     * @returns {Promise<Schemas["PreferencesOutput"]>}
+     */
+    updatePreferences(body: Schemas["PreferencesInput"]): Promise<Schemas["PreferencesOutput"]>;
+    /**
+     * Update provider credentials.
+     *
+     * Give at least one of the two. A platform that is not given does not change.
+     *
+     * @param {Schemas["ProvidersInput"]} body
+     * @returns {Promise<Schemas["MessageOutput"]>}
+     */
+    updateProviderCredentials(body: Schemas["ProvidersInput"]): Promise<Schemas["MessageOutput"]>;
+    /**
+     * Replace a segment's name and rule.
+     *
+     * Notifications that are `pending` use the new rule; notifications that are `processing` keep
+     * the old one.
+     *
+     * @param {string} segmentId
+     * @param {Schemas["SegmentInput"]} body
+     * @returns {Promise<Schemas["SegmentOutput"]>}
+     */
+    updateSegment(segmentId: string, body: Schemas["SegmentInput"]): Promise<Schemas["SegmentOutput"]>;
+    /**
+     * Replace a template's name and content.
+     *
+     * For sends that are accepted from now on; earlier ones keep their content. Safe to repeat.
+     *
+     * @param {string} templateId
+     * @param {Schemas["TemplateInput"]} body
+     * @returns {Promise<Schemas["TemplateOutput"]>}
+     */
+    updateTemplate(templateId: string, body: Schemas["TemplateInput"]): Promise<Schemas["TemplateOutput"]>;
+}
+export type Operations = import("./schema.d.ts").operations;
+export type Schemas = import("./schema.d.ts").components["schemas"];
+export type Query<Name extends keyof Operations> = NonNullable<Operations[Name]["parameters"]["query"]>;
+import { Calls } from "./calls.js";

@@ -1,0 +1,605 @@
+// A method for each operation of docs/openapi.yaml. `make openapi` writes this.
+import { Calls, path } from "./calls.js";
+
+/** @typedef {import("./schema.d.ts").operations} Operations */
+/** @typedef {import("./schema.d.ts").components["schemas"]} Schemas */
+/**
+ * @template {keyof Operations} Name
+ * @typedef {NonNullable<Operations[Name]["parameters"]["query"]>} Query
+ */
+
+export class Methods extends Calls {
+  /**
+   * Archive a category.
+   *
+   * No send can name it any more, and no preferences show it. Choices are kept. Sends that were
+   * accepted before still skip devices that refuse it. A second call returns 404.
+   *
+   * @param {string} categoryKey
+   * @returns {Promise<void>}
+   */
+  archiveCategory(categoryKey) {
+    return this.request("DELETE", path`/channel/${this.channel}/categories/${categoryKey}`);
+  }
+
+  /**
+   * Cancel a notification that is still pending.
+   *
+   * Safe to repeat. A notification that is processed or sent cannot be cancelled. `message` has
+   * the notification's title if the key has the scope `read`.
+   *
+   * @param {string} notificationId
+   * @returns {Promise<Schemas["CancelOutput"]>}
+   */
+  cancelNotification(notificationId) {
+    return this.request("DELETE", path`/cancel-notification/${notificationId}`);
+  }
+
+  /**
+   * Add a tag to devices, or remove it.
+   *
+   * Names people and devices, at most 1,000 together. Devices that a person adds later do not
+   * have the tag. Safe to repeat.
+   *
+   * @param {string} tag
+   * @param {Schemas["MembersInput"]} body
+   * @returns {Promise<Schemas["MembersOutput"]>}
+   */
+  changeTagMembers(tag, body) {
+    return this.request("POST", path`/channel/${this.channel}/tags/${tag}/members`, { body, isRepeatable: true });
+  }
+
+  /**
+   * Create a category.
+   *
+   * A send names it in `category`; devices and people choose it. The key of an archived category
+   * restores that one, with the choices that were made.
+   *
+   * @param {Schemas["CategoryInput"]} body
+   * @returns {Promise<Schemas["CategoryOutput"]>}
+   */
+  createCategory(body) {
+    return this.request("POST", path`/channel/${this.channel}/categories`, { body });
+  }
+
+  /**
+   * Create an identity key.
+   *
+   * Your backend signs an `identity_token` with it, which proves to `POST /subscribe` whose
+   * device it is. See [identity](/docs/identity). `Idempotency-Key` is ignored, because a stored
+   * response would contain the secret.
+   *
+   * @param {Schemas["IdentityKeyInput"]} body
+   * @returns {Promise<Schemas["ShownIdentityKeyOutput"]>}
+   */
+  createIdentityKey(body) {
+    return this.request("POST", path`/channel/${this.channel}/identity-keys`, { body });
+  }
+
+  /**
+   * Create a segment.
+   *
+   * A segment is a name and a rule. A send names it in `segment_id`.
+   *
+   * @param {Schemas["SegmentInput"]} body
+   * @returns {Promise<Schemas["SegmentOutput"]>}
+   */
+  createSegment(body) {
+    return this.request("POST", path`/channel/${this.channel}/segments`, { body });
+  }
+
+  /**
+   * Create a template.
+   *
+   * A template is a name and content. A send names it in `template_id`.
+   *
+   * @param {Schemas["TemplateInput"]} body
+   * @param {{idempotencyKey?: string}} [options]
+   * @returns {Promise<Schemas["TemplateOutput"]>}
+   */
+  createTemplate(body, options = {}) {
+    return this.request("POST", path`/channel/${this.channel}/templates`, { body, idempotencyKey: options.idempotencyKey ?? crypto.randomUUID() });
+  }
+
+  /**
+   * Retire an identity key.
+   *
+   * Tokens that it signed are refused from now on. Linked devices stay linked. A second call
+   * returns 404.
+   *
+   * @param {string} identityKeyId
+   * @returns {Promise<void>}
+   */
+  deleteIdentityKey(identityKeyId) {
+    return this.request("DELETE", path`/channel/${this.channel}/identity-keys/${identityKeyId}`);
+  }
+
+  /**
+   * Delete a segment that no unfinished notification targets.
+   *
+   * Finished notifications keep its id. A second call returns 404.
+   *
+   * @param {string} segmentId
+   * @returns {Promise<void>}
+   */
+  deleteSegment(segmentId) {
+    return this.request("DELETE", path`/channel/${this.channel}/segments/${segmentId}`);
+  }
+
+  /**
+   * Remove a tag from every device.
+   *
+   * It is removed in steps, within minutes, even from devices that get it meanwhile. After that,
+   * a second call returns 404.
+   *
+   * @param {string} tag
+   * @returns {Promise<void>}
+   */
+  deleteTag(tag) {
+    return this.request("DELETE", path`/channel/${this.channel}/tags/${tag}`);
+  }
+
+  /**
+   * Delete a template.
+   *
+   * Sends that were accepted with it keep its content, even if they are scheduled. A second call
+   * returns 404.
+   *
+   * @param {string} templateId
+   * @returns {Promise<void>}
+   */
+  deleteTemplate(templateId) {
+    return this.request("DELETE", path`/channel/${this.channel}/templates/${templateId}`);
+  }
+
+  /**
+   * Change a notification before it is sent, or while it is paused.
+   *
+   * A field that is missing stays as it is; null takes its default. A `pending` notification can
+   * be changed as a whole, but the kind of its audience stays: a send to a segment stays one. A
+   * notification that is `processing` and paused can be changed in its content and `expires_at`,
+   * as soon as the calls under way have ended. If every field is as it was, nothing changes.
+   * Safe to repeat. The key needs the scopes `send` and `read`.
+   *
+   * @param {string} notificationId
+   * @param {Schemas["EditInput"]} body
+   * @returns {Promise<Schemas["NotificationOutput"]>}
+   */
+  editNotification(notificationId, body) {
+    return this.request("PATCH", path`/notification/${notificationId}`, { body, isRepeatable: true });
+  }
+
+  /**
+   * Erase a person.
+   *
+   * Deletes the person and everything about the addresses of the person's devices.
+   * [privacy](/docs/privacy) describes what is kept. A second call returns 404.
+   *
+   * @param {Query<"erase_person">} query
+   * @returns {Promise<Schemas["ErasedOutput"]>}
+   */
+  erasePerson(query) {
+    return this.request("DELETE", path`/channel/${this.channel}/person`, { query });
+  }
+
+  /**
+   * Get everything that is stored of a person.
+   *
+   * With addresses, keys, and outcomes as far as they are kept. The audit log says that it was
+   * exported.
+   *
+   * @param {Query<"export_person">} query
+   * @returns {Promise<Schemas["PersonKnown"]>}
+   */
+  exportPerson(query) {
+    return this.request("GET", path`/channel/${this.channel}/person/export`, { query });
+  }
+
+  /**
+   * Record a click and redirect to the notification's url.
+   *
+   * For clients that cannot run code. Clicks with a token older than 28 days, HEAD requests and
+   * prefetching are not counted. A personal url has its values for 28 days, while the device
+   * belongs to the person to whom the message was sent. Otherwise, and for HEAD, it is the url
+   * of the common texts.
+   *
+   * @param {string} token
+   * @returns {Promise<string>}
+   */
+  followClick(token) {
+    return this.request("GET", path`/c/${token}`);
+  }
+
+  /**
+   * Count the channel's devices and people.
+   *
+   * Exact, and as of now.
+   *
+   * @returns {Promise<Schemas["ChannelAudienceOutput"]>}
+   */
+  getChannelAudience() {
+    return this.request("GET", path`/channel/${this.channel}/audience`);
+  }
+
+  /**
+   * Get the state of the channel's platforms.
+   *
+   * For each platform: whether it is enabled, how many subscribers it has, whether sending is
+   * paused because the push service refused the credentials, and which credentials it uses.
+   *
+   * @returns {Promise<Schemas["ChannelPlatformsOutput"]>}
+   */
+  getChannelPlatforms() {
+    return this.request("GET", path`/channel/${this.channel}/platforms`);
+  }
+
+  /**
+   * Get channel statistics.
+   *
+   * Counts are exact and as of now.
+   *
+   * @returns {Promise<Schemas["ChannelStatisticsOutput"]>}
+   */
+  getChannelStatistics() {
+    return this.request("GET", path`/channel/${this.channel}`);
+  }
+
+  /**
+   * Get notification statistics.
+   *
+   * `recipient_count` is `delivered_count` + `bounced_count` once it is `sent` or `failed`.
+   * Delivered means that the push service accepted the message.
+   *
+   * @param {string} notificationId
+   * @returns {Promise<Schemas["NotificationOutput"]>}
+   */
+  getNotification(notificationId) {
+    return this.request("GET", path`/notification/${notificationId}`);
+  }
+
+  /**
+   * Get everything about a notification.
+   *
+   * Its content, audience and times, the counts of each platform, and why recipients bounced.
+   * All numbers are of one moment, so the platforms add up to the notification's counts.
+   *
+   * @param {string} notificationId
+   * @returns {Promise<Schemas["NotificationDetailsOutput"]>}
+   */
+  getNotificationDetails(notificationId) {
+    return this.request("GET", path`/notification/${notificationId}/details`);
+  }
+
+  /**
+   * Get a person.
+   *
+   * With all devices that are stored, active or not.
+   *
+   * @param {Query<"get_person">} query
+   * @returns {Promise<Schemas["PersonOutput"]>}
+   */
+  getPerson(query) {
+    return this.request("GET", path`/channel/${this.channel}/person`, { query });
+  }
+
+  /**
+   * Get a segment.
+   *
+   * Its name and its rule, as they were stored last.
+   *
+   * @param {string} segmentId
+   * @returns {Promise<Schemas["SegmentOutput"]>}
+   */
+  getSegment(segmentId) {
+    return this.request("GET", path`/channel/${this.channel}/segments/${segmentId}`);
+  }
+
+  /**
+   * Count the subscribers that a segment reaches now.
+   *
+   * Exact up to 10,000; beyond that an estimate, as [segments](/docs/segments) explains.
+   *
+   * @param {string} segmentId
+   * @returns {Promise<Schemas["SizeOutput"]>}
+   */
+  getSegmentSize(segmentId) {
+    return this.request("GET", path`/channel/${this.channel}/segments/${segmentId}/size`);
+  }
+
+  /**
+   * Get a template.
+   *
+   * Its name and its content, as they were stored last.
+   *
+   * @param {string} templateId
+   * @returns {Promise<Schemas["TemplateOutput"]>}
+   */
+  getTemplate(templateId) {
+    return this.request("GET", path`/channel/${this.channel}/templates/${templateId}`);
+  }
+
+  /**
+   * Get the channel's public key for web push.
+   *
+   * Public, because browsers need the key before they can subscribe.
+   *
+   * @returns {Promise<Schemas["WebPushKeyOutput"]>}
+   */
+  getWebPushKey() {
+    return this.request("GET", "/web-push-key");
+  }
+
+  /**
+   * Link devices to people.
+   *
+   * For backends that know the ids of subscriptions. It needs no `identity_token`, and works
+   * whatever the channel's setting `identity` is. All or none are linked, but unknown ids are no
+   * error.
+   *
+   * @param {Schemas["LinksInput"]} body
+   * @returns {Promise<Schemas["LinkedOutput"]>}
+   */
+  linkDevices(body) {
+    return this.request("POST", path`/channel/${this.channel}/people/devices`, { body, isRepeatable: true });
+  }
+
+  /**
+   * List the channel's categories, in the order of their positions.
+   *
+   * @param {Query<"list_categories">} [query]
+   * @returns {AsyncGenerator<Schemas["CategoryOutput"], void, void>}
+   */
+  listCategories(query = {}) {
+    return this.pages(path`/channel/${this.channel}/categories`, query);
+  }
+
+  /**
+   * List the channel's identity keys, newest first.
+   *
+   * The keys in use, at most four.
+   *
+   * @returns {Promise<Schemas["IdentityKeyOutput"][]>}
+   */
+  listIdentityKeys() {
+    return this.request("GET", path`/channel/${this.channel}/identity-keys`);
+  }
+
+  /**
+   * List whom a notification names, in the order of the send.
+   *
+   * Empty for a send that names nobody one by one. Kept as long as the log of its recipients.
+   *
+   * @param {string} notificationId
+   * @param {Query<"list_notification_targets">} [query]
+   * @returns {AsyncGenerator<Schemas["TargetOutput"], void, void>}
+   */
+  listNotificationTargets(notificationId, query = {}) {
+    return this.pages(path`/notification/${notificationId}/targets`, query);
+  }
+
+  /**
+   * List the channel's notifications, newest first.
+   *
+   * A notification that was sent immediately is scheduled for the time of its send. A
+   * notification that is accepted while you read page by page moves the others back, so the next
+   * page may repeat some; it leaves none out.
+   *
+   * @param {Query<"list_notifications">} [query]
+   * @returns {AsyncGenerator<Schemas["NotificationListedOutput"], void, void>}
+   */
+  listNotifications(query = {}) {
+    return this.pages(path`/notifications/${this.channel}`, query);
+  }
+
+  /**
+   * List the channel's segments, newest first.
+   *
+   * @param {Query<"list_segments">} [query]
+   * @returns {AsyncGenerator<Schemas["SegmentOutput"], void, void>}
+   */
+  listSegments(query = {}) {
+    return this.pages(path`/channel/${this.channel}/segments`, query);
+  }
+
+  /**
+   * List the channel's tags, in the order of their characters.
+   *
+   * @param {Query<"list_tags">} [query]
+   * @returns {AsyncGenerator<Schemas["TagOutput"], void, void>}
+   */
+  listTags(query = {}) {
+    return this.pages(path`/channel/${this.channel}/tags`, query);
+  }
+
+  /**
+   * List the channel's templates, newest first.
+   *
+   * @param {Query<"list_templates">} [query]
+   * @returns {AsyncGenerator<Schemas["TemplateOutput"], void, void>}
+   */
+  listTemplates(query = {}) {
+    return this.pages(path`/channel/${this.channel}/templates`, query);
+  }
+
+  /**
+   * Pause a notification.
+   *
+   * A `pending` notification does not start. For a `processing` one, no call begins later than
+   * ten seconds after the response, and its deadline waits. A notification that was paused for
+   * seven days while it was `processing` is stopped. Safe to repeat.
+   *
+   * @param {string} notificationId
+   * @returns {Promise<Schemas["PausedOutput"]>}
+   */
+  pauseNotification(notificationId) {
+    return this.request("POST", path`/notification/${notificationId}/pause`, { isRepeatable: true });
+  }
+
+  /**
+   * Report that a notification was received, clicked or dismissed.
+   *
+   * Each event counts once for each recipient. The response is the same for tokens that are
+   * unknown, forged, repeated or older than 28 days. Beacons send the same JSON as `text/plain`.
+   *
+   * @param {Schemas["EventsInput"]} body
+   * @returns {Promise<void>}
+   */
+  reportEvents(body) {
+    return this.request("POST", "/events", { body, isRepeatable: true });
+  }
+
+  /**
+   * Resume a paused notification.
+   *
+   * The time of the pause does not count for its deadline. Nothing changes for a notification
+   * that is not paused. Safe to repeat.
+   *
+   * @param {string} notificationId
+   * @returns {Promise<Schemas["PausedOutput"]>}
+   */
+  resumeNotification(notificationId) {
+    return this.request("POST", path`/notification/${notificationId}/resume`, { isRepeatable: true });
+  }
+
+  /**
+   * Send a notification, now or later.
+   *
+   * 202 means that the notification is stored and will be sent.
+   *
+   * @param {Schemas["SendInput"]} body
+   * @param {{idempotencyKey?: string}} [options]
+   * @returns {Promise<Schemas["SendOutput"]>}
+   */
+  sendNotification(body, options = {}) {
+    return this.request("POST", "/send-notification", { body, idempotencyKey: options.idempotencyKey ?? crypto.randomUUID() });
+  }
+
+  /**
+   * Stop a notification for good.
+   *
+   * Only a `processing` notification can be stopped; cancel a `pending` one. No call begins
+   * later than ten seconds after the response. Remaining recipients bounce with the code
+   * `stopped`, then the notification is `sent`. If it had no recipient yet, it is `cancelled`.
+   * Safe to repeat.
+   *
+   * @param {string} notificationId
+   * @returns {Promise<Schemas["StoppedOutput"]>}
+   */
+  stopNotification(notificationId) {
+    return this.request("POST", path`/notification/${notificationId}/stop`, { isRepeatable: true });
+  }
+
+  /**
+   * Create or update a subscription.
+   *
+   * Call it at every visit. `attributes`, if given, replace the stored ones. If a browser's
+   * endpoint changed, send the old one as `previous_endpoint`, and prove that it was its own
+   * with `previous_auth` or `previous_subscription_id`. Then id, attributes, tags and history
+   * stay. Without proof, the result is a new subscription. The same is true for a known endpoint
+   * with another `auth`. `external_id` says whose device it is. A channel requires an
+   * `identity_token` when that changes, unless its setting `identity` is `trust`; see
+   * [identity](/docs/identity).
+   *
+   * @param {Schemas["SubscribeInput"]} body
+   * @returns {Promise<Schemas["SubscriptionOutput"]>}
+   */
+  subscribe(body) {
+    return this.request("POST", "/subscribe", { body, isRepeatable: true });
+  }
+
+  /**
+   * End a subscription.
+   *
+   * The device gets no more messages, whether or not it was known.
+   *
+   * @param {Schemas["DeviceInput"]} body
+   * @returns {Promise<Schemas["UnsubscribeOutput"]>}
+   */
+  unsubscribe(body) {
+    return this.request("POST", "/unsubscribe", { body, isRepeatable: true });
+  }
+
+  /**
+   * Change a category.
+   *
+   * All but its key. A new `default` counts at once for those who chose nothing.
+   *
+   * @param {string} categoryKey
+   * @param {Schemas["CategoryFields"]} body
+   * @returns {Promise<Schemas["CategoryOutput"]>}
+   */
+  updateCategory(categoryKey, body) {
+    return this.request("PUT", path`/channel/${this.channel}/categories/${categoryKey}`, { body });
+  }
+
+  /**
+   * Change a person and all devices of the person.
+   *
+   * All of it or nothing. `opted_out` true ends all devices, and those that register later;
+   * after false they are active again when they register next. `attributes` and tags are changed
+   * on each device that the person has now. Safe to repeat.
+   *
+   * @param {Query<"update_person">} query
+   * @param {Schemas["PersonInput"]} body
+   * @returns {Promise<Schemas["PersonOutput"]>}
+   */
+  updatePerson(query, body) {
+    return this.request("PATCH", path`/channel/${this.channel}/person`, { body, query, isRepeatable: true });
+  }
+
+  /**
+   * Read and change what a device or a person wants.
+   *
+   * Lists the channel's categories with what the device, or its person, chose, after `choices`
+   * took effect. For a device that is not known they are the defaults, and nothing is stored. A
+   * device of a person that proves itself with its `keys` or `auth` has the person's choices,
+   * and changes them for all devices of the person. Without proof, a choice counts for the
+   * device alone, until its person chooses. With `identity_token` in place of a device it is the
+   * person who reads and chooses, and who may opt out.
+   *
+   * @param {Schemas["PreferencesInput"]} body
+   * @returns {Promise<Schemas["PreferencesOutput"]>}
+   */
+  updatePreferences(body) {
+    return this.request("POST", "/preferences", { body, isRepeatable: true });
+  }
+
+  /**
+   * Update provider credentials.
+   *
+   * Give at least one of the two. A platform that is not given does not change.
+   *
+   * @param {Schemas["ProvidersInput"]} body
+   * @returns {Promise<Schemas["MessageOutput"]>}
+   */
+  updateProviderCredentials(body) {
+    return this.request("PUT", path`/channel/${this.channel}/providers`, { body });
+  }
+
+  /**
+   * Replace a segment's name and rule.
+   *
+   * Notifications that are `pending` use the new rule; notifications that are `processing` keep
+   * the old one.
+   *
+   * @param {string} segmentId
+   * @param {Schemas["SegmentInput"]} body
+   * @returns {Promise<Schemas["SegmentOutput"]>}
+   */
+  updateSegment(segmentId, body) {
+    return this.request("PUT", path`/channel/${this.channel}/segments/${segmentId}`, { body });
+  }
+
+  /**
+   * Replace a template's name and content.
+   *
+   * For sends that are accepted from now on; earlier ones keep their content. Safe to repeat.
+   *
+   * @param {string} templateId
+   * @param {Schemas["TemplateInput"]} body
+   * @returns {Promise<Schemas["TemplateOutput"]>}
+   */
+  updateTemplate(templateId, body) {
+    return this.request("PUT", path`/channel/${this.channel}/templates/${templateId}`, { body });
+  }
+}
