@@ -2,7 +2,7 @@ import json
 import os
 import secrets
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from django.test import override_settings
@@ -76,9 +76,11 @@ def start(built, gate, owner):
 
 @pytest.fixture
 def images():
-    """The address of a server of images."""
+    """The address of a server of images. A slow one waits for the end of the test, or 5 s."""
+    released = Event()
     files = {
         "/rain.png": (200, "image/png", PNG),
+        "/slow.png": (200, "image/png", PNG),
         "/page": (200, "text/html", b"<h1>Hello</h1>"),
         "/gone.png": (404, "image/png", PNG),
         "/large.jpg": (200, "image/jpeg", bytes(10 * 1024 * 1024 + 1)),
@@ -87,6 +89,8 @@ def images():
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
+            if self.path == "/slow.png":
+                released.wait(5)
             status, kind, body = files[self.path]
             self.send_response(status)
             self.send_header("Content-Type", kind)
@@ -101,5 +105,6 @@ def images():
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
+        released.set()
         server.shutdown()
         thread.join()

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from notifications_app.models import Notification
 from subscriptions_app.models import Subscription
 from tests.clients.swift.devices import delivered, eventually, row_of, tags_of
 
@@ -92,20 +93,33 @@ def test_a_locked_keychain_is_not_taken_for_an_empty_one(subscribed, start, gate
     assert {each["auth"] for each in gate.asked("/subscribe")} == {first["auth"]}
 
 
-def test_an_app_that_starts_without_a_network_registers_when_it_becomes_active(
-    app, start, gate, owner
-):
+def test_an_app_that_starts_without_a_network_registers_later(app, start, gate, owner):
     gate.is_closed = True
     press(app, "Notify me")
     eventually(lambda: (app.folder[0] / f"pushsvc.subscription-{owner.channel.pk}").exists())
     app.kill()
-    again = start("app", folder=app.folder, TOKEN=app.token)
-    again.heard("started")
+    start("app", folder=app.folder, TOKEN=app.token).heard("started")
+
     gate.is_closed = False
+
+    eventually(lambda: is_subscribed(owner))
+
+
+def test_a_click_without_a_network_is_reported_when_the_app_becomes_active(
+    subscribed, start, owner, apple, gate
+):
+    payload, sent = delivered(owner, apple, subscribed.token)
+    gate.is_closed = True
+    subscribed.tell({"do": "tap", "payload": json.loads(payload)})
+    subscribed.heard("done")
+    subscribed.kill()
+    gate.is_closed = False
+    again = start("app", folder=subscribed.folder, TOKEN=subscribed.token)
+    again.heard("started")
 
     again.tell({"do": "activate"})
 
-    eventually(lambda: is_subscribed(owner))
+    eventually(lambda: Notification.objects.get(pk=sent.pk).clicked_count == 1)
 
 
 def test_a_notification_in_the_foreground_is_shown_and_reported(subscribed, owner, apple, gate):
@@ -170,14 +184,15 @@ def test_the_extension_reports_and_attaches_the_image(
     assert [each["event"] for each in body["events"]] == ["received"]
 
 
-def test_the_extension_shows_what_it_has_when_its_time_ends(start, subscribed, owner, apple, gate):
+def test_the_extension_shows_what_it_has_when_its_time_ends(
+    start, subscribed, owner, apple, images
+):
     payload, _ = delivered(owner, apple, subscribed.token)
-    gate.is_closed = True
     extension = start("extension")
 
-    extension.tell(json.loads(payload) | {"late": True})
+    extension.tell(json.loads(payload) | {"image": f"{images}/slow.png", "late": True})
 
-    assert extension.heard("attached")["attached"] == []
+    assert extension.heard("attached")["attached"] == []  # the image came later
 
 
 def test_the_categories_of_the_guide_are_registered(start):

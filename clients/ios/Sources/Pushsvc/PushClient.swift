@@ -21,6 +21,9 @@ public actor PushClient {
         let error: PushError
     }
 
+    /// The version of this package.
+    public static let version = "1.0.0"
+
     /// Reports what happened to notifications.
     public nonisolated let reports: PushReports
 

@@ -4,9 +4,6 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// The version of this package.
-public let version = "1.0.0"
-
 /// The service's HTTP interface for devices.
 struct Service: Sendable {
     let address: URL
@@ -15,7 +12,7 @@ struct Service: Sendable {
 
     private static let session: URLSession = {
         let settings = URLSessionConfiguration.ephemeral
-        settings.httpAdditionalHeaders = ["User-Agent": "pushsvc-ios/\(version)"]
+        settings.httpAdditionalHeaders = ["User-Agent": "pushsvc-ios/\(PushClient.version)"]
         return URLSession(configuration: settings)
     }()
 
