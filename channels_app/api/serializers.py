@@ -79,10 +79,15 @@ class MessageOutput(serializers.Serializer[Any]):
 
 
 class WebPushKeyOutput(serializers.Serializer[Any]):
-    """The key that browsers subscribe with."""
+    """The key that browsers subscribe with, and earlier ones."""
 
     public_key = serializers.CharField(
         help_text="base64url without padding, for `applicationServerKey`."
+    )
+    retired_keys = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Keys that the channel had before; their subscriptions still work. A subscription"
+        " with any other key belongs to another push service.",
     )
 
 

@@ -25,7 +25,12 @@ from channels_app.http import (
     require_scope,
 )
 from channels_app.openapi import CHANNEL_ID_HEADER
-from channels_app.selectors import ChannelNotFound, channel_totals, current_vapid_key
+from channels_app.selectors import (
+    ChannelNotFound,
+    channel_totals,
+    current_vapid_key,
+    retired_vapid_keys,
+)
 from channels_app.services import provider_credentials_store
 from pushsvc.common.errors import FieldError, Invalid, MissingScope
 from pushsvc.common.http.client_address import counted_address
@@ -131,7 +136,7 @@ class WebPushKeyView(ApiView):
         examples=[
             OpenApiExample(
                 "A key",
-                value={"public_key": _PUBLIC_KEY},
+                value={"public_key": _PUBLIC_KEY, "retired_keys": []},
                 response_only=True,
                 status_codes=["200"],
             )
@@ -139,4 +144,9 @@ class WebPushKeyView(ApiView):
     )
     def get(self, request: Request) -> Response:
         channel = channel_from_header(request)
-        return Response({"public_key": current_vapid_key(channel).public_key})
+        return Response(
+            {
+                "public_key": current_vapid_key(channel).public_key,
+                "retired_keys": [key.public_key for key in retired_vapid_keys(channel)],
+            }
+        )

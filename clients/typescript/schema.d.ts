@@ -2532,10 +2532,12 @@ export interface components {
             /** @description Direction of the texts. */
             dir?: (string & components["schemas"]["TextDirection"]) | null;
         } | null;
-        /** @description The key that browsers subscribe with. */
+        /** @description The key that browsers subscribe with, and earlier ones. */
         WebPushKeyOutput: {
             /** @description base64url without padding, for `applicationServerKey`. */
             public_key: string;
+            /** @description Keys that the channel had before; their subscriptions still work. A subscription with any other key belongs to another push service. */
+            retired_keys: string[];
         };
     };
     responses: never;

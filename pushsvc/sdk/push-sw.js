@@ -24,6 +24,9 @@
    * @typedef {{ token: string, event: string, action?: string }} Report
    */
 
+  /** The site's part of the scope; push.js has a scope without pages beside another worker. */
+  const home = registration.scope.replace(/pushsvc-push-scope\/$/, "");
+
   /** @param {unknown} value */
   const text = (value) => (typeof value === "string" ? value : undefined);
 
@@ -267,12 +270,12 @@
   const target = (url) => {
     try {
       const isPath = /^\/(?![/\\\s])/.test(url);
-      const { protocol, href } = new URL(url, isPath ? registration.scope : undefined);
+      const { protocol, href } = new URL(url, isPath ? home : undefined);
       if (protocol === "https:" || protocol === "http:") return href;
     } catch {
       // no url, or an invalid one
     }
-    return registration.scope;
+    return home;
   };
 
   /** @param {string} href */

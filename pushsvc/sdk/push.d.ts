@@ -39,6 +39,8 @@ export type ErrorCode =
   | "ios_needs_install"
   | "unsupported"
   | "no_service_worker"
+  | "worker_replaced"
+  | "foreign_subscription"
   | "push_service_unreachable"
   | "no_address"
   | "storage_blocked"
@@ -90,14 +92,14 @@ export interface Events {
 
 export interface PushClient extends EventTarget {
   readonly permission: NotificationPermission | "unsupported";
-  /** Whether this browser is subscribed, as far as it knows. Never asks the user. */
+  /** Whether this browser is subscribed, and its worker can show messages. Never asks the user. */
   isSubscribed(): Promise<boolean>;
   /**
    * Call it from a click, because it asks the user for permission if nobody has yet. Safe to
-   * repeat. `attributes` replace the stored ones; without them the stored ones stay. Rejects with a
-   * PushError.
+   * repeat. `attributes` replace the stored ones; without them the stored ones stay. `takeOver`:
+   * whether it may end a subscription of another push service. Rejects with a PushError.
    */
-  subscribe(options?: { attributes?: Attributes }): Promise<Subscribed>;
+  subscribe(options?: { attributes?: Attributes; takeOver?: boolean }): Promise<Subscribed>;
   /** Replaces the stored attributes. Rejects with a PushError. */
   setAttributes(attributes: Attributes): Promise<void>;
   /**
@@ -132,7 +134,10 @@ export interface PushClient extends EventTarget {
   ): void;
 }
 
-/** Call it once on each page. It asks the user nothing, and completes what an earlier page could not. */
+/**
+ * Call it on each page. It asks the user nothing, and completes what an earlier page could not. For
+ * a channel it returns the same client each time, and throws a TypeError for other options.
+ */
 export function init(options: Options): PushClient;
 
 declare global {

@@ -25,6 +25,7 @@ START: Final = {"start": "Quick start"}
 GROUPS: Final = {
     "Send": {
         "browser": "Push on your site",
+        "migrating": "Migrating from another push service",
         "webpush": "Browsers",
         "fcm": "Android",
         "apns": "iOS",

@@ -115,8 +115,8 @@ def test_the_web_push_key_is_the_channels_own(alice, bob):
     ]
 
     found = [response.json() for response in responses]
-    assert [list(response) for response in found] == [["public_key"]] * 2
-    assert found[0] != found[1]
+    assert [response["retired_keys"] for response in found] == [[], []]
+    assert found[0]["public_key"] != found[1]["public_key"]
     raw = base64.urlsafe_b64decode(found[0]["public_key"] + "=")
     assert ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256R1(), raw)
 
@@ -139,7 +139,10 @@ def test_after_a_rotation_the_old_key_still_serves_and_the_new_one_is_given_out(
     new = vapid_key_rotate(channel=alice.channel)
 
     headers = {"X-Channel-ID": str(alice.channel.id)}
-    assert Client().get("/web-push-key", headers=headers).json() == {"public_key": new.public_key}
+    assert Client().get("/web-push-key", headers=headers).json() == {
+        "public_key": new.public_key,
+        "retired_keys": [old.public_key],
+    }
     assert set(vapid_private_keys([old.id, new.id])) == {old.id, new.id}
 
 

@@ -1020,9 +1020,10 @@ class WebContent(TypedDict):
 
 
 class WebPushKeyOutput(TypedDict):
-    """The key that browsers subscribe with."""
+    """The key that browsers subscribe with, and earlier ones."""
 
     public_key: str
+    retired_keys: list[str]
 
 
 AttributeChange: TypeAlias = str | float | None

@@ -6,7 +6,7 @@ import { PushError } from "./errors.js";
  */
 
 const WORKER_MS = 10_000;
-const REPLACED_WORKER_MS = 2_000; // if a newer one waits to take its place
+const SHORT_MS = 2_000; // for a worker that may not be ours
 const PUSH_SERVICE_MS = 20_000; // some browsers without one never answer
 const NO_ADDRESS_MS = [250, 500, 1_000, 2_000, 0]; // waits after attempts
 
@@ -19,12 +19,20 @@ export const obstacle = () => {
   if (!isSecureContext) return "insecure_context";
   const hasWorkers = "serviceWorker" in navigator;
   if (hasWorkers && "PushManager" in window && "Notification" in window) return undefined;
-  // An iPad calls itself a Mac, but no Mac has a touch screen.
-  const isIos =
-    /iP(hone|ad|od)/.test(navigator.userAgent) ||
-    (navigator.platform === "MacIntel" && navigator.maxTouchPoints > 1);
-  if (isIos && !navigator.standalone) return "ios_needs_install";
+  if (canBeInstalled() && !navigator.standalone) return "ios_needs_install";
   return !hasWorkers && /Firefox\//.test(navigator.userAgent) ? "private_mode" : "unsupported";
+};
+
+/**
+ * Whether this is a browser of iOS 16.4 or newer, whose installed web apps have push. The pages that
+ * other apps show cannot be installed, and do not call themselves Safari.
+ */
+const canBeInstalled = () => {
+  const { userAgent, platform, maxTouchPoints } = navigator;
+  // An iPad calls itself a Mac, but no Mac has a touch screen.
+  const isIos = /iP(hone|ad|od)/.test(userAgent) || (platform === "MacIntel" && maxTouchPoints > 1);
+  const [, major, minor] = /(?:Version\/| OS )(\d+)[._](\d+)/.exec(userAgent) ?? [];
+  return isIos && /Safari\//.test(userAgent) && Number(major) + Number(minor) / 100 >= 16.04;
 };
 
 /**
@@ -89,6 +97,60 @@ export const introduce = (worker, about, ms = WORKER_MS) => {
 };
 
 /**
+ * Whether the worker is ours and answers soon.
+ *
+ * @param {ServiceWorker | null | undefined} worker
+ * @param {object} about
+ */
+export const answers = async (worker, about) =>
+  Boolean(worker && (await introduce(worker, about, SHORT_MS).catch(() => false)));
+
+/**
+ * The scopes where our worker may be: its folder, and one without pages, beside another worker.
+ *
+ * @param {URL} worker
+ */
+export const scopesOf = (worker) => {
+  const folder = new URL("./", worker).href;
+  return { folder, beside: `${folder}pushsvc-push-scope/` };
+};
+
+/** @param {string} scope */
+export const registrationAt = async (scope) => {
+  const registration = await navigator.serviceWorker.getRegistration(scope);
+  return registration?.scope === scope ? registration : undefined;
+};
+
+/**
+ * Registers the worker in its folder. If another script is there it stays, because a site that
+ * registers it at each visit would replace ours again. It serves us if it has the importScripts
+ * line. Otherwise ours is registered beside it, and `rival` is the other's address.
+ *
+ * @param {URL} worker
+ * @param {string | undefined} former the address of our worker when it was registered last
+ * @param {object} about
+ * @returns {Promise<{ registration: ServiceWorkerRegistration, rival?: string }>}
+ */
+export const register = async (worker, former, about) => {
+  const { folder, beside } = scopesOf(worker);
+  const here = await registrationAt(folder);
+  const newest = here?.installing ?? here?.waiting ?? here?.active;
+  if (!here || !newest || [worker.href, former].includes(newest.scriptURL)) {
+    return { registration: await navigator.serviceWorker.register(worker) };
+  }
+  if (await answers(newest, about)) return { registration: here };
+  const rival = newest.scriptURL;
+  try {
+    return {
+      registration: await navigator.serviceWorker.register(worker, { scope: beside }),
+      rival,
+    };
+  } catch (cause) {
+    throw Object.assign(new Error(`${rival} is there. ${cause.message}`), { rival });
+  }
+};
+
+/**
  * Introduces us to the worker of this registration. If the active one is from before the site added
  * the importScripts line, its successor takes over at once. Otherwise it would wait until all tabs
  * of the site are closed.
@@ -98,23 +160,27 @@ export const introduce = (worker, about, ms = WORKER_MS) => {
  */
 export const greet = async (registration, about) => {
   const { active, waiting, installing } = registration;
-  const worker = /** @type {ServiceWorker} */ (active ?? waiting ?? installing);
+  const worker = await activated(/** @type {ServiceWorker} */ (active ?? waiting ?? installing));
   try {
-    const ms = waiting ? REPLACED_WORKER_MS : WORKER_MS;
-    return await introduce(await activated(worker), about, ms);
-  } catch (error) {
+    return await introduce(worker, about, SHORT_MS);
+  } catch {
     await registration.update().catch(() => {});
     const next = registration.installing ?? registration.waiting;
-    if (!next) throw error;
+    if (!next) return introduce(worker, about); // which may only be slow
     const reported = await introduce(next, { ...about, takeOver: true });
     await activated(next);
     return reported;
   }
 };
 
-/** @param {ArrayBuffer} buffer */
-const base64url = (buffer) =>
-  btoa(String.fromCharCode(...new Uint8Array(buffer)))
+/**
+ * The key that the subscription is for, in base64url.
+ *
+ * @param {PushSubscription} subscription
+ */
+export const keyOf = ({ options: { applicationServerKey: key } }) =>
+  key &&
+  btoa(String.fromCharCode(...new Uint8Array(key)))
     .replaceAll("+", "-")
     .replaceAll("/", "_")
     .replaceAll("=", "");
@@ -129,16 +195,20 @@ export const hasAddress = (subscription) =>
   !!subscription && !/\.invalid$/.test(new URL(subscription.endpoint).hostname);
 
 /**
- * The browser's subscription for this key. Ends any other, and with `isRefused` this one.
+ * The browser's subscription for this key. Ends any other that may be ended, and with `isRefused`
+ * this one.
  *
  * @param {PushManager} manager
  * @param {string} key
+ * @param {(subscription: PushSubscription) => unknown} mayEnd
  */
-export const browserSubscribe = async (manager, key, isRefused = false) => {
+export const browserSubscribe = async (manager, key, mayEnd, isRefused = false) => {
   const known = await manager.getSubscription();
-  const knownKey = known?.options.applicationServerKey;
-  const isRight = knownKey && base64url(knownKey) === key && !isRefused;
-  if (isRight && hasAddress(known)) return known;
+  if (known && hasAddress(known)) {
+    const isRight = keyOf(known) === key;
+    if (isRight && !isRefused) return known;
+    if (!isRight && !mayEnd(known)) throw new PushError("foreign_subscription");
+  }
   await known?.unsubscribe();
   for (const ms of NO_ADDRESS_MS) {
     const subscription = await newSubscription(manager, key);

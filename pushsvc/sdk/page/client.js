@@ -1,11 +1,16 @@
 import {
+  answers,
   askPermission,
   browserSubscribe,
   greet,
   hasAddress,
   introduce,
+  keyOf,
   locale,
   obstacle,
+  register,
+  registrationAt,
+  scopesOf,
 } from "./browser.js";
 import { PushError } from "./errors.js";
 import { NOTHING_UNSAID, PushRecord, personKnown, withTags } from "./record.js";
@@ -28,31 +33,36 @@ import { callService } from "./service.js";
 // After this time a visit registers again, in case the service took the browser for gone.
 const SETTLED_FOR_MS = 12 * 3600 * 1000;
 
+/**
+ * @typedef {{ channel: string, base: string, worker: string, sendLocale: boolean }} Settings
+ */
+
 class PushClient extends EventTarget {
   #channel;
   #base;
   #worker;
   #sendLocale;
   #stored;
+  #resumed;
 
-  /** @param {Options} options */
-  constructor({ channel, serviceWorker, baseUrl = globalThis.pushsvc.origin, sendLocale }) {
+  /** @param {Settings} settings */
+  constructor({ channel, base, worker, sendLocale }) {
     super();
-    if (!channel || !serviceWorker || !baseUrl) {
-      throw new TypeError(
-        "pushsvc.init needs `channel` and `serviceWorker`, and `baseUrl`" +
-          " if push.js is not a script of the page.",
-      );
-    }
     this.#channel = channel;
-    this.#base = new URL(baseUrl, location.href).origin;
-    this.#worker = new URL(serviceWorker, location.href);
+    this.#base = base;
+    this.#worker = new URL(worker);
     this.#sendLocale = sendLocale;
     this.#stored = new PushRecord(channel);
     if (obstacle()) return;
     navigator.serviceWorker.addEventListener("message", (event) => this.#relay(event.data));
-    addEventListener("online", () => this.#resume());
-    this.#resume();
+    this.#stored.onTold((type, detail, cause) => {
+      const error = { ...detail, cause: cause && new Error(cause) };
+      this.#fire(type, type === "error" ? new PushError(detail.code, error) : detail);
+    });
+    addEventListener("online", () => {
+      this.#resumed = this.#resume();
+    });
+    this.#resumed = this.#resume();
   }
 
   get permission() {
@@ -60,17 +70,19 @@ class PushClient extends EventTarget {
   }
 
   async isSubscribed() {
-    const { id, hasLeft } = this.#record;
-    if (obstacle() || this.permission !== "granted" || !id || hasLeft) return false;
-    return Boolean(await this.#subscription());
+    if (obstacle() || !this.#record.id) return false;
+    if (await this.#isReceiving()) return true;
+    await this.#resumed; // which repairs what it can
+    return this.#isReceiving();
   }
 
-  /** @param {{ attributes?: Attributes }} options */
-  async subscribe({ attributes } = {}) {
+  /** @param {{ attributes?: Attributes, takeOver?: boolean }} options */
+  async subscribe({ attributes, takeOver } = {}) {
     const code = obstacle();
     if (code) throw new PushError(code);
     await askPermission(); // first, because the click allows the question only for a moment
-    const settled = await this.#settle({ isWanted: true, ...(attributes && { attributes }) });
+    const wish = { isWanted: true, takeOver, ...(attributes && { attributes }) };
+    const settled = await this.#settle(wish);
     return /** @type {Subscribed} */ (settled);
   }
 
@@ -144,7 +156,21 @@ class PushClient extends EventTarget {
     if (!isWanted) return isPending;
     if (this.permission !== "granted") return false;
     if (isPending || !(Date.now() - (settledAt ?? 0) < SETTLED_FOR_MS)) return true;
-    return (await this.#subscription())?.endpoint !== endpoint;
+    return (await this.#subscription())?.endpoint !== endpoint || !(await this.#isReceiving());
+  }
+
+  /** Whether the subscription is the channel's, and its worker is ours and answers. */
+  async #isReceiving() {
+    const { id, hasLeft } = this.#record;
+    if (this.permission !== "granted" || !id || hasLeft) return false;
+    const isOwn = this.#isOwn(await this.#subscription());
+    return isOwn && answers((await this.#registration())?.active, this.#about);
+  }
+
+  /** @param {PushSubscription | null | undefined} subscription */
+  #isOwn(subscription) {
+    const { endpoint, key } = this.#record;
+    return !!subscription && (subscription.endpoint === endpoint || keyOf(subscription) === key);
   }
 
   #demandWanted() {
@@ -234,14 +260,23 @@ class PushClient extends EventTarget {
    * @returns {Promise<Settled>}
    */
   async #join(refused) {
-    const { registration, reported } = await this.#registered();
-    const { public_key: key } = await this.#call("/web-push-key");
-    const subscription = await browserSubscribe(registration.pushManager, key, Boolean(refused));
+    const { registration, reported, rival } = await this.#registered();
+    const { public_key: key, retired_keys: retired = [] } = await this.#call("/web-push-key");
     const record = this.#record;
+    /** @param {PushSubscription} known */
+    const mayEnd = (known) =>
+      record.takeOver ||
+      this.#isOwn(known) ||
+      known.endpoint === reported.endpoint ||
+      [key, ...retired].includes(keyOf(known));
+    const isRefused = Boolean(refused);
+    const { pushManager, scope } = registration;
+    const subscription = await browserSubscribe(pushManager, key, mayEnd, isRefused);
     const isNew = refused?.isNew ?? Boolean(!record.id || record.hasLeft);
     // The worker may have moved the subscription since a page stored its endpoint. Another id is
     // another subscription, which the worker made because it had no proof.
-    const isNewer = reported.id && reported.id === (record.id ?? reported.id);
+    const isMoved = scope !== (record.scope ?? scope);
+    const isNewer = !isMoved && reported.id && reported.id === (record.id ?? reported.id);
     const { id, endpoint: before, auth } = isNewer ? reported : record;
     const { endpoint, keys } = subscription.toJSON();
     const isChanged = before !== undefined && before !== endpoint;
@@ -256,7 +291,11 @@ class PushClient extends EventTarget {
     this.#stored.note({
       ...NOTHING_UNSAID,
       ...known,
+      key,
+      scope,
+      worker: this.#worker.href,
       externalId: personKnown(record, known.id, refusal),
+      takeOver: undefined,
       hasLeft: undefined,
       isPending: false,
       settledAt: Date.now(),
@@ -268,9 +307,25 @@ class PushClient extends EventTarget {
       return { ...settled, refusal: settled.refusal ?? refusal };
     }
     const subscribed = { subscriptionId: answer.subscriptionId, endpoint: subscription.endpoint };
+    await this.#leaveOther(scope, mayEnd);
     if (isNew) this.#emit("subscribed", subscribed);
     else if (isChanged) this.#emit("changed", { ...subscribed, previousEndpoint: before });
+    if (rival && isMoved && !isNew) this.#emit("error", this.#replaced(`${rival} is there.`, true));
     return { subscribed, refusal };
+  }
+
+  /**
+   * Ends what the browser keeps of our worker in another scope than this.
+   *
+   * @param {string} scope
+   * @param {(subscription: PushSubscription) => unknown} mayEnd
+   */
+  async #leaveOther(scope, mayEnd) {
+    const { folder, beside } = scopesOf(this.#worker);
+    const other = await registrationAt(scope === folder ? beside : folder);
+    const subscription = await other?.pushManager.getSubscription();
+    if (subscription && mayEnd(subscription)) await subscription.unsubscribe();
+    if (other?.scope === beside) await other.unregister();
   }
 
   /**
@@ -314,9 +369,10 @@ class PushClient extends EventTarget {
   /** @returns {Promise<Settled>} */
   async #leave() {
     const registration = await this.#registration();
-    const subscription = await registration?.pushManager.getSubscription();
-    const endpoint = hasAddress(subscription) ? subscription?.endpoint : this.#record.endpoint;
-    await subscription?.unsubscribe();
+    const subscription = await this.#subscription();
+    const isOwn = this.#isOwn(subscription);
+    const endpoint = isOwn ? subscription?.endpoint : this.#record.endpoint;
+    if (isOwn) await subscription?.unsubscribe();
     this.#stored.note({ endpoint, hasLeft: true }); // keeps the id, which is proof until the service knows
     if (endpoint) await this.#call("/unsubscribe", { endpoint });
     const nothing = { endpoint: undefined, id: undefined, auth: undefined };
@@ -337,13 +393,24 @@ class PushClient extends EventTarget {
   /** The registration, and what its worker reported last. */
   async #registered() {
     try {
-      const registration = await navigator.serviceWorker.register(this.#worker);
-      return { registration, reported: await greet(registration, this.#about) };
+      const made = await register(this.#worker, this.#record.worker, this.#about);
+      return { ...made, reported: await greet(made.registration, this.#about) };
     } catch (cause) {
       const isOffline = !navigator.onLine;
+      if (cause.rival && !isOffline) throw this.#replaced(cause.message);
       const code = isOffline ? "offline" : "no_service_worker";
       throw new PushError(code, { cause, willRetry: isOffline });
     }
+  }
+
+  /**
+   * @param {string} words
+   * @param {boolean} [willRetry]
+   */
+  #replaced(words, willRetry) {
+    const line = `importScripts("${this.#base}/sdk/push-sw.js");`;
+    const cause = new Error(`${words} The line: ${line}`);
+    return new PushError("worker_replaced", { cause, willRetry });
   }
 
   /** The subscription that the browser has now. One without an address is none. */
@@ -353,10 +420,8 @@ class PushClient extends EventTarget {
   }
 
   /** The registration of our worker. A worker of a wider scope is another one. */
-  async #registration() {
-    const scope = new URL("./", this.#worker).href;
-    const registration = await navigator.serviceWorker.getRegistration(scope);
-    return registration?.scope === scope ? registration : undefined;
+  #registration() {
+    return registrationAt(this.#record.scope ?? scopesOf(this.#worker).folder);
   }
 
   /**
@@ -383,7 +448,19 @@ class PushClient extends EventTarget {
   #relay(data) {
     const { pushsvc: event, channel, notification } = data ?? {};
     if (channel !== this.#channel) return;
-    if (["received", "clicked", "dismissed"].includes(event)) this.#emit(event, notification);
+    if (["received", "clicked", "dismissed"].includes(event)) this.#fire(event, notification);
+  }
+
+  /**
+   * Fires an event in all tabs of the site.
+   *
+   * @template {keyof Events & string} Name
+   * @param {Name} type
+   * @param {Events[Name]["detail"]} detail
+   */
+  #emit(type, detail) {
+    this.#stored.tell(type, detail);
+    this.#fire(type, detail);
   }
 
   /**
@@ -391,14 +468,46 @@ class PushClient extends EventTarget {
    * @param {Name} type
    * @param {Events[Name]["detail"]} detail
    */
-  #emit(type, detail) {
+  #fire(type, detail) {
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 }
 
-const script = /** @type {HTMLScriptElement | null} */ (document.currentScript)?.src;
-globalThis.pushsvc = {
-  origin: script && new URL(script).origin,
-  init: (options) => new PushClient(options),
-  PushError,
+/** @type {Map<string, { client: PushClient, settings: string }>} by channel */
+const clients = new Map();
+
+/**
+ * The page's client for a channel. Repeated with the same options it is the same one.
+ *
+ * @param {Options} options
+ */
+export const init = ({
+  channel,
+  serviceWorker,
+  baseUrl = globalThis.pushsvc.origin,
+  sendLocale = false,
+}) => {
+  if (!channel || !serviceWorker || !baseUrl) {
+    throw new TypeError(
+      "pushsvc.init needs `channel` and `serviceWorker`, and `baseUrl`" +
+        " if push.js is not a script of the page.",
+    );
+  }
+  const base = new URL(baseUrl, location.href).origin;
+  const worker = new URL(serviceWorker, location.href).href;
+  const made = { channel, base, worker, sendLocale };
+  const settings = JSON.stringify(made);
+  const { client, settings: before } = clients.get(channel) ?? {};
+  if (client && before === settings) return client;
+  if (client) {
+    throw new TypeError(
+      `pushsvc.init has already been called for this channel with other options: ${before}`,
+    );
+  }
+  const first = new PushClient(made);
+  clients.set(channel, { client: first, settings });
+  return first;
 };
+
+const script = /** @type {HTMLScriptElement | null} */ (document.currentScript)?.src;
+globalThis.pushsvc = { origin: script && new URL(script).origin, init, PushError };

@@ -15,6 +15,10 @@ const TODO = {
   unsupported: "This browser has no web push. Update it, or use another.",
   no_service_worker:
     "The service worker does not work. Serve the file that `init` names from this site, as JavaScript, with the importScripts line in it.",
+  worker_replaced:
+    "Another service worker has taken the place of the one that `init` names. Add the importScripts line to it.",
+  foreign_subscription:
+    "This browser is subscribed to another push service. subscribe({ takeOver: true }) ends that subscription.",
   push_service_unreachable:
     "The browser cannot reach its push service. Check the network; some Chromium builds have no push service, and Brave has it switched off in its settings.",
   no_address: "The browser gave no address for push. Try again later, or use another browser.",

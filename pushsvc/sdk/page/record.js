@@ -7,7 +7,9 @@
  * @typedef {{ attributes?: Attributes, login?: Login, add_tags?: string[], remove_tags?: string[] }}
  *   Unsaid what the service was not told yet
  * @typedef {Reported & Unsaid & { externalId?: string | null, isWanted?: boolean,
- *   isPending?: boolean, hasLeft?: boolean, settledAt?: number }} State
+ *   isPending?: boolean, hasLeft?: boolean, settledAt?: number, takeOver?: boolean, key?: string,
+ *   worker?: string, scope?: string }} State `key`: of the subscription; `worker`: its worker's
+ *   address, of the registration with `scope`
  */
 
 /** @type {Unsaid} */
@@ -36,6 +38,31 @@ export class PushRecord {
     } catch {
       return this.#unstored;
     }
+  }
+
+  /**
+   * Passes an event on to the site's other tabs.
+   *
+   * @param {string} type
+   * @param {any} detail
+   */
+  tell(type, detail) {
+    const told = { type, detail, cause: detail.cause?.message };
+    try {
+      localStorage.setItem(`${this.#name}:event`, JSON.stringify(told));
+      localStorage.removeItem(`${this.#name}:event`); // so that the same event can be told again
+    } catch {
+      // blocked or full: the other tabs have records of their own
+    }
+  }
+
+  /** @param {(type: any, detail: any, cause?: string) => void} listener */
+  onTold(listener) {
+    addEventListener("storage", ({ key, newValue }) => {
+      if (key !== `${this.#name}:event` || !newValue) return;
+      const { type, detail, cause } = JSON.parse(newValue);
+      listener(type, detail, cause);
+    });
   }
 
   /** @param {State} change */

@@ -19,21 +19,22 @@ _PAGE = "<!doctype html><meta charset=utf-8><title>Alice's shop</title><h1>Alice
 class Site:
     """A page with the guide's lines at `url`, and any other page below it.
 
-    Of the guide's lines only the service's address and the channel's id are changed.
+    Of the guide's lines only the service's address and the channel's id are changed. `files`: path
+    → (media type, text).
     """
 
     def __init__(self, url, service_url, channel_id):
         self.url = url
         self._names = {_SERVICE: service_url, _CHANNEL: channel_id, _ELSEWHERE: url.rstrip("/")}
         worker, page, self._curl = (self._block(kind) for kind in ("js", "html", "sh"))
-        self._files = {
+        self.files = {
             "/": ("text/html", _PAGE + page),
             "/push-sw.js": ("text/javascript", worker),
         }
 
     def read(self, path):
         """(media type, text) of a file of the site."""
-        return self._files.get(path, ("text/html", f"{_PAGE}<p>{path}"))
+        return self.files.get(path, ("text/html", f"{_PAGE}<p>{path}"))
 
     def curl(self, api_key):
         """Address, headers and body of the request that the guide shows."""

@@ -15,35 +15,51 @@ P256DH = "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8
 # Stands for the push service, because Chromium without Google's keys has none. It subscribes with
 # the given key, to an endpoint that the test names. Subscriptions up to the one with the number in
 # `push-service-without-until` have the address that Chromium hands out if it has none. As with a
-# real push service, each endpoint has its own `auth`.
+# real push service, each endpoint has its own `auth`. A registration beside another worker has a
+# subscription of its own.
 PUSH_SERVICE = """
 (() => {
   const p256dh = "{p256dh}";
   const newAuth = () => btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(16))))
     .replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-  const stored = () => JSON.parse(localStorage.getItem("push-service") ?? "null");
-  const store = (value) => localStorage.setItem("push-service", JSON.stringify(value));
+  const scopes = new WeakMap();
+  const manager = Object.getOwnPropertyDescriptor(
+    ServiceWorkerRegistration.prototype, "pushManager");
+  Object.defineProperty(ServiceWorkerRegistration.prototype, "pushManager", {get() {
+    const own = manager.get.call(this);
+    scopes.set(own, new URL(this.scope).pathname.slice(1));
+    return own;
+  }});
+  const nameOf = (own) => `push-service${scopes.get(own) ?? ""}`;
+  const stored = (name = "push-service") => JSON.parse(localStorage.getItem(name) ?? "null");
+  const store = (value, name = "push-service") =>
+    localStorage.setItem(name, JSON.stringify(value));
   const bytes = (text) => Uint8Array.from(
     atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0)).buffer;
-  const shown = ({endpoint, key, auth}) => ({
+  const shown = ({endpoint, key, auth}, name) => ({
     endpoint,
     options: {applicationServerKey: bytes(key)},
     toJSON: () => ({endpoint, expirationTime: null, keys: {p256dh, auth}}),
-    unsubscribe: async () => { store(null); return true; },
+    unsubscribe: async () => { store(null, name); return true; },
   });
   window.moveTo = (endpoint) => store({...stored(), endpoint, auth: newAuth()});
-  PushManager.prototype.getSubscription = async () => stored() && shown(stored());
-  PushManager.prototype.subscribe = async ({userVisibleOnly, applicationServerKey: key}) => {
+  PushManager.prototype.getSubscription = async function () {
+    const name = nameOf(this);
+    return stored(name) && shown(stored(name), name);
+  };
+  PushManager.prototype.subscribe = async function (options) {
+    const {userVisibleOnly, applicationServerKey: key} = options;
+    const name = nameOf(this);
     const failure = localStorage.getItem("push-service-fails");
     if (failure) throw new DOMException("it fails", failure);
     if (!userVisibleOnly) throw new DOMException("must be visible", "NotAllowedError");
-    if (stored()) throw new DOMException("another key", "InvalidStateError");
+    if (stored(name)) throw new DOMException("another key", "InvalidStateError");
     const count = Number(localStorage.getItem("push-service-count")) + 1;
     localStorage.setItem("push-service-count", count);
     const isWithout = count <= Number(localStorage.getItem("push-service-without-until"));
     const origin = isWithout ? "permanently-removed.invalid" : "updates.push.services.mozilla.com";
-    store({endpoint: `https://${origin}/wpush/${count}`, key, auth: newAuth()});
-    return shown(stored());
+    store({endpoint: `https://${origin}/wpush/${count}`, key, auth: newAuth()}, name);
+    return shown(stored(name), name);
   };
 })();
 """.replace("{p256dh}", P256DH)

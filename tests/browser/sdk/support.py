@@ -9,8 +9,6 @@ from sandbox.webpush.declarative import declared
 from tests.browser.sdk.site import attempt
 from tests.pipeline.support import until
 
-NEW_CLIENT = "pushsvc.init({channel: '%s', serviceWorker: '%s'})"
-
 
 def refusal(page, script="push.subscribe()"):
     """The error of a call that must fail."""
@@ -20,9 +18,10 @@ def refusal(page, script="push.subscribe()"):
     return error
 
 
-def failing_client(page, site, *, channel=None, worker="/push-sw.js"):
-    client = NEW_CLIENT % (channel or site.channel_id, worker)
-    return refusal(page, f"{client}.subscribe()")
+def failing_client(page, channel):
+    return refusal(
+        page, f"pushsvc.init({{channel: '{channel}', serviceWorker: '/push-sw.js'}}).subscribe()"
+    )
 
 
 def next_event(page, count=1):

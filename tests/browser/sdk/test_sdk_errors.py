@@ -16,7 +16,7 @@ def test_setting_attributes_needs_a_subscription(allowed, site):
 
 def test_a_rejection_has_the_services_reason(allowed, site):
     unknown = "11111111-1111-4111-8111-111111111111"
-    error = failing_client(visit(allowed, site), site, channel=unknown)
+    error = failing_client(visit(allowed, site), unknown)
     assert (error["code"], error["willRetry"]) == ("refused", False)
     assert (error["problem"]["code"], error["problem"]["status"]) == ("channel_not_found", 404)
     assert error["problem"]["detail"] in error["message"]
@@ -38,26 +38,48 @@ def test_a_page_loaded_over_http_is_reported(context, site):
     assert refusal(page)["code"] == "insecure_context"
 
 
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-IPHONE = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1.15 Safari/604.1"
-OLD = "Mozilla/5.0 (Windows NT 6.1; Trident/7.0; rv:11.0) like Gecko"
+APPLE = "AppleWebKit/605.1.15 (KHTML, like Gecko)"
+IPHONE = f"Mozilla/5.0 (iPhone; CPU iPhone OS %s like Mac OS X) {APPLE}"
+IPAD = f"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) {APPLE} Version/%s Safari/605.1.15"
+MAC = ("MacIntel", 0)
+TABLET = ("MacIntel", 5)
+AGENTS = [
+    ("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "private_mode"),
+    ("Mozilla/5.0 (Windows NT 6.1; Trident/7.0; rv:11.0) like Gecko", "unsupported"),
+    (IPHONE % "16_4" + " Version/16.4 Mobile/15E148 Safari/604.1", "ios_needs_install"),
+    (IPHONE % "18_6" + " Version/26.0 Mobile/15E148 Safari/604.1", "ios_needs_install"),
+    (IPHONE % "17_0" + " CriOS/120.0.6099.119 Mobile/15E148 Safari/604.1", "ios_needs_install"),
+    (IPHONE % "16_3" + " Version/16.3 Mobile/15E148 Safari/604.1", "unsupported"),
+    (IPHONE % "9_3_5" + " Version/9.0 Mobile/13G36 Safari/601.1", "unsupported"),
+    (IPHONE % "18_0" + " Mobile/15E148 Instagram 330.0", "unsupported"),
+    (IPAD % "16.4", "ios_needs_install", TABLET),
+    (IPAD % "16.10", "ios_needs_install", TABLET),
+    (IPAD % "15.6", "unsupported", TABLET),
+    (IPAD % "17.4", "unsupported", MAC),
+]
 
 
-@pytest.mark.parametrize(
-    ("agent", "code"),
-    [(FIREFOX, "private_mode"), (IPHONE, "ios_needs_install"), (OLD, "unsupported")],
-)
-def test_a_browser_without_push_is_reported_with_a_remedy(chromium, site, agent, code):
-    with chromium.new_context(user_agent=agent) as context:
-        context.add_init_script(
-            """
-            delete Navigator.prototype.serviceWorker;
-            delete window.PushManager;
-            """
-        )
-        page = visit(context, site, push_service=False)
-        assert refusal(page)["code"] == code
+def test_a_browser_without_push_is_reported_with_a_remedy(context, site):
+    """An app can be installed to have push from iOS 16.4 on, from any browser but not from other
+    apps' pages."""
+    context.add_init_script(
+        """
+        delete Navigator.prototype.serviceWorker;
+        delete window.PushManager;
+        window.pretend = (values) => {
+          for (const [name, value] of Object.entries(values))
+            Object.defineProperty(navigator, name, {value, configurable: true});
+        };
+        """
+    )
+    page = visit(context, site, push_service=False)
+    for agent, code, (platform, points) in [(*each, ("", 0))[:3] for each in AGENTS]:
+        values = {"userAgent": agent, "platform": platform, "maxTouchPoints": points}
+        page.evaluate("(values) => pretend(values)", values)
+        assert (agent, refusal(page)["code"]) == (agent, code)
         assert attempt(page, "push.isSubscribed()") == (False, None)
+    page.evaluate("(userAgent) => pretend({userAgent, standalone: true})", AGENTS[2][0])
+    assert refusal(page)["code"] == "unsupported"
 
 
 def test_a_private_window_of_chrome_is_reported(allowed, site):
@@ -107,9 +129,10 @@ def test_a_push_service_that_never_responds_is_given_up(allowed, site):
     ],
 )
 def test_a_worker_that_does_not_start_is_reported_in_the_browsers_words(allowed, site, file, words):
+    del site.files["/push-sw.js"]
     if file is not None:
-        site.files["/worker.js"] = file
-    error = failing_client(visit(allowed, site), site, worker="/worker.js")
+        site.files["/push-sw.js"] = file
+    error = refusal(visit(allowed, site))
     assert (error["code"], error["willRetry"]) == ("no_service_worker", False)
     assert words in error["message"]
 
@@ -122,14 +145,15 @@ def test_a_worker_without_the_importscripts_line_is_detected(allowed, site):
         """() => {
           const post = ServiceWorker.prototype.postMessage;
           ServiceWorker.prototype.postMessage = function (...given) {
-            window.introduced = true;
+            window.introduced = (window.introduced ?? 0) + 1;
             post.apply(this, given);
           };
           push.subscribe().catch(({code, message}) => { window.outcome = [code, message]; });
         }"""
     )
-    page.wait_for_function("window.introduced")
-    page.clock.run_for(11_000)
+    for count in (1, 2):
+        page.wait_for_function("(count) => window.introduced === count", arg=count)
+        page.clock.run_for(11_000)
     page.wait_for_function("window.outcome")
     code, message = page.evaluate("outcome")
     assert code == "no_service_worker"
