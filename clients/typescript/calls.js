@@ -161,7 +161,7 @@ export class Calls {
     for (let attempt = 0; ; attempt++) {
       const answer = await ask(request.clone(), this.#timeoutMs);
       const wait = pauseMs(answer, attempt);
-      if (attempt === this.#retries || wait > this.#longestWaitMs) return answer;
+      if (attempt >= this.#retries || wait > this.#longestWaitMs) return answer;
       if (!(await helps(answer, isRepeatable))) return answer;
       await sleep(wait);
     }

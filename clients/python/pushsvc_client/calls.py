@@ -79,16 +79,17 @@ Steps = Generator[Call[Any] | Pause, Answer, T]
 def attempts(call: Call[T], patience: Patience) -> Steps[httpx.Response]:
     """Yields what to do next, and is sent the result of a call. Returns a good answer. Raises
     Refused or Unreachable after the last attempt."""
-    for attempt in range(patience.retries + 1):
+    attempt = 0
+    while True:
         answer = yield call
         if isinstance(answer, httpx.Response) and answer.status_code < 400:
             return answer
         seconds = _pause(answer, attempt)
-        has_more = attempt < patience.retries and seconds <= patience.longest_wait
-        if not has_more or not _may_repeat(call, answer):
-            break
+        is_last = attempt >= patience.retries or seconds > patience.longest_wait
+        if is_last or not _may_repeat(call, answer):
+            raise _error(answer)
         yield Pause(seconds)
-    raise _error(answer)
+        attempt += 1
 
 
 def answered(call: Call[T], patience: Patience) -> Steps[T]:

@@ -1,5 +1,5 @@
 // With clients/typescript: every operation of the document.
-import { Client, Refused } from "pushsvc-client";
+import { Client, Refused, type Schemas } from "pushsvc-client";
 
 declare const process: { env: Record<string, string> };
 const { PUSHSVC_URL, PUSHSVC_CHANNEL, PUSHSVC_KEY, PUSHSVC_SUBSCRIPTION, GOOGLE } = process.env;
@@ -34,7 +34,7 @@ const tried = await push.dryRun(message);
 const sent = await push.sendNotification(message, { idempotencyKey });
 const again = await push.sendNotification(message, { idempotencyKey });
 if (again.notification_id !== sent.notification_id) throw new Error("sent twice");
-const shown = await push.wait(sent.notification_id);
+const shown: Schemas["NotificationOutput"] = await push.wait(sent.notification_id);
 console.log(`result ${shown.status}: ${shown.delivered_count} of ${shown.recipient_count}`);
 console.log("before", categories.length, tried.platforms["web"]?.audience);
 const [target] = await all(push.listNotificationTargets(sent.notification_id));
