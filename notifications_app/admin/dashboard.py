@@ -21,6 +21,7 @@ from notifications_app.admin.charts import charts_of
 from notifications_app.reporting.activity import MOST_SHOWN, Sending, due_next, sending
 from notifications_app.reporting.attention import attention
 from notifications_app.reporting.statistics import Outcomes, Statistics, statistics_of
+from notifications_app.reporting.unshown import shown_lately
 from pushsvc.common.console.admin import site
 from pushsvc.common.findings import Finding, Kind
 from pushsvc.common.periods import PERIOD_NAMES, parse_days, period
@@ -86,6 +87,7 @@ def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str
             "statistics": found,
             "figures": _figures(selection, found),
             "platforms": _platforms(selection, found),
+            "shown": selection.chosen and shown_lately(selection.chosen, now),
             "charts": charts_of(found),
             "steps": _steps(request, selection, found.totals),
         }
@@ -270,6 +272,9 @@ _PAGES: Final = {
     Kind.API_KEY_ENDS.code: ("channel_keys", "API keys"),
     Kind.CHANNEL_FULL.code: ("channel_settings", "Settings"),
 }
+_GUIDES: Final = {
+    Kind.WEB_UNSHOWN.code: ("/docs/browser#a-second-service-worker", "A second service worker"),
+}
 _SENDING: Final = ({"status__exact": "processing"}, "What is being sent")
 _LISTS: Final = {
     Kind.BOUNCES_MANY.code: ({"within": "1", "outcome": "bounced"}, "Notifications with bounces"),
@@ -286,6 +291,8 @@ def _remedy(selection: Selection, finding: Finding) -> tuple[str, str]:
     if page := _PAGES.get(finding.code):
         name, text = page
         return reverse(f"admin:{name}", args=[finding.channel_id]), text
+    if guide := _GUIDES.get(finding.code):
+        return guide
     if listing := _LISTS.get(finding.code):
         filters, text = listing
         if "outcome" in filters:

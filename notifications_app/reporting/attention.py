@@ -29,6 +29,7 @@ from notifications_app.reporting.bounce_reasons import words_for
 from notifications_app.reporting.jumps import jumps
 from notifications_app.reporting.limited import is_not_limited, limited
 from notifications_app.reporting.unreached import unreached
+from notifications_app.reporting.unshown import unshown
 from notifications_app.states import BatchStatus, NotificationStatus
 from pushsvc.common import worker
 from pushsvc.common.console.figures import duration
@@ -262,6 +263,10 @@ def _late_starts(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding
         yield Kind.START_LATE.found(number=late["number"], age=age, since=late["oldest"])
 
 
+def _unshown(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
+    return islice(unshown(channels, now), MOST_OF_A_KIND)
+
+
 def _jumps(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
     return islice(jumps(channels, now), MOST_OF_A_KIND)
 
@@ -275,6 +280,7 @@ PARTS: Final[tuple[Part, ...]] = (
     limited,
     _breaking,
     _jumps,
+    _unshown,
     _nearly_full,
     _api_keys_ending,
 )

@@ -321,6 +321,15 @@ class Kind(Enum):
         "latest notifications show the reasons.",
         _BOUNCES,
     )
+    WEB_UNSHOWN = (
+        _WARNING,
+        "Web: {lately:.0%} of the delivered messages are shown",
+        "In a week, browsers received {delivered:,} messages and reported {received:,} as shown. "
+        "In the four weeks before it was {before:.0%}. Usually another service worker of the site "
+        "has replaced the one that shows them, or its file has lost the importScripts line. Add "
+        "the line to the worker, and load push.js on every page.",
+        "messages-are-delivered-and-not-shown",
+    )
     CHANNEL_FULL = (
         _WARNING,
         "The channel holds {stored:,} of at most {most:,} subscriptions",

@@ -113,6 +113,59 @@ def test_only_a_jump_in_bounces_is_found(alice, before, lately, is_jump):
     assert bool(found(alice, Kind.BOUNCES_MANY)) is is_jump
 
 
+def sent_days_ago(channel, days, delivered, received, **fields):
+    at = timezone.now() - timedelta(days=days)
+    counts = {"recipient_count": delivered, "bounced_count": 0, "delivered_count": delivered}
+    times = {"started_at": at, "finished_at": at}
+    make_sent_notification(channel, **(counts | times | {"received_count": received} | fields))
+
+
+@pytest.mark.parametrize(
+    ("before", "lately", "is_fallen"),
+    [
+        ((1000, 400), (1000, 50), True),  # 40 % → 5 %
+        ((1000, 400), (1000, 140), False),  # → 14 %: a holiday, or a short time to live
+        ((1000, 120), (1000, 0), False),  # few were shown before, by computers seldom on
+        ((1000, 0), (1000, 0), False),  # no browser reports
+        ((400, 160), (1000, 0), False),  # too few to compare with
+        ((1000, 400), (400, 0), False),  # too few to judge
+    ],
+)
+def test_only_a_fall_in_what_browsers_show_is_found(alice, bob, before, lately, is_fallen):
+    stat(alice.channel, back=72, delivered=lately[0])
+    sent_days_ago(alice.channel, 12, *before)
+    sent_days_ago(alice.channel, 3, *lately)
+
+    assert bool(found(alice, Kind.WEB_UNSHOWN)) is is_fallen
+    assert found(bob, Kind.WEB_UNSHOWN) == []
+
+
+def test_sends_of_the_last_day_and_to_phones_are_not_compared(alice):
+    stat(alice.channel, back=72, delivered=5000)
+    sent_days_ago(alice.channel, 12, 1000, 400)
+    sent_days_ago(alice.channel, 3, 1000, 400)
+    sent_days_ago(alice.channel, 0.5, 9000, 0)
+    sent_days_ago(alice.channel, 3, 9000, 0, target_platforms=["web", "android"])
+
+    assert found(alice, Kind.WEB_UNSHOWN) == []
+
+
+@pytest.mark.parametrize(("received", "is_low"), [(400, False), (40, True)])
+def test_a_channels_dashboard_shows_what_browsers_showed(alice, received, is_low):
+    stat(alice.channel, back=72, delivered=1000)
+    sent_days_ago(alice.channel, 12, 1000, 500)
+    sent_days_ago(alice.channel, 3, 1000, received)
+
+    text = html(alice.members["viewer"], channel=alice.channel.pk)
+
+    shown = text.partition('id="web-shown"')[2].partition("</p>")[0]
+    assert f"reported {received} of them as shown" in shown
+    assert ("another service worker" in shown) is is_low
+    finding = text.partition('data-code="web_unshown"')[2].partition("</li>")[0]
+    assert ("/docs/browser#a-second-service-worker" in finding) is is_low
+    assert "web-shown" not in html(alice.members["viewer"])
+
+
 @pytest.mark.parametrize(
     ("before", "lately", "is_told"),
     [
