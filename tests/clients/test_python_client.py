@@ -23,6 +23,7 @@ from tests import openapi
 from tests.api.credentials import GOOGLE
 from tests.clients.failing import BUSY, SENT, answering
 from tests.clients.readme import blocks, filled
+from tests.clients.webhooks import BODY, OTHER, SECRET, signed
 from tests.forked import CHECKOUT
 
 PACKAGE = CHECKOUT / "clients" / "python"
@@ -359,19 +360,29 @@ def installed(tmp_path_factory):
     return folder / "site"
 
 
-def test_the_examples_of_the_readme_run_with_the_installed_package(installed, shop, tmp_path):
+@pytest.fixture
+def run(installed, shop, tmp_path):
+    """Runs a program with the installed package, and returns the lines that it prints."""
+
+    def run(text):
+        program = tmp_path / "program.py"
+        program.write_text(filled(text, shop))
+        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(installed)}
+        command = [sys.executable, "-P", program]
+        said = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert said.stderr == ""
+        return said.stdout.splitlines()
+
+    return run
+
+
+def test_the_examples_of_the_readme_run_with_the_installed_package(run, shop):
     shop.subscribe()
     shop.enable_android()
-    program = tmp_path / "program.py"
-    program.write_text(filled("\n".join(blocks(PACKAGE / "README.md", "python")), shop))
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(installed)}
 
-    said = subprocess.run(
-        [sys.executable, "-P", program], env=environment, capture_output=True, text=True
-    )
+    said = run("\n".join([*blocks(PACKAGE / "README.md", "python"), received()]))
 
-    assert said.stderr == ""
-    assert said.stdout.splitlines() == [
+    assert said == [
         "sent 1 of 1",
         "True The bakery opens at ten.",
         "2 notifications",
@@ -382,7 +393,29 @@ def test_the_examples_of_the_readme_run_with_the_installed_package(installed, sh
         "True",
         "1 browsers",
         "0 people",
+        "msg_1 notification.finished {'notification_id': 'one', 'title': 'Grüße'}",
+        "204",
+        "400",
     ]
+
+
+def received():
+    """Lines that hand two requests to `receive` of the README, one of which has another secret."""
+    request = {"body": BODY, "headers": signed(SECRET)}
+    return f"""
+from types import SimpleNamespace
+
+print(receive(SimpleNamespace(**{request!r}), {SECRET!r}))
+print(receive(SimpleNamespace(**{request!r}), {OTHER!r}))
+"""
+
+
+def test_the_example_of_the_projects_readme_runs(run, shop):
+    shop.subscribe()
+
+    (example,) = blocks(CHECKOUT / "README.md", "python")
+
+    assert run(example) == ["1 of 1"]
 
 
 def test_the_types_of_the_installed_package_find_mistakes(installed, tmp_path):
