@@ -9,6 +9,10 @@ from sandbox.webpush.declarative import declared
 from tests.browser.sdk.site import attempt
 from tests.pipeline.support import until
 
+FOREIGN_KEY = (
+    "BNJxw7sCGkGLOUP2cawBaBXRuWZ3lw_PmQMgreLVVvX_b4emEWVURkCF8fUTHEFe2xrEgTt5ilh5xD94v0pFe_I"
+)
+
 
 def refusal(page, script="push.subscribe()"):
     """The error of a call that must fail."""
@@ -89,3 +93,22 @@ def reported(site, count):
 
 def event(name, token="t" * 64):
     return {"token": token, "event": name}
+
+
+def subscribe_elsewhere(page, worker="/push-sw.js"):
+    """As another SDK does, with this worker. Returns the endpoint."""
+    return page.evaluate(
+        """async ([worker, applicationServerKey]) => {
+          await navigator.serviceWorker.register(worker);
+          const {pushManager} = await navigator.serviceWorker.ready;
+          const before = await pushManager.getSubscription();
+          await before?.unsubscribe();
+          const options = {userVisibleOnly: true, applicationServerKey};
+          return (await pushManager.subscribe(options)).endpoint;
+        }""",
+        [worker, FOREIGN_KEY],
+    )
+
+
+def endpoint_of(page):
+    return page.evaluate("JSON.parse(localStorage.getItem('push-service')).endpoint")

@@ -1,11 +1,18 @@
 """push-sw.js beside the handlers of other push SDKs in one worker."""
 
+import re
+from textwrap import dedent
+
 import pytest
+from django.conf import settings
 
 from pushsvc.sdk import worker_snippet
+from subscriptions_app.models import Subscription
 from tests.browser.neighbours import HANDLERS, MESSAGES
-from tests.browser.sdk.site import SCRIPT
-from tests.browser.sdk.support import message
+from tests.browser.sdk.site import SCRIPT, visit
+from tests.browser.sdk.support import declarative, endpoint_of, message, subscribe_elsewhere
+
+NO_CHANNEL = "00000000-0000-0000-0000-000000000000"
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -57,3 +64,39 @@ def test_a_click_on_our_notification_opens_one_page_if_our_line_comes_first(besi
     beside.push(message(site, url=f"{site.origin}/elsewhere"))
     beside.shown()
     assert beside.dispatch("notificationclick") == [["open", f"{site.origin}/elsewhere"]]
+
+
+def guide(language):
+    """The code blocks of docs/migrating.md in this language."""
+    text = (settings.BASE_DIR / "docs" / "migrating.md").read_text(encoding="utf-8")
+    blocks = re.findall(rf"^ *```{language}\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+    return [dedent(block) for block in blocks]
+
+
+def test_the_guides_worker_shows_a_message_to_safari_once(request, site):
+    lines, _, guard = guide("js")
+    ours, theirs = lines.splitlines()
+    ours = ours.replace("https://push.example.com", site.service)
+    theirs = theirs.replace("https://provider.example", site.origin)
+    site.files["/worker.js"] = (SCRIPT, HANDLERS["Firebase"])
+    site.files["/push-sw.js"] = (SCRIPT, "\n".join([ours, guard, theirs]))
+    worker = request.getfixturevalue("worker")
+
+    worker.push(declarative(site))
+    worker.deliver(MESSAGES["Firebase"])
+    handled(worker)
+
+    assert titles(worker, 3) == ["Fresh bread", "Last", "Theirs"]
+
+
+def test_the_guides_page_takes_over_the_subscription_of_another_service(allowed, site):
+    site.files["/sw.js"] = site.files["/push-sw.js"]
+    page = visit(allowed, site, "/offers")
+    theirs = subscribe_elsewhere(page, "/sw.js")
+    page.add_script_tag(url=f"{site.service}/sdk/push.js")
+    _, script, _ = guide("js")
+
+    page.evaluate(f"async () => {{ {script.replace(NO_CHANNEL, site.channel_id)} }}")
+
+    [subscription] = Subscription.objects.all()
+    assert endpoint_of(page) == subscription.address != theirs

@@ -170,6 +170,14 @@ def test_a_changed_endpoint_keeps_the_person(allowed, site, token):
     assert owner() == "user-42"
 
 
+def send_locale(site):
+    """The site's page sets the option from now on."""
+    media_type, text = site.files["/"]
+    worker = 'serviceWorker: "/push-sw.js",'
+    assert worker in text
+    site.files["/"] = (media_type, text.replace(worker, f"{worker} sendLocale: true,"))
+
+
 def test_the_time_zone_and_the_language_are_sent_only_if_the_site_wants_that(chromium, site, alice):
     with chromium.new_context(timezone_id="Europe/Vienna", locale="de-AT") as context:
         context.set_default_timeout(60_000)
@@ -179,8 +187,9 @@ def test_the_time_zone_and_the_language_are_sent_only_if_the_site_wants_that(chr
         stored = Subscription.objects.get()
         assert (stored.timezone, stored.language) == ("", "")
 
-        about = f"{{channel: '{site.channel_id}', serviceWorker: '/push-sw.js', sendLocale: true}}"
-        assert attempt(page, f"pushsvc.init({about}).subscribe()")[1] is None
+        send_locale(site)
+        page.reload()
+        subscribe(page)
         stored.refresh_from_db()
         assert (stored.timezone, stored.language) == ("Europe/Vienna", "de-AT")
 
@@ -192,11 +201,11 @@ def test_a_time_zone_that_the_service_does_not_know_costs_nothing_else(chromium,
         context.set_default_timeout(60_000)
         context.grant_permissions(["notifications"], origin=site.origin)
         context.add_init_script(newer)
+        send_locale(site)
         page = visit(context, site)
         sent = requests_of(page, "/subscribe")
 
-        about = f"{{channel: '{site.channel_id}', serviceWorker: '/push-sw.js', sendLocale: true}}"
-        assert attempt(page, f"pushsvc.init({about}).subscribe()")[1] is None
+        subscribe(page)
 
     assert [each.get("timezone") for each in sent] == ["Europe/Atlantis", None]
     stored = Subscription.objects.get()

@@ -5,32 +5,15 @@ import pytest
 from channels_app.services import vapid_key_rotate
 from subscriptions_app.models import Subscription
 from tests.browser.sdk.site import SCRIPT, attempt, visit
-from tests.browser.sdk.support import next_event, refusal, with_events
-
-pytestmark = pytest.mark.django_db(transaction=True)
-
-FOREIGN_KEY = (
-    "BNJxw7sCGkGLOUP2cawBaBXRuWZ3lw_PmQMgreLVVvX_b4emEWVURkCF8fUTHEFe2xrEgTt5ilh5xD94v0pFe_I"
+from tests.browser.sdk.support import (
+    endpoint_of,
+    next_event,
+    refusal,
+    subscribe_elsewhere,
+    with_events,
 )
 
-
-def subscribe_elsewhere(page):
-    """As another SDK does. Returns the endpoint."""
-    return page.evaluate(
-        """async (applicationServerKey) => {
-          await navigator.serviceWorker.register("/push-sw.js");
-          const {pushManager} = await navigator.serviceWorker.ready;
-          const before = await pushManager.getSubscription();
-          await before?.unsubscribe();
-          const options = {userVisibleOnly: true, applicationServerKey};
-          return (await pushManager.subscribe(options)).endpoint;
-        }""",
-        FOREIGN_KEY,
-    )
-
-
-def endpoint_of(page):
-    return page.evaluate("JSON.parse(localStorage.getItem('push-service')).endpoint")
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def test_an_event_reaches_every_tab_once(allowed, site):
