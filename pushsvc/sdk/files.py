@@ -18,7 +18,8 @@ _SCRIPT = "text/javascript; charset=utf-8"
 # In the order in which they import each other.
 _MODULES = ("errors", "record", "service", "browser", "client")
 # Links between modules, and comments for developers, with the types. Visitors need neither.
-_LEFT_OUT = re.compile(r"^import [^;]*;\n|^export |^ */\*\*(?s:.*?)\*/\n", re.MULTILINE)
+_COMMENTS = r"^ */\*\*(?:[^*]|\*(?!/))*\*/\n"
+_LEFT_OUT = re.compile(rf"^import [^;]*;\n|^export |{_COMMENTS}", re.MULTILINE)
 _HEAD = """\
 /*
  * pushsvc in the page: subscribes this browser to a channel, and keeps the subscription right.
@@ -55,6 +56,8 @@ def files() -> dict[str, ServedFile]:
         "push.mjs": ServedFile(current + exports, _SCRIPT),
         "push-sw.js": ServedFile((_FOLDER / "push-sw.js").read_bytes(), _SCRIPT),
         "push.d.ts": ServedFile((_FOLDER / "push.d.ts").read_bytes(), _TYPES),
+        "prompt.mjs": ServedFile(_prompt(), _SCRIPT),
+        "prompt.d.ts": ServedFile((_FOLDER / "prompt.d.ts").read_bytes(), _TYPES),
         **dict(_by_hash("js", texts)),
         **dict(_by_hash("mjs", [text + exports for text in texts])),
     }
@@ -64,6 +67,11 @@ def _page_script() -> bytes:
     texts = ((_FOLDER / "page" / f"{name}.js").read_text(encoding="utf-8") for name in _MODULES)
     body = "".join(_LEFT_OUT.sub("", text) for text in texts)
     return f"{_HEAD}{body}}})();\n".encode()
+
+
+def _prompt() -> bytes:
+    text = (_FOLDER / "prompt.mjs").read_text(encoding="utf-8")
+    return re.sub(_COMMENTS, "", text, flags=re.MULTILINE).encode()
 
 
 def _by_hash(kind: str, texts: list[bytes]) -> Iterator[tuple[str, ServedFile]]:

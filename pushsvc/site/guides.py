@@ -26,6 +26,7 @@ GROUPS: Final = {
     "Send": {
         "browser": "Push on your site",
         "migrating": "Migrating from another push service",
+        "prompts": "Prompts",
         "webpush": "Browsers",
         "fcm": "Android",
         "apns": "iOS",

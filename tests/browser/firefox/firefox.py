@@ -109,6 +109,18 @@ class Firefox:
         element = self._remote.call("WebDriver:FindElement", using="css selector", value=selector)
         self._remote.call("WebDriver:ElementClick", id=next(iter(element.values())))
 
+    def click_inside(self, host, selector):
+        """The same in the shadow tree of an element."""
+        element = self._remote.call("WebDriver:FindElement", using="css selector", value=host)
+        root = self._remote.call("WebDriver:GetShadowRoot", id=next(iter(element.values())))
+        button = self._remote.call(
+            "WebDriver:FindElementFromShadowRoot",
+            shadowRoot=next(iter(root.values())),
+            using="css selector",
+            value=selector,
+        )
+        self._remote.call("WebDriver:ElementClick", id=next(iter(button.values())))
+
     def script(self, body, *arguments):
         """The return value of the body of an async function, run in the open page."""
         return self._execute(f"return (async (...given) => {{ {body} }})(...arguments)", arguments)

@@ -48,7 +48,7 @@ def test_the_snippet_holds_the_hash_of_its_script():
     assert f'integrity="sha384-{integrity}"' in snippet(HOST, CHANNEL)
 
 
-@pytest.mark.parametrize("name", ["push-sw.js", "push.d.ts"])
+@pytest.mark.parametrize("name", ["push-sw.js", "push.d.ts", "prompt.d.ts"])
 def test_the_served_file_is_the_source_itself(name):
     source = (settings.BASE_DIR / "pushsvc" / "sdk" / name).read_bytes()
     assert get(name).content == source
@@ -69,6 +69,14 @@ def test_the_script_holds_each_of_its_modules_and_links_to_none():
     assert "@param" not in served  # visitors need no types
 
 
+def test_the_prompt_is_its_source_without_comments_for_developers():
+    source = (settings.BASE_DIR / "pushsvc" / "sdk" / "prompt.mjs").read_text(encoding="utf-8")
+    lines = get("prompt.mjs").content.decode().splitlines()
+    left_out = [each.strip() for each in source.splitlines() if each not in lines]
+    assert "* @param {string} tag" in left_out
+    assert [each for each in left_out if not each.startswith(("*", "/**"))] == []
+
+
 def test_the_module_is_the_script_and_its_exports():
     module = get("push.mjs").content
     assert module.startswith(get("push.js").content)
@@ -79,11 +87,12 @@ def test_the_module_is_the_script_and_its_exports():
     ("accepted", "encoding", "decompress"),
     [("gzip, deflate, br", "br", brotli.decompress), ("gzip", "gzip", gzip.decompress)],
 )
-def test_the_script_is_under_8_kb_compressed(accepted, encoding, decompress):
-    served = get(hashed_name(), accept_encoding=accepted)
-    assert served["Content-Encoding"] == encoding
-    assert len(served.content) < 8000
-    assert decompress(served.content) == get(hashed_name()).content
+def test_the_scripts_are_under_8_kb_compressed(accepted, encoding, decompress):
+    for name in (hashed_name(), "prompt.mjs"):
+        served = get(name, accept_encoding=accepted)
+        assert served["Content-Encoding"] == encoding
+        assert len(served.content) < 8000
+        assert decompress(served.content) == get(name).content
 
 
 def test_a_hashed_name_is_cached_for_a_year_and_a_plain_one_for_minutes():
@@ -101,7 +110,7 @@ def test_an_unchanged_file_is_not_sent_again():
     assert get("push-sw.js", if_none_match='"another"').status_code == 200
 
 
-@pytest.mark.parametrize("name", ["push.js", "push.mjs", "push-sw.js"])
+@pytest.mark.parametrize("name", ["push.js", "push.mjs", "push-sw.js", "prompt.mjs"])
 def test_any_origin_may_load_the_scripts(name):
     served = get(name, origin="https://alice.example")
     assert served["Access-Control-Allow-Origin"] == "*"

@@ -1,0 +1,36 @@
+"""prompt.mjs in Firefox, with the lines of docs/prompts.md."""
+
+import re
+from pathlib import Path
+
+from tests.pipeline.support import until
+
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "prompts.md"
+PAGE = """<!doctype html><html lang="de"><meta charset="utf-8"><title>Alice</title>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'self' {service};
+  connect-src {service}; worker-src 'self'">
+<script type="module" src="/notifications.js"></script></html>"""
+
+
+def test_a_visitor_accepts_the_prompt_of_the_guide(firefox, alice):
+    text = re.search(r"```js\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)[1]
+    text = text.replace("https://push.example.com", alice.service.url)
+    text = text.replace("00000000-0000-0000-0000-000000000000", str(alice.channel.id))
+    alice.site.files["/shop"] = ("text/html", PAGE.format(service=alice.service.url))
+    alice.site.files["/notifications.js"] = ("text/javascript", text)
+    firefox.open(f"{alice.site.url}shop")
+    until(lambda: "Ja, bitte" in words(firefox))
+
+    firefox.click_inside("pushsvc-prompt", ".allow")
+
+    until(lambda: alice.subscriber_count() == 1)
+    until(lambda: "sind eingeschaltet" in words(firefox))
+    firefox.open(f"{alice.site.url}shop")
+    assert firefox.script("return document.querySelector('pushsvc-prompt') === null;")
+
+
+def words(firefox):
+    return firefox.script(
+        """const prompt = document.querySelector("pushsvc-prompt");
+        return prompt ? prompt.shadowRoot.textContent : "";"""
+    )
