@@ -42,6 +42,7 @@ SHOWN: dict[str, tuple[str, ...]] = {  # notifications_app adds its own
         "ios_enabled",
         "vapid_subject",
         "site_url",
+        "web_click",
         "sends_per_second",
         "subscribes_per_minute",
         "max_subscriptions",

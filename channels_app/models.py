@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from typing_extensions import override
 
 from pushsvc.common.ids import uuid7
+from pushsvc.common.links import CLICK_DEFAULT, CLICKS
 from pushsvc.common.platforms import Platform
 
 
@@ -112,6 +113,12 @@ class Channel(models.Model):
         blank=True,
         default="",
         help_text="Opened by a click if the notification has no url and the worker is gone.",
+    )
+    web_click = models.CharField(
+        max_length=8,
+        choices=list(CLICKS.items()),
+        default=CLICK_DEFAULT,
+        help_text="What a click does if the send has no `web.click`.",
     )
     sends_per_second = models.PositiveIntegerField(
         null=True, blank=True, help_text="For all keys together. Null: the installation's default."

@@ -36,6 +36,7 @@ SPECTACULAR_SETTINGS = {
         "DeviceEvent": "notifications_app.events.EventKind.values",
         "InterruptionLevel": "notifications_app.content.fields.INTERRUPTION_LEVELS",
         "OnMissing": "notifications_app.content.values.ON_MISSING",
+        "ClickBehavior": "pushsvc.common.links.CLICKS",
         "TextDirection": "notifications_app.content.fields.DIRECTIONS",
         "Urgency": "notifications_app.content.fields.URGENCIES",
         "Visibility": "notifications_app.content.fields.VISIBILITIES",

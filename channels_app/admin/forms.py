@@ -7,6 +7,7 @@ from django.forms.models import model_to_dict
 
 from channels_app.models import Account, Channel, Identity, Scope
 from pushsvc.common.console.forms import ConsoleForm
+from pushsvc.common.links import CLICKS
 from pushsvc.common.platforms import PLATFORM_NAMES
 
 
@@ -50,6 +51,12 @@ class SettingsForm(ChannelForm):
         required=False,
         widget=forms.CheckboxSelectMultiple,
         help_text="A disabled platform accepts no subscriptions and no notifications.",
+    )
+    web_click = forms.ChoiceField(
+        label="A click in browsers",
+        choices=list(CLICKS.items()),
+        help_text="For links of your site. A send can choose another behavior. The last one needs "
+        "an “open” listener on your pages.",
     )
     sends_per_second = _limit("Sends per second", "For all API keys of the channel together.")
     subscribes_per_minute = _limit("Subscriptions per minute", "For each IP address.")

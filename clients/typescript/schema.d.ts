@@ -994,6 +994,11 @@ export interface components {
         Choices: {
             [key: string]: boolean | null;
         } | null;
+        /**
+         * @description What a click in a browser does with a link of the site. See [content](/docs/content).
+         * @enum {string}
+         */
+        ClickBehavior: "open" | "navigate" | "focus";
         /** @description The fields of a send. Text that was not given is "". */
         ContentOutput: {
             /** @description Shown above the main text. */
@@ -2529,6 +2534,8 @@ export interface components {
             lang?: string | null;
             /** @description On the web app's icon; 0 removes it. */
             app_badge?: number | null;
+            /** @description What a click on a link of the site does. Without it, the channel's setting. */
+            click?: (string & components["schemas"]["ClickBehavior"]) | null;
             /** @description Direction of the texts. */
             dir?: (string & components["schemas"]["TextDirection"]) | null;
         } | null;

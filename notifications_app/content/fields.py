@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final, TypeAlias
 
-from pushsvc.common.links import LinkKind
+from pushsvc.common.links import CLICKS, LinkKind
 
 MAX_TITLE: Final = 100
 MAX_BODY: Final = 255
@@ -161,6 +161,11 @@ WEB: Final[Table] = {
     "tag": _TAG,
     "lang": Field(Type.LANGUAGE, "Language", "Language of the texts.", least=1, sent_as="lang"),
     "app_badge": _count("On the web app's icon; 0 removes it."),
+    "click": choice(
+        "A click",
+        "What a click on a link of the site does. Without it, the channel's setting.",
+        CLICKS,
+    ),
     "dir": choice("Direction of writing", "Direction of the texts.", DIRECTIONS, "dir"),
 }
 # As FCM passes it on.

@@ -15,6 +15,7 @@ from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.delivery.types import Message, Site
 from notifications_app.errors import CategoryRequired, PayloadTooLarge, SegmentNotFound
 from pushsvc.common.errors import FieldError, Invalid
+from pushsvc.common.links import CLICK_DEFAULT
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
 from subscriptions_app.categories.consent import is_category
@@ -26,8 +27,12 @@ ANY_ID: Final = UUID(int=0)
 _ANY_TOKEN: Final = "x" * TOKEN_LENGTH
 
 
-def with_platforms(channel: Channel, request: SendRequest) -> SendRequest:
-    """The request with all platforms that the channel has enabled, if it names none."""
+def with_defaults(channel: Channel, request: SendRequest) -> SendRequest:
+    """The request with the channel's platforms and its behavior of a click, unless it names its
+    own."""
+    if channel.web_click != CLICK_DEFAULT and "click" not in request.content.web:
+        web = {**request.content.web, "click": channel.web_click}
+        request = replace(request, content=replace(request.content, web=web))
     if request.target_platforms:
         return request
     # Read from the database, because the channel's row may be a second old.

@@ -14,7 +14,7 @@ from notifications_app.sends.checks import (
     content_check,
     declarative_payload,
     expiry_check,
-    with_platforms,
+    with_defaults,
 )
 from notifications_app.sends.sampling import largest_payload, named_by
 from pushsvc.common.errors import NotFound
@@ -64,7 +64,7 @@ class DryRun:
 
 def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
     """Checks everything that `notification_accept` checks, and stores nothing."""
-    request = with_platforms(channel, request)
+    request = with_defaults(channel, request)
     channel_check(channel, request)
     sizes = content_check(request)
     expiry_check(request)

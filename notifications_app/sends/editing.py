@@ -26,7 +26,7 @@ from notifications_app.sends.checks import (
     audience_check,
     content_check,
     expiry_check,
-    with_platforms,
+    with_defaults,
 )
 from notifications_app.sends.schema import read_edit
 from notifications_app.sends.services import targets_store
@@ -98,7 +98,7 @@ def _edited(
 ) -> SendRequest:
     """The send with the changes. Raises if it may not be changed like this."""
     _refuse(before, changes)
-    request = with_platforms(channel, read_edit(before, changes))
+    request = with_defaults(channel, read_edit(before, changes))
     if keeps_values:
         request = _with_values(before, request)
     _check_actions(before, request)

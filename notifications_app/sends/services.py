@@ -23,7 +23,7 @@ from notifications_app.models import Notification, Target
 from notifications_app.pipeline import halting
 from notifications_app.querysets import NotificationQuerySet
 from notifications_app.sends.bounds import check_pending, check_volume
-from notifications_app.sends.checks import send_check, with_platforms
+from notifications_app.sends.checks import send_check, with_defaults
 from notifications_app.states import NotificationStatus
 from notifications_app.tasks import wake_planner
 from pushsvc.common import correlation, metrics
@@ -42,12 +42,12 @@ _IS_CANCELLED: Final = {"status": NotificationStatus.CANCELLED}
 def notification_accept(*, channel: Channel, request: SendRequest) -> Notification:
     """Stores the notification, which will be sent, and returns it.
 
-    Raises what `with_platforms`, `send_check`, `check_pending` and `check_volume` raise.
+    Raises what `with_defaults`, `send_check`, `check_pending` and `check_volume` raise.
     """
     # A plain send only inserts one row, which needs no transaction.
     is_plain = request.segment_id is None and not request.targets and not audit.is_by_staff()
     with nullcontext() if is_plain else transaction.atomic():
-        request = with_platforms(channel, request)
+        request = with_defaults(channel, request)
         send_check(channel=channel, request=request)
         check_pending(channel.pk, request)
         check_volume(channel.pk, request)

@@ -19,6 +19,13 @@ class LinkKind(Enum):
     APP = "Must be an absolute http or https URL, or one of an app such as myshop://orders/17."
 
 
+# What a click in a browser does with a link of the site.
+CLICK_DEFAULT: Final = "open"
+CLICKS: Final = {
+    CLICK_DEFAULT: "Open another tab, unless one shows the page",
+    "navigate": "Open the page in a tab of the site",
+    "focus": "Let the site's script open it in a tab of the site",
+}
 # They run code, hold a document, read files, or hide one of these. `android-app` is another
 # spelling of `intent`.
 REFUSED_SCHEMES: Final = frozenset(

@@ -12,6 +12,7 @@
   "use strict";
 
   const CALL_MS = 10_000;
+  const OPENED_MS = 300; // Firefox lets a worker open a page for a second after a click
   const REPORTS_A_CALL = 20;
   const REPORTS_KEPT = 100;
   const NO_ADDRESS_MS = [250, 500, 1_000, 2_000, 0]; // waits after attempts
@@ -157,7 +158,7 @@
    * @param {any} data
    * @param {string} [action] the id of the button that was clicked
    */
-  const announce = (event, { token, pushsvc, actions, ...notification }, action) =>
+  const announce = (event, { token, pushsvc, actions, click, ...notification }, action) =>
     Promise.allSettled([
       report(token, event, action),
       tell(event, action ? { ...notification, action } : notification),
@@ -217,7 +218,8 @@
     const body = text(message.body) ?? (text(message.title) ? "" : "You have a new message.");
     /** @type {any} */
     const data = { pushsvc: true, title, body, data: message.data, actions: message.actions };
-    for (const name of ["notification_id", "url", "token"]) data[name] = text(message[name]);
+    for (const name of ["notification_id", "url", "token", "click"])
+      data[name] = text(message[name]);
     const options = { body, data, tag: data.notification_id }; // a repeat replaces itself
     try {
       await registration.showNotification(title, {
@@ -278,12 +280,57 @@
     return home;
   };
 
-  /** @param {string} href */
-  const open = async (href) => {
+  /**
+   * Whether the page opens the link itself: its script has called preventDefault() on `open`.
+   *
+   * @param {WindowClient} page
+   * @param {string} href
+   * @param {any} data
+   */
+  const opens = async (page, href, { token, pushsvc, actions, click, ...notification }) => {
+    const { channel } = await load();
+    return new Promise((resolve) => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = ({ data }) => resolve(data === true);
+      setTimeout(resolve, OPENED_MS, false);
+      const message = { pushsvc: "open", channel, notification: { ...notification, url: href } };
+      page.postMessage(message, [port2]);
+    });
+  };
+
+  /**
+   * Opens a link of the site in a tab that the visitor already has, the one that had the focus
+   * last. Whether it did.
+   *
+   * @param {string} href
+   * @param {any} data
+   * @param {WindowClient | undefined} page
+   */
+  const openInTab = async (href, data, page) => {
+    if (new URL(href).origin !== location.origin) return false;
+    if (data.click === "focus" && page && (await opens(page, href, data))) return focus(page);
+    // A worker may navigate only the pages that it controls. Chromium lets it focus a page or open
+    // another one, once for each click.
+    const [own] = await clients.matchAll({ type: "window" });
+    if (!(await focus(own))) return false;
+    await own.navigate(href).catch(() => {});
+    return true;
+  };
+
+  /** @param {WindowClient | undefined} page */
+  const focus = async (page) => Boolean(await page?.focus().catch(() => null));
+
+  /**
+   * @param {string} href
+   * @param {any} data what `show` put into the notification
+   */
+  const open = async (href, data) => {
     const pages = await clients.matchAll({ type: "window", includeUncontrolled: true });
-    const page = pages.find(({ url }) => url === href);
-    const focused = await page?.focus().catch(() => null);
-    if (!focused) await clients.openWindow(href);
+    if (await focus(pages.find(({ url }) => url === href))) return;
+    if (data.click === "navigate" || data.click === "focus") {
+      if (await openInTab(href, data, pages[0])) return;
+    }
+    await clients.openWindow(href);
   };
 
   // --- another endpoint ---
@@ -369,7 +416,7 @@
     const button = data.actions?.find?.((/** @type {any} */ { id }) => id === action);
     clicked.add(data.token);
     event.notification.close();
-    const opened = open(target(button?.url ?? data.url));
+    const opened = open(target(button?.url ?? data.url), data);
     event.waitUntil(Promise.allSettled([opened, announce("clicked", data, action)]));
   });
 

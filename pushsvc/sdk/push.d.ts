@@ -88,6 +88,8 @@ export interface Events {
   received: CustomEvent<Shown>;
   clicked: CustomEvent<Shown>;
   dismissed: CustomEvent<Shown>;
+  /** The page is asked to open `url`. preventDefault() says that it does so itself. */
+  open: CustomEvent<Shown & { url: string }>;
 }
 
 export interface PushClient extends EventTarget {

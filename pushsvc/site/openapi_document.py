@@ -23,6 +23,7 @@ _PATH_IDS: Final = {
 }
 _ENUMS: Final = {
     "AudienceKind": "Whom a notification is for.",
+    "ClickBehavior": "What a click in a browser does with a link of the site. See docs/content.md.",
     "CredentialKind": "What a platform's push service knows the channel by.",
     "IdentityAlgorithm": "How an identity key signs.",
     "DeviceEvent": "What a device reports. See docs/events.md.",

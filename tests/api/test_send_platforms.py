@@ -18,6 +18,7 @@ FULL = {
         "title": "On the web", "body": "b", "url": f"{URL}web", "image": f"{URL}web.png",
         "badge": f"{URL}badge.png", "require_interaction": True, "silent": False,
         "renotify": True, "tag": "score-991", "lang": "de-AT", "dir": "auto", "app_badge": 0,
+        "click": "focus",
     },
     "android": {
         "title": None, "url": "myshop://orders/17", "channel_id": "orders", "sound": "ding",
@@ -47,6 +48,18 @@ def test_every_field_is_stored_as_sent_and_told_in_the_details(everywhere):
     assert {name: content[name] for name in FULL} == FULL
 
 
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [({}, {"click": "navigate"}), ({"click": "open"}, {"click": "open"})],
+)
+def test_what_a_click_does_is_the_channels_setting_unless_the_send_has_its_own(
+    alice, given, stored
+):
+    alice.channel.web_click = "navigate"
+    alice.channel.save()
+    assert accepted(alice, {"body": "x", "web": given}).extras == {"web": stored}
+
+
 def test_a_send_without_them_stores_nothing_of_them(alice):
     assert accepted(alice, {"body": "x", "web": {}, "ios": {}}).extras is None
 
@@ -65,6 +78,7 @@ def test_a_platform_that_is_no_target_may_be_described(alice):
         ({"ios": {"sound": 5}}, "ios.sound", "not_a_string"),
         ({"ios": {"sound": ""}}, "ios.sound", "blank"),
         ({"ios": {"badge": -1}}, "ios.badge", "out_of_range"),
+        ({"web": {"click": "close"}}, "web.click", "not_a_choice"),
         ({"web": {"app_badge": -1}}, "web.app_badge", "out_of_range"),
         ({"web": {"app_badge": 2**31}}, "web.app_badge", "out_of_range"),
         ({"web": {"app_badge": 1.5}}, "web.app_badge", "not_a_number"),

@@ -1016,6 +1016,7 @@ class WebContent(TypedDict):
     tag: NotRequired[str | None]
     lang: NotRequired[str | None]
     app_badge: NotRequired[int | None]
+    click: NotRequired[ClickBehavior | None]
     dir: NotRequired[TextDirection | None]
 
 
@@ -1050,6 +1051,7 @@ AudienceRule: TypeAlias = (
     | None
 )
 Choices: TypeAlias = dict[str, bool | None] | None
+ClickBehavior: TypeAlias = Literal["open", "navigate", "focus"]
 CredentialKind: TypeAlias = Literal["vapid_key", "fcm_service_account", "apns_key"]
 DeviceEvent: TypeAlias = Literal["received", "clicked", "dismissed"]
 IdentityAlgorithm: TypeAlias = Literal["HS256", "ES256"]

@@ -11,7 +11,7 @@ from notifications_app.content.placeholders import DEVICE_NAMES, NotATemplate, p
 from notifications_app.content.values import Content, SendRequest
 from notifications_app.delivery.messages import Messages
 from notifications_app.device_values import spoken_by
-from notifications_app.sends.checks import ANY_ID, with_platforms
+from notifications_app.sends.checks import ANY_ID, with_defaults
 from notifications_app.sends.dry_run import audience_rule
 from notifications_app.sends.sampling import sampled_devices, sampled_values
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
@@ -58,7 +58,7 @@ def personal_preview(
     or of the first, and missing values. None if the content is not personal."""
     if not request.content.personalize:
         return None
-    request = with_platforms(channel, request)
+    request = with_defaults(channel, request)
     rule = audience_rule(channel.pk, request)
     by_platform = {
         platform: sampled_devices(channel.pk, request, rule, platform, limit=_JUDGED)

@@ -38,6 +38,7 @@ DECLARATIVE_SERVICES: Final = frozenset({"apple"})
 _MARK: Final = {"web_push": 8030, "mutable": True}
 # `app_badge` and `mutable` belong beside `notification`. Safari read them inside of it before
 # WebKit's changes 45798 and 48896, so they are in both places.
+_OF_WORKER: Final = ("app_badge", "click")
 _PROPOSED: Final = ("lang", "dir", "silent", "app_badge")
 _SHOWN: Final = frozenset({"title", "body", "url"})  # which the notification itself contains
 
@@ -69,7 +70,7 @@ def _fields(notification_id: UUID, content: Content) -> dict[str, Any]:
         "actions": content.actions,
         "options": _options(content.web),
     }
-    return without_empty(fields) | _given(content.web, ("app_badge",))
+    return without_empty(fields) | _given(content.web, _OF_WORKER)
 
 
 _encoded = encoded_once(_fields)

@@ -54,7 +54,7 @@ class PushClient extends EventTarget {
     this.#sendLocale = sendLocale;
     this.#stored = new PushRecord(channel);
     if (obstacle()) return;
-    navigator.serviceWorker.addEventListener("message", (event) => this.#relay(event.data));
+    navigator.serviceWorker.addEventListener("message", (event) => this.#relay(event));
     this.#stored.onTold((type, detail, cause) => {
       const error = { ...detail, cause: cause && new Error(cause) };
       this.#fire(type, type === "error" ? new PushError(detail.code, error) : detail);
@@ -443,11 +443,12 @@ class PushClient extends EventTarget {
   /**
    * Passes on what the worker saw. It tells every page of the site.
    *
-   * @param {any} data
+   * @param {MessageEvent} message
    */
-  #relay(data) {
+  #relay({ data, ports }) {
     const { pushsvc: event, channel, notification } = data ?? {};
     if (channel !== this.#channel) return;
+    if (event === "open") ports[0]?.postMessage(!this.#fire("open", notification));
     if (["received", "clicked", "dismissed"].includes(event)) this.#fire(event, notification);
   }
 
@@ -467,9 +468,10 @@ class PushClient extends EventTarget {
    * @template {keyof Events & string} Name
    * @param {Name} type
    * @param {Events[Name]["detail"]} detail
+   * @returns whether no listener has called preventDefault()
    */
   #fire(type, detail) {
-    this.dispatchEvent(new CustomEvent(type, { detail }));
+    return this.dispatchEvent(new CustomEvent(type, { detail, cancelable: type === "open" }));
   }
 }
 

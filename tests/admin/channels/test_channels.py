@@ -104,7 +104,7 @@ def test_an_invalid_contact_or_site_is_refused_next_to_its_field(alice, field, v
     given = {"name": "x", "vapid_subject": "mailto:push@example.com", field: value}
     for page, more in (
         (reverse("admin:channels_app_channel_add"), {"account": alice.account.pk}),
-        (address("channel_settings", alice), {"identity": "proof"}),
+        (address("channel_settings", alice), {"identity": "proof", "web_click": "open"}),
     ):
         refused = manager(alice).post(page, given | more)
         assert refused.status_code == 400
@@ -117,6 +117,7 @@ def test_settings_are_saved(alice):
         "name": "Alice's other name",
         "vapid_subject": "mailto:push@example.com",
         "site_url": "https://shop.example/",
+        "web_click": "navigate",
         "enabled": [],
         "sends_per_second": 5,
         "subscribes_per_minute": "",
@@ -128,7 +129,7 @@ def test_settings_are_saved(alice):
 
     channel = Channel.objects.get(pk=alice.channel.pk)
     assert (channel.name, channel.web_enabled) == ("Alice's other name", False)
-    assert channel.site_url == "https://shop.example/"
+    assert (channel.site_url, channel.web_click) == ("https://shop.example/", "navigate")
     assert 'value="https://shop.example/"' in (
         manager(alice).get(address("channel_settings", alice)).content.decode()
     )
@@ -150,6 +151,7 @@ def test_only_a_superuser_gives_a_channel_more_than_the_installation_allows(alic
 
     def saved(client, wanted):
         given = {"name": "x", "vapid_subject": "mailto:push@example.com", "identity": "proof"}
+        given["web_click"] = "open"
         response = client.post(address("channel_settings", alice), given | {name: wanted})
         return response.status_code, getattr(Channel.objects.get(pk=alice.channel.pk), name)
 

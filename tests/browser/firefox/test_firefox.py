@@ -121,6 +121,37 @@ def test_a_click_focuses_the_tab_that_already_shows_the_url(firefox, alice):
     assert firefox.pages() == [alice.site.url]
 
 
+@pytest.mark.parametrize("click", ["navigate", "focus"])
+def test_a_click_opens_the_url_in_the_tab_of_the_site(firefox, alice, click):
+    subscribe(firefox, alice)
+    firefox.open(alice.site.url)  # again, so that the worker controls the page
+    url = f"{alice.site.url}bread"
+    sent = alice.send(title="Bread", url=url, web={"click": click})
+    shown(firefox, ("Bread", "Fresh bread"))
+
+    firefox.click_notification()
+
+    until(lambda: firefox.pages() == [url])
+    until(lambda: alice.read(sent)["clicked_count"] == 1)
+
+
+def test_a_page_opens_the_url_itself(firefox, alice):
+    subscribe(firefox, alice)
+    firefox.in_page(
+        "push.addEventListener('open', (event) => {"
+        " event.preventDefault(); history.pushState({}, '', event.detail.url); })"
+    )
+    sent = alice.send(title="Bread", url=f"{alice.site.url}bread", web={"click": "focus"})
+    shown(firefox, ("Bread", "Fresh bread"))
+
+    firefox.click_notification()
+
+    until(lambda: firefox.in_page("location.pathname") == "/bread")
+    until(lambda: alice.read(sent)["clicked_count"] == 1)
+    assert firefox.in_page("typeof push") == "object"  # the page was not loaded again
+    assert len(firefox.pages()) == 1
+
+
 def test_a_second_click_on_a_notification_sent_twice_is_not_counted(firefox, alice):
     subscribe(firefox, alice)
     device = alice.device()

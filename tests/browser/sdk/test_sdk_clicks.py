@@ -23,6 +23,52 @@ def test_a_click_focuses_the_page_that_already_shows_the_url(worker, site):
     assert worker.dispatch("notificationclick") == [["focus", f"{site.origin}/offers"]]
 
 
+def opened(worker, page, site, url, click):
+    """What a click does if the worker controls the page, because it was installed before."""
+    page.bring_to_front()
+    worker.push(message(site, url=url, click=click))
+    worker.shown()
+    return worker.dispatch("notificationclick")
+
+
+@pytest.mark.parametrize("click", ["navigate", "focus"])
+def test_a_click_opens_the_url_in_a_tab_of_the_site(worker, allowed, site, click):
+    page = visit(allowed, site, "/offers")
+    went = opened(worker, page, site, "/?tab=2", click)
+    page.wait_for_url(f"{site.origin}/?tab=2")
+    assert went == [["focus", f"{site.origin}/offers"]]
+
+
+@pytest.mark.parametrize("click", ["navigate", "focus"])
+def test_links_of_other_sites_are_opened_in_a_tab_of_their_own(worker, allowed, site, click):
+    url = "https://bob.example/"
+    page = visit(allowed, site, "/offers")
+    assert opened(worker, page, site, url, click) == [["open", url]]
+
+
+@pytest.mark.parametrize("click", ["navigate", "focus"])
+def test_a_page_that_the_worker_does_not_control_stays(worker, site, click):
+    worker.push(message(site, url="/elsewhere", click=click))
+    worker.shown()
+    went = worker.dispatch("notificationclick")
+    assert went == [["open", f"{site.origin}/elsewhere"]]
+
+
+def test_a_page_opens_the_url_itself(worker, allowed, site):
+    worker.introduce()
+    page = visit(allowed, site)
+    page.evaluate(
+        "push.addEventListener('open', (event) => {"
+        " event.preventDefault(); self.told = event.detail; })"
+    )
+    worker.push(message(site, url="/elsewhere", click="focus", actions=BUTTONS))
+    worker.shown()
+    went = worker.dispatch("notificationclick", action="path")
+    assert went == [["focus", f"{site.origin}/"]]
+    assert page.evaluate("told.url") == f"{site.origin}/orders/1?a#b"
+    assert page.url == f"{site.origin}/"
+
+
 BUTTONS = [
     {"id": "later", "title": "Later"},
     {"id": "buy", "title": "Buy", "url": "https://bob.example/buy"},

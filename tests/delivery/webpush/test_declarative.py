@@ -81,6 +81,12 @@ def test_a_notification_without_a_title_has_the_sites_name(site, title):
     assert "title" not in fields
 
 
+def test_what_a_click_does_is_for_the_worker_alone():
+    fields, _ = read(web={"click": "focus"}, url="https://shop.example/orders/17")
+    assert fields["click"] == plain(web={"click": "focus"})["click"] == "focus"
+    assert "click" not in plain()
+
+
 def test_a_badge_of_zero_removes_it():
     fields, shown = read(web={"app_badge": 0})
     assert fields["app_badge"] == shown.app_badge == 0
