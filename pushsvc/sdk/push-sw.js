@@ -12,7 +12,7 @@
   "use strict";
 
   const CALL_MS = 10_000;
-  const OPENED_MS = 300; // Firefox lets a worker open a page for a second after a click
+  const ANSWER_MS = 300; // Firefox lets a worker open a page for a second after a click
   const REPORTS_A_CALL = 20;
   const REPORTS_KEPT = 100;
   const NO_ADDRESS_MS = [250, 500, 1_000, 2_000, 0]; // waits after attempts
@@ -281,53 +281,71 @@
   };
 
   /**
-   * Whether the page opens the link itself: its script has called preventDefault() on `open`.
+   * Asks push.js in the page. It answers true if a listener of the site has opened the link, else
+   * false; it then navigates the page when `port` is sent the link. Undefined: push.js is not there.
    *
    * @param {WindowClient} page
    * @param {string} href
    * @param {any} data
+   * @returns {Promise<{ answer?: boolean, port: MessagePort }>}
    */
-  const opens = async (page, href, { token, pushsvc, actions, click, ...notification }) => {
+  const ask = async (page, href, { token, pushsvc, actions, click, ...notification }) => {
     const { channel } = await load();
+    const { port1: port, port2 } = new MessageChannel();
     return new Promise((resolve) => {
-      const { port1, port2 } = new MessageChannel();
-      port1.onmessage = ({ data }) => resolve(data === true);
-      setTimeout(resolve, OPENED_MS, false);
-      const message = { pushsvc: "open", channel, notification: { ...notification, url: href } };
-      page.postMessage(message, [port2]);
+      port.onmessage = ({ data: answer }) => resolve({ answer, port });
+      setTimeout(resolve, ANSWER_MS, { port });
+      const event = click === "focus" ? "open" : "navigate";
+      page.postMessage({ pushsvc: event, channel, notification: { ...notification, url: href } }, [
+        port2,
+      ]);
     });
   };
 
   /**
-   * Opens a link of the site in a tab that the visitor already has, the one that had the focus
-   * last. Whether it did.
+   * The site's tabs, the one that had the focus last first. Frames are no tabs.
    *
-   * @param {string} href
-   * @param {any} data
-   * @param {WindowClient | undefined} page
+   * @param {boolean} includeUncontrolled
    */
-  const openInTab = async (href, data, page) => {
-    if (new URL(href).origin !== location.origin) return false;
-    if (data.click === "focus" && page && (await opens(page, href, data))) return focus(page);
-    // A worker may navigate only the pages that it controls. Chromium lets it focus a page or open
-    // another one, once for each click.
-    const [own] = await clients.matchAll({ type: "window" });
-    if (!(await focus(own))) return false;
-    await own.navigate(href).catch(() => {});
-    return true;
+  const tabs = async (includeUncontrolled) => {
+    const pages = await clients.matchAll({ type: "window", includeUncontrolled });
+    return pages.filter(({ frameType }) => frameType !== "nested");
   };
 
   /** @param {WindowClient | undefined} page */
   const focus = async (page) => Boolean(await page?.focus().catch(() => null));
 
   /**
+   * Opens a link of the site in a tab that the visitor already has. Whether it did.
+   *
+   * A worker may navigate only the pages that it controls, so push.js navigates the others. Chromium
+   * lets a worker focus a page or open another one, once for each click.
+   *
+   * @param {string} href
+   * @param {any} data
+   * @param {WindowClient} page
+   */
+  const openInTab = async (href, data, page) => {
+    const controlled = await tabs(false);
+    const isOwn = controlled.some(({ id }) => id === page.id);
+    const isAsked = data.click === "focus" || !isOwn;
+    const { answer, port } = isAsked ? await ask(page, href, data) : {};
+    const tab = isOwn || answer !== undefined ? page : controlled[0];
+    if (!(await focus(tab))) return false;
+    if (answer === false) port?.postMessage(href);
+    else if (!answer) await tab.navigate(href).catch(() => clients.openWindow(href));
+    return true;
+  };
+
+  /**
    * @param {string} href
    * @param {any} data what `show` put into the notification
    */
   const open = async (href, data) => {
-    const pages = await clients.matchAll({ type: "window", includeUncontrolled: true });
+    const pages = await tabs(true);
     if (await focus(pages.find(({ url }) => url === href))) return;
-    if (data.click === "navigate" || data.click === "focus") {
+    const isReused = data.click === "navigate" || data.click === "focus";
+    if (isReused && pages.length && new URL(href).origin === location.origin) {
       if (await openInTab(href, data, pages[0])) return;
     }
     await clients.openWindow(href);

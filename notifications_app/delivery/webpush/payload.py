@@ -35,10 +35,10 @@ _OPTIONS: Final = sent_names(WEB)  # of showNotification()
 # The push services whose browsers show declarative messages (W3C, Push API, "Declarative push
 # message"; webkit.org/blog/16535). A message to any other service has no site.
 DECLARATIVE_SERVICES: Final = frozenset({"apple"})
+_OF_WORKER: Final = ("app_badge", "click")
 _MARK: Final = {"web_push": 8030, "mutable": True}
 # `app_badge` and `mutable` belong beside `notification`. Safari read them inside of it before
 # WebKit's changes 45798 and 48896, so they are in both places.
-_OF_WORKER: Final = ("app_badge", "click")
 _PROPOSED: Final = ("lang", "dir", "silent", "app_badge")
 _SHOWN: Final = frozenset({"title", "body", "url"})  # which the notification itself contains
 

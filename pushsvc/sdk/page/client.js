@@ -448,7 +448,10 @@ class PushClient extends EventTarget {
   #relay({ data, ports }) {
     const { pushsvc: event, channel, notification } = data ?? {};
     if (channel !== this.#channel) return;
-    if (event === "open") ports[0]?.postMessage(!this.#fire("open", notification));
+    if (event === "open" || event === "navigate") {
+      ports[0].onmessage = ({ data: href }) => location.assign(href);
+      ports[0].postMessage(event === "open" && !this.#fire("open", notification));
+    }
     if (["received", "clicked", "dismissed"].includes(event)) this.#fire(event, notification);
   }
 

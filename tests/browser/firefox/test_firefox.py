@@ -121,10 +121,13 @@ def test_a_click_focuses_the_tab_that_already_shows_the_url(firefox, alice):
     assert firefox.pages() == [alice.site.url]
 
 
-@pytest.mark.parametrize("click", ["navigate", "focus"])
-def test_a_click_opens_the_url_in_the_tab_of_the_site(firefox, alice, click):
+@pytest.mark.parametrize(
+    ("click", "is_controlled"), [("navigate", True), ("navigate", False), ("focus", True)]
+)
+def test_a_click_opens_the_url_in_the_tab_of_the_site(firefox, alice, click, is_controlled):
     subscribe(firefox, alice)
-    firefox.open(alice.site.url)  # again, so that the worker controls the page
+    if is_controlled:
+        firefox.open(alice.site.url)  # again, with the worker installed
     url = f"{alice.site.url}bread"
     sent = alice.send(title="Bread", url=url, web={"click": click})
     shown(firefox, ("Bread", "Fresh bread"))

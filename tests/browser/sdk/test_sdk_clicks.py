@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.sdk.site import visit
+from tests.browser.sdk.site import HTML, Worker, visit
 from tests.browser.sdk.support import event, message, reported
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -24,7 +24,7 @@ def test_a_click_focuses_the_page_that_already_shows_the_url(worker, site):
 
 
 def opened(worker, page, site, url, click):
-    """What a click does if the worker controls the page, because it was installed before."""
+    """What a click does after the visitor has looked at this page last."""
     page.bring_to_front()
     worker.push(message(site, url=url, click=click))
     worker.shown()
@@ -47,7 +47,25 @@ def test_links_of_other_sites_are_opened_in_a_tab_of_their_own(worker, allowed, 
 
 
 @pytest.mark.parametrize("click", ["navigate", "focus"])
-def test_a_page_that_the_worker_does_not_control_stays(worker, site, click):
+def test_the_sdk_navigates_a_page_that_the_worker_does_not_control(allowed, site, click):
+    worker = Worker(visit(allowed, site), site)  # installed after the page was loaded
+    worker.introduce()
+    went = opened(worker, worker.page, site, "/offers", click)
+    worker.page.wait_for_url(f"{site.origin}/offers")
+    assert went == [["focus", f"{site.origin}/"]]
+
+
+def test_a_frame_that_shows_the_url_is_no_tab(worker, allowed, site):
+    site.files["/inner"] = site.files["/offers"]
+    site.files["/framing"] = (HTML, '<!DOCTYPE html><iframe src="/inner"></iframe>')
+    page = visit(allowed, site, "/framing")
+    went = opened(worker, page, site, "/inner", "navigate")
+    page.wait_for_url(f"{site.origin}/inner")
+    assert went == [["focus", f"{site.origin}/framing"]]
+
+
+@pytest.mark.parametrize("click", ["navigate", "focus"])
+def test_a_page_without_the_sdk_that_the_worker_does_not_control_stays(worker, site, click):
     worker.push(message(site, url="/elsewhere", click=click))
     worker.shown()
     went = worker.dispatch("notificationclick")
