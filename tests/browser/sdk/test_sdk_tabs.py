@@ -87,12 +87,14 @@ def test_a_subscription_that_another_sdk_replaced_is_left_to_it_and_reported(all
     assert endpoint_of(page) == theirs
 
 
-def test_a_subscription_with_a_retired_key_is_moved_without_any_record_of_it(allowed, site, alice):
+def test_a_subscription_with_a_retired_key_is_replaced_even_if_no_record_has_it(
+    allowed, site, alice
+):
     page = visit(allowed, site)
     attempt(page, "push.subscribe()")
     new_key = vapid_key_rotate(channel=alice.channel)
     page.evaluate(f"localStorage.removeItem('pushsvc:{site.channel_id}')")
-    page.evaluate("indexedDB.deleteDatabase('pushsvc')")
+    page.evaluate("moveTo('https://updates.push.services.mozilla.com/wpush/moved')")
     page.reload()
     value, error = attempt(page, "push.subscribe()")
     assert error is None
