@@ -27,6 +27,7 @@ TYPED = {
     "web.silent": "on",
     "android.count": "3",
     "ios.relevance_score": "0.5",
+    "ios.sound.none": "on",
     "ios.subtitle": "",
 }
 
@@ -38,7 +39,7 @@ def test_what_is_typed_is_sent(sender, alice):
         "actions": [{"id": "buy", "title": "Buy"}],
         "web": {"title": None, "silent": True},
         "android": {"count": 3},
-        "ios": {"relevance_score": 0.5},
+        "ios": {"relevance_score": 0.5, "sound": None},
     }
 
 
