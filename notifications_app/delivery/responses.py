@@ -49,7 +49,7 @@ ANY: Final = "*"
 ACCEPTED: Final = Row(ResponseClass.ACCEPTED, "")
 # A refusal without the push service's own error object: a proxy, a gateway or a captive portal
 # between us and the push service responded. It means nothing for message, device or credentials.
-FOREIGN: Final = Row(ResponseClass.OUTAGE, "foreign_answer")
+FOREIGN: Final = Row(ResponseClass.OUTAGE, "foreign_response")
 # Of the refusals, those whose meaning does not depend on who responds.
 _SAME_FROM_ANYONE: Final = frozenset({408, 413, 429})
 

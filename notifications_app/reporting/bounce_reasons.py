@@ -105,7 +105,7 @@ _WORDS: Final[Mapping[str, tuple[str, str]]] = {
         "Signature refused",
         "If there are many, check the server's clock and the channel's VAPID subject.",
     ),
-    "unexpected_answer": ("Response not understood", ""),
+    "unexpected_response": ("Response not understood", ""),
     "unregistered": ("App removed", _NONE),
     "unsubscribed": ("Unsubscribed before delivery", ""),
     "vapid_key_mismatch": ("Subscribed with another VAPID key", ""),

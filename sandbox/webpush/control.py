@@ -12,7 +12,7 @@
 | `PUT /limit` `{"messages", "retry_after"?, "seconds"?}` | 204; 429 to more of a VAPID key |
 | `POST /reset` | 204; every device, every message and the limit are forgotten |
 
-The options are `application_server_key`, `mismatch_answer` and `is_bridged`, those of
+The options are `application_server_key`, `mismatch_response` and `is_bridged`, those of
 `WebSandbox.subscribe`. An error of the caller is 400 or 404 with `{"error": …}`.
 """
 
@@ -42,7 +42,7 @@ _LIMIT_FIELDS = frozenset({"messages", "retry_after", "seconds"})
 class ControlApi(DeviceControl[Subscriber]):
     devices = added_at = "/subscriptions"
     device_name = "subscription"
-    device_fields = frozenset({"application_server_key", "mismatch_answer", "is_bridged"})
+    device_fields = frozenset({"application_server_key", "mismatch_response", "is_bridged"})
 
     def __init__(self, devices: Devices, browsers: Browsers, push: PushResource) -> None:
         super().__init__(devices)
@@ -86,7 +86,7 @@ class ControlApi(DeviceControl[Subscriber]):
         if not isinstance(is_bridged, bool):
             raise bad_request("is_bridged must be true or false")
         try:
-            mismatch = MismatchAnswer(fields.get("mismatch_answer", MismatchAnswer.FORBIDDEN))
+            mismatch = MismatchAnswer(fields.get("mismatch_response", MismatchAnswer.FORBIDDEN))
             devices = [
                 self._subscriptions.add(key, mismatch, is_bridged=is_bridged) for _ in range(count)
             ]

@@ -80,7 +80,7 @@ class Subscriber(Behaving[WebReceipt], ABC):
     id: str
     endpoint: str
     application_server_key: str | None = None
-    mismatch_answer: MismatchAnswer = MismatchAnswer.FORBIDDEN
+    mismatch_response: MismatchAnswer = MismatchAnswer.FORBIDDEN
     is_bridged: bool = False
     is_deleted: bool = False
 

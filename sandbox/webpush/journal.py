@@ -40,7 +40,7 @@ class Journal:
                 "private_key": base64url.encode(scalar.to_bytes(_SCALAR_LENGTH, "big")),
                 "auth": device.auth,
                 "application_server_key": device.application_server_key,
-                "mismatch_answer": device.mismatch_answer,
+                "mismatch_response": device.mismatch_response,
                 "is_bridged": device.is_bridged,
             }
         )
@@ -59,7 +59,7 @@ def _device(entry: dict[str, Any], endpoint: str) -> Device:
         entry["id"],
         endpoint,
         entry["application_server_key"],
-        MismatchAnswer(entry["mismatch_answer"]),
+        MismatchAnswer(entry["mismatch_response"]),
         entry.get("is_bridged", False),  # older files lack it
         keys=UserAgentKeys.of(private_key, base64url.decode(entry["auth"])),
     )

@@ -29,7 +29,7 @@ class Devices:
     def add(
         self,
         application_server_key: str | None = None,
-        mismatch_answer: MismatchAnswer = MismatchAnswer.FORBIDDEN,
+        mismatch_response: MismatchAnswer = MismatchAnswer.FORBIDDEN,
         *,
         is_bridged: bool = False,
     ) -> Device:
@@ -40,7 +40,7 @@ class Devices:
         key = _checked_key(application_server_key)
         id_ = secrets.token_hex(16)
         device = Device(
-            id_, self._endpoint(id_), key, mismatch_answer, is_bridged, keys=_new_keys()
+            id_, self._endpoint(id_), key, mismatch_response, is_bridged, keys=_new_keys()
         )
         self._by_id[id_] = device
         self._journal.write_added(device)

@@ -96,8 +96,8 @@ class PushResource:
         required = device.application_server_key
         if required is None:
             return key or ""
-        if key not in {None, required} and device.mismatch_answer is not MismatchAnswer.FORBIDDEN:
-            raise RejectedError(responses.KEY_MISMATCHES[device.mismatch_answer])
+        if key not in {None, required} and device.mismatch_response is not MismatchAnswer.FORBIDDEN:
+            raise RejectedError(responses.KEY_MISMATCHES[device.mismatch_response])
         check_restriction(key, required)
         return key or ""
 

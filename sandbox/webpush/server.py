@@ -48,7 +48,7 @@ class WebSandbox(HttpServer, Inbox[Subscriber, WebReceipt]):
     def subscribe(
         self,
         application_server_key: str | None = None,
-        mismatch_answer: MismatchAnswer = MismatchAnswer.FORBIDDEN,
+        mismatch_response: MismatchAnswer = MismatchAnswer.FORBIDDEN,
         *,
         is_bridged: bool = False,
     ) -> Device:
@@ -57,7 +57,7 @@ class WebSandbox(HttpServer, Inbox[Subscriber, WebReceipt]):
 
         Raises ValueError if the key is not a P-256 point.
         """
-        return self.registry.add(application_server_key, mismatch_answer, is_bridged=is_bridged)
+        return self.registry.add(application_server_key, mismatch_response, is_bridged=is_bridged)
 
     @property
     def browser_url(self) -> str:

@@ -143,7 +143,7 @@ def test_a_proxy_in_front_of_the_push_service_pauses_nothing_and_expires_nobody(
 
     notification = phones.send(channel, provider.platform)
     assert support.counts(notification) == ("processing", 3, 0, 0)
-    assert support.codes(notification) == ["foreign_answer"] * 3
+    assert support.codes(notification) == ["foreign_response"] * 3
 
     accept(provider, stored)
     phones.send_again(notification, provider.platform)

@@ -63,8 +63,8 @@ TABLE: Final[Table] = {
 }
 # By the hundreds of a status that the table does not have.
 FALLBACK: Final[Fallback] = {
-    1: Row(ResponseClass.REJECTED, "unexpected_answer"),
-    2: Row(ResponseClass.REJECTED, "unexpected_answer"),
+    1: Row(ResponseClass.REJECTED, "unexpected_response"),
+    2: Row(ResponseClass.REJECTED, "unexpected_response"),
     3: FOREIGN,  # APNs never redirects
     4: Row(ResponseClass.REJECTED, "refused"),
     5: _OUTAGE,
@@ -72,7 +72,7 @@ FALLBACK: Final[Fallback] = {
 # Seconds to wait if APNs names none. Apple advises 15 minutes after a 5xx. These waits are shorter,
 # because most failures end in seconds, and backoff and breakers keep the load on APNs low.
 WAITS: Final[Mapping[str, float]] = {
-    "foreign_answer": 10.0,
+    "foreign_response": 10.0,
     "service_error": 10.0,
     "provider_token_expired": 60.0,
     "provider_token_updates": 300.0,
@@ -85,7 +85,7 @@ CODES: Final[Mapping[str, str]] = {
     "connection_failed": "There was no connection, or it ended before a response.",
     "device_token_not_for_topic": "The device token belongs to another app than the topic's.",
     "expired_token": "The device token has expired (410).",
-    "foreign_answer": "Something between us and APNs responded (3xx, or 4xx without a reason).",
+    "foreign_response": "Something between us and APNs responded (3xx, or 4xx without a reason).",
     "idle_timeout": "APNs closed the request because it was idle.",
     "key_for_other_environment": "The key is for another environment (production, sandbox).",
     "key_for_other_topic": "The key is for other topics than the credential's.",
@@ -104,7 +104,7 @@ CODES: Final[Mapping[str, str]] = {
     "timeout": "APNs did not respond in time.",
     "tls_failed": "The certificate or TLS of APNs was not acceptable.",
     "topic_refused": "The credential's topic is malformed, or the key may not send to it.",
-    "unexpected_answer": "The response has a status that APNs does not give (1xx, odd 2xx).",
+    "unexpected_response": "The response has a status that APNs does not give (1xx, odd 2xx).",
     "unexpected_error": "An error of pushsvc while sending. The log names it.",
     "unregistered": "The app was deleted from the device, or no longer takes notifications (410).",
 }

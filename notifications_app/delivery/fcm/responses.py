@@ -64,8 +64,8 @@ TABLE: Final[Table] = {
 # By the hundreds of a status that the table does not have. FCM never redirects: a 3xx comes from a
 # proxy.
 FALLBACK: Final[Fallback] = {
-    1: Row(ResponseClass.REJECTED, "unexpected_answer"),
-    2: Row(ResponseClass.REJECTED, "unexpected_answer"),
+    1: Row(ResponseClass.REJECTED, "unexpected_response"),
+    2: Row(ResponseClass.REJECTED, "unexpected_response"),
     3: Row(ResponseClass.OUTAGE, "redirected"),
     4: Row(ResponseClass.REJECTED, "refused"),
     5: Row(ResponseClass.OUTAGE, "service_error"),
@@ -74,7 +74,7 @@ FALLBACK: Final[Fallback] = {
 # The codes of outcomes on Android, with their meaning. docs/outcomes.md lists them.
 CODES: Final[Mapping[str, str]] = {
     "connection_failed": "There was no connection, or it ended before a response.",
-    "foreign_answer": "Something between us and FCM refused (4xx without Google's error object).",
+    "foreign_response": "Something between us and FCM refused (4xx without Google's error object).",
     "invalid_argument": "FCM found a field of the message invalid (400).",
     "key_unreadable": "The private key of the stored service account cannot be read.",
     "name_not_resolved": "FCM's host name could not be resolved.",
@@ -92,7 +92,7 @@ CODES: Final[Mapping[str, str]] = {
     "token_refused": "Google refused the service account an access token.",
     "token_unavailable": "Google's token endpoint could not be reached or failed.",
     "unauthenticated": "FCM refused the access token, and a new one too (401).",
-    "unexpected_answer": "The response has a status that FCM does not give (1xx, odd 2xx).",
+    "unexpected_response": "The response has a status that FCM does not give (1xx, odd 2xx).",
     "unexpected_error": "An error of pushsvc while sending. The log names it.",
     "unregistered": "The app was removed, or its token or installation id replaced (404).",
 }

@@ -76,8 +76,8 @@ TABLE: Final[Table] = {
 }
 # By the hundreds of a status that the table does not have.
 FALLBACK: Final[Fallback] = {
-    1: Row(ResponseClass.REJECTED, "unexpected_answer"),
-    2: Row(ResponseClass.REJECTED, "unexpected_answer"),
+    1: Row(ResponseClass.REJECTED, "unexpected_response"),
+    2: Row(ResponseClass.REJECTED, "unexpected_response"),
     3: Row(ResponseClass.REJECTED, "redirected"),
     4: Row(ResponseClass.REJECTED, "refused"),
     5: Row(ResponseClass.OUTAGE, "service_error"),
@@ -108,7 +108,7 @@ CODES: Final[Mapping[str, str]] = {
     "timeout": "The push service did not respond in time.",
     "tls_failed": "The push service's certificate or TLS was not acceptable.",
     "unauthorized": "The push service refused our VAPID token for another reason (401, 403).",
-    "unexpected_answer": "The response has a status that no push service gives (1xx, odd 2xx).",
+    "unexpected_response": "The response has a status that no push service gives (1xx, odd 2xx).",
     "unexpected_error": "An error of pushsvc while sending. The log names it.",
     "vapid_key_mismatch": "The subscription was made with another VAPID key (Apple).",
     "vapid_key_unreadable": "The channel's VAPID key is missing or cannot be read.",

@@ -108,7 +108,7 @@ def test_403_is_misconfigured(reason, code):
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 407, 410, 418, 451])
 def test_a_refusal_without_apples_reason_is_an_outage(status, body):
     outcome = answered(status, body)
-    assert (type(outcome), outcome.code) == (Deferred, "foreign_answer")
+    assert (type(outcome), outcome.code) == (Deferred, "foreign_response")
     assert (outcome.outage, outcome.retry_after) == (True, 10.0)
 
 
@@ -127,7 +127,7 @@ def test_what_a_status_alone_says_counts_from_anyone(status, outcome):
 @pytest.mark.parametrize("reason", ["", "SomethingNew"])
 def test_a_redirect_comes_from_another_server(reason):
     outcome = apple(301, reason)
-    assert (type(outcome), outcome.code) == (Deferred, "foreign_answer")
+    assert (type(outcome), outcome.code) == (Deferred, "foreign_response")
 
 
 def test_a_reason_is_looked_up_with_its_status():
@@ -205,8 +205,8 @@ def test_410_is_gone_with_any_reason():
         (413, "payload_too_large"),
         (401, "refused"),
         (418, "refused"),
-        (201, "unexpected_answer"),
-        (100, "unexpected_answer"),
+        (201, "unexpected_response"),
+        (100, "unexpected_response"),
     ],
 )
 def test_other_refusals_reject_the_message_and_keep_the_device(status, code):

@@ -90,7 +90,7 @@ def test_only_the_beginning_of_a_long_answer_is_read(sandbox, key):
     body = '{"more":"' + "x" * 100_000 + '","reason":"BadTopic"}'
     device = behaving(sandbox, "error", status=400, body=body)
     [outcome] = deliver(sandbox, key, device)
-    assert (outcome.code, outcome.detail[:14]) == ("foreign_answer", '400 {"more":"x')
+    assert (outcome.code, outcome.detail[:14]) == ("foreign_response", '400 {"more":"x')
 
 
 def test_a_dead_token_is_gone_since_apples_timestamp(sandbox, key):

@@ -112,8 +112,8 @@ def test_a_success_is_accepted_whatever_its_body_says(body):
         (answered(502), Deferred("service_error", "502", 10.0, outage=True)),
         (answered(600), Deferred("service_error", "600", 10.0, outage=True)),
         (answered(0), Deferred("service_error", "0", 10.0, outage=True)),
-        (answered(101), Rejected("unexpected_answer", "101")),
-        (answered(204), Rejected("unexpected_answer", "204")),
+        (answered(101), Rejected("unexpected_response", "101")),
+        (answered(204), Rejected("unexpected_response", "204")),
         (answered(302), Deferred("redirected", "302", 10.0, outage=True)),
         (fcm(402, None), Rejected("refused", "402 Oops")),
         (answered(413, b"<html>"), Rejected("payload_too_large", "413 <html>")),
@@ -177,7 +177,7 @@ def test_an_unregistered_installation_id_is_gone():
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 407, 418, 451, 499])
 def test_a_refusal_without_googles_error_object_is_an_outage(status, body):
     outcome = answered(status, body, Retry_After="7")
-    assert (type(outcome), outcome.code) == (Deferred, "foreign_answer")
+    assert (type(outcome), outcome.code) == (Deferred, "foreign_response")
     assert (outcome.outage, outcome.retry_after) == (True, 7.0)
 
 

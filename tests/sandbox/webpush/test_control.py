@@ -36,7 +36,7 @@ def test_a_subscription_made_over_http_receives_messages(sandbox, sender):
 
 
 def test_a_subscription_made_over_http_is_restricted_to_its_key(sandbox, sender):
-    subscribe(sandbox, application_server_key=sender.public_key + "=", mismatch_answer="apple")
+    subscribe(sandbox, application_server_key=sender.public_key + "=", mismatch_response="apple")
     (device,) = sandbox.devices()
     assert sender.send(device).status == 201
     assert Sender().send(device).body == b'{"reason":"VapidPkHashMismatch"}'
@@ -54,8 +54,8 @@ def test_a_subscription_that_is_reached_over_fcm_is_made_over_http(sandbox, send
     [
         ({"application_server_key": 5}, "application_server_key must be"),
         ({"application_server_key": "AAAA"}, "P-256 point"),
-        ({"mismatch_answer": "rude"}, "rude"),
-        ({"mismatch_answer": []}, "not a valid"),
+        ({"mismatch_response": "rude"}, "rude"),
+        ({"mismatch_response": []}, "not a valid"),
     ],
 )
 def test_an_invalid_subscription_is_rejected_with_a_reason(sandbox, body, complaint):
