@@ -110,11 +110,13 @@ programs: ## as root, on Debian: install the programs, generators and tools with
 	@[ -d .venv/clients/go ] || rm -f .venv/clients.stamp # Go came later than the generators
 	@$(MAKE) --no-print-directory .venv/node.stamp .venv/clients.stamp .venv/audit.stamp
 	@$(MAKE) --no-print-directory .venv/kotlin.stamp || \
-		echo "Maven could not install the compiler: the Kotlin of docs/fcm.md is not compiled" >&2
+		echo "Maven could not install the compiler: \`make kotlin\` cannot test clients/android" >&2
 
 clients: .venv/clients.stamp ## install the generators of clients, without which their tests are skipped
 
-kotlin: .venv/kotlin.stamp ## install the Kotlin compiler with Maven, without which the test of the Kotlin in docs/fcm.md is skipped
+# Maven installs a compiler, and Android's classes and Robolectric to run the app on: about 600 MB.
+kotlin: .venv/kotlin.stamp .venv/dev.stamp ## compile clients/android and the Kotlin of docs/fcm.md, and run them against the service (ARGS="-k offline")
+	@exec $(BIN)/python -m pytest -n 0 tests/android $(ARGS)
 
 swift: .venv/dev.stamp ## as root: compile and test clients/ios on a minimal Debian, against the service (ARGS="-k token")
 	@exec $(BIN)/python -m tests.clients.swift.run $(ARGS)
@@ -128,6 +130,7 @@ requirements: .venv/dev.stamp .venv/node.stamp ## pin requirements/*.txt from *.
 .venv/clients.stamp: .ci/clients/package-lock.json .ci/clients/go.sum
 
 .venv/kotlin.stamp: .ci/kotlin/pom.xml
+	@rm -rf .venv/kotlin
 	@mvn --quiet --batch-mode --strict-checksums --file .ci/kotlin/pom.xml dependency:copy-dependencies \
 		-DoutputDirectory="$(CURDIR)/.venv/kotlin"
 	@touch $@

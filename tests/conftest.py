@@ -10,6 +10,9 @@ from sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
 from tests.tables import empty_tables
 from tests.template import copy_migrated_database
 
+# These need a compiler and Android's classes: `make kotlin` names the folder.
+collect_ignore = ["android"]
+
 # How long an example takes depends on how busy the machine is, and says nothing about the code.
 settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
