@@ -16,7 +16,7 @@ from pushsvc.common.http.static_files import ServedFile
 _FOLDER = Path(__file__).parent
 _SCRIPT = "text/javascript; charset=utf-8"
 # In the order in which they import each other.
-_MODULES = ("errors", "record", "service", "browser", "client")
+_MODULES = ("errors", "record", "service", "browser", "client", "script")
 # Links between modules, and comments for developers, with the types. Visitors need neither.
 _COMMENTS = r"^ */\*\*(?:[^*]|\*(?!/))*\*/\n"
 _LEFT_OUT = re.compile(rf"^import [^;]*;\n|^export |{_COMMENTS}", re.MULTILINE)
@@ -49,12 +49,14 @@ def script() -> tuple[str, ServedFile]:
 def files() -> dict[str, ServedFile]:
     """All files, by name."""
     exports = (_FOLDER / "push.mjs").read_bytes()
+    worker = ServedFile((_FOLDER / "push-sw.js").read_bytes(), _SCRIPT)
     current = _page_script()
     texts = [current, *(path.read_bytes() for path in sorted(_FOLDER.glob("released/*.js")))]
     return {
         "push.js": ServedFile(current, _SCRIPT),
         "push.mjs": ServedFile(current + exports, _SCRIPT),
-        "push-sw.js": ServedFile((_FOLDER / "push-sw.js").read_bytes(), _SCRIPT),
+        "push-sw.js": worker,
+        "push-sw.mjs": worker,  # for `import`, which module workers have in place of importScripts
         "push.d.ts": ServedFile((_FOLDER / "push.d.ts").read_bytes(), _TYPES),
         "prompt.mjs": ServedFile(_prompt(), _SCRIPT),
         "prompt.d.ts": ServedFile((_FOLDER / "prompt.d.ts").read_bytes(), _TYPES),

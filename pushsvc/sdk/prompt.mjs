@@ -536,6 +536,7 @@ const TEXTS = {
   },
 };
 
-if (!customElements.get("pushsvc-prompt")) {
-  customElements.define("pushsvc-prompt", class extends HTMLElement {});
+const elements = globalThis.customElements; // not on a server that renders pages
+if (elements && !elements.get("pushsvc-prompt")) {
+  elements.define("pushsvc-prompt", class extends HTMLElement {});
 }

@@ -4,6 +4,10 @@
  *
  *   importScripts("https://push.example.com/sdk/push-sw.js");
  *
+ * or, in a worker of type "module":
+ *
+ *   import "https://push.example.com/sdk/push-sw.mjs";
+ *
  * push.js tells it once which service and which channel it is for. The worker stores that in
  * IndexedDB, because it runs only for seconds at a time. Without it the worker still shows
  * notifications, and only reports nothing.

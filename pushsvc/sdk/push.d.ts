@@ -5,6 +5,8 @@ export interface Options {
   channel: string;
   /** Address of the worker file on the site's own origin, such as "/push-sw.js". */
   serviceWorker: string | URL;
+  /** Whether the worker file is a classic script, by default, or a module with `import`. */
+  workerType?: "classic" | "module";
   /** Origin of the service; by default the one that the script came from. */
   baseUrl?: string | URL;
   /** Whether the service learns the browser's time zone and language. */

@@ -25,6 +25,7 @@ START: Final = {"start": "Quick start"}
 GROUPS: Final = {
     "Send": {
         "browser": "Push on your site",
+        "recipes": "Recipes for service workers",
         "migrating": "Migrating from another push service",
         "prompts": "Prompts",
         "webpush": "Browsers",

@@ -16,6 +16,7 @@ const NO_ADDRESS_MS = [250, 500, 1_000, 2_000, 0]; // waits after attempts
  * @returns {ErrorCode | undefined}
  */
 export const obstacle = () => {
+  if (typeof window === "undefined") return "unsupported"; // a server that renders the page
   if (!isSecureContext) return "insecure_context";
   const hasWorkers = "serviceWorker" in navigator;
   if (hasWorkers && "PushManager" in window && "Notification" in window) return undefined;
@@ -127,22 +128,23 @@ export const registrationAt = async (scope) => {
  * line. Otherwise ours is registered beside it, and `rival` is the other's address.
  *
  * @param {URL} worker
+ * @param {WorkerType} type
  * @param {string | undefined} former the address of our worker when it was registered last
  * @param {object} about
  * @returns {Promise<{ registration: ServiceWorkerRegistration, rival?: string }>}
  */
-export const register = async (worker, former, about) => {
+export const register = async (worker, type, former, about) => {
   const { folder, beside } = scopesOf(worker);
   const here = await registrationAt(folder);
   const newest = here?.installing ?? here?.waiting ?? here?.active;
   if (!here || !newest || [worker.href, former].includes(newest.scriptURL)) {
-    return { registration: await navigator.serviceWorker.register(worker) };
+    return { registration: await navigator.serviceWorker.register(worker, { type }) };
   }
   if (await answers(newest, about)) return { registration: here };
   const rival = newest.scriptURL;
   try {
     return {
-      registration: await navigator.serviceWorker.register(worker, { scope: beside }),
+      registration: await navigator.serviceWorker.register(worker, { type, scope: beside }),
       rival,
     };
   } catch (cause) {

@@ -34,23 +34,26 @@ import { callService } from "./service.js";
 const SETTLED_FOR_MS = 12 * 3600 * 1000;
 
 /**
- * @typedef {{ channel: string, base: string, worker: string, sendLocale: boolean }} Settings
+ * @typedef {{ channel: string, base: string, worker: string, type: WorkerType,
+ *   sendLocale: boolean }} Settings
  */
 
 class PushClient extends EventTarget {
   #channel;
   #base;
   #worker;
+  #workerType;
   #sendLocale;
   #stored;
   #resumed;
 
   /** @param {Settings} settings */
-  constructor({ channel, base, worker, sendLocale }) {
+  constructor({ channel, base, worker, type, sendLocale }) {
     super();
     this.#channel = channel;
     this.#base = base;
     this.#worker = new URL(worker);
+    this.#workerType = type;
     this.#sendLocale = sendLocale;
     this.#stored = new PushRecord(channel);
     if (obstacle()) return;
@@ -66,7 +69,7 @@ class PushClient extends EventTarget {
   }
 
   get permission() {
-    return "Notification" in window ? Notification.permission : "unsupported";
+    return globalThis.Notification?.permission ?? "unsupported";
   }
 
   async isSubscribed() {
@@ -393,7 +396,7 @@ class PushClient extends EventTarget {
   /** The registration, and what its worker reported last. */
   async #registered() {
     try {
-      const made = await register(this.#worker, this.#record.worker, this.#about);
+      const made = await register(this.#worker, this.#workerType, this.#record.worker, this.#about);
       return { ...made, reported: await greet(made.registration, this.#about) };
     } catch (cause) {
       const isOffline = !navigator.onLine;
@@ -489,7 +492,8 @@ const clients = new Map();
 export const init = ({
   channel,
   serviceWorker,
-  baseUrl = globalThis.pushsvc.origin,
+  baseUrl = globalThis.pushsvc?.origin,
+  workerType: type = "classic",
   sendLocale = false,
 }) => {
   if (!channel || !serviceWorker || !baseUrl) {
@@ -498,9 +502,10 @@ export const init = ({
         " if push.js is not a script of the page.",
     );
   }
-  const base = new URL(baseUrl, location.href).origin;
-  const worker = new URL(serviceWorker, location.href).href;
-  const made = { channel, base, worker, sendLocale };
+  const here = globalThis.location?.href ?? baseUrl; // a server that renders pages has no location
+  const base = new URL(baseUrl, here).origin;
+  const worker = new URL(serviceWorker, here).href;
+  const made = { channel, base, worker, type, sendLocale };
   const settings = JSON.stringify(made);
   const { client, settings: before } = clients.get(channel) ?? {};
   if (client && before === settings) return client;
@@ -513,6 +518,3 @@ export const init = ({
   clients.set(channel, { client: first, settings });
   return first;
 };
-
-const script = /** @type {HTMLScriptElement | null} */ (document.currentScript)?.src;
-globalThis.pushsvc = { origin: script && new URL(script).origin, init, PushError };

