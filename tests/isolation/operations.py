@@ -67,7 +67,8 @@ MADE = {("POST", "channel/<id:channel_id>/tags/<tag:tag>/members"): {"tag"}}
 # something is for tests/pipeline/test_direct.py, and what a dry run says for test_api.py.
 _PLAIN = """
 targets state actions action id web android ios
-limit offset status scheduled_after scheduled_before Link Location title body icon url image data ttl urgency topic target_platforms
+limit offset status scheduled_after scheduled_before Link Location title body icon url image
+data ttl urgency topic target_platforms
 scheduled_at expires_at dry_run external_id identity_token timezone language links algorithm
 public_key name rule platform keys p256dh auth attributes events event
 key description default position choices opted_out
