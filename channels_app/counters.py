@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final
 from uuid import UUID
 
-from channels_app.models import ChannelCounter, ChannelHour
+from channels_app.models import PROMPT_EVENTS, ChannelCounter, ChannelHour, PromptHour, PromptKind
 from channels_app.selectors import ChannelTotals
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
@@ -72,6 +72,27 @@ def channel_hours_merge(limit: int) -> int:
     Readers see the same sums at any time. Safe to repeat, also concurrently.
     """
     return int(sql.rows(_MERGE_HOURS, {"limit": limit})[0][0])
+
+
+def prompt_count(channel_id: UUID, kind: PromptKind, event: str) -> None:
+    """Counts one of PROMPT_EVENTS in this hour."""
+    if event not in PROMPT_EVENTS:
+        raise ValueError(f"no such event: {event}")
+    sql.execute(_prompt_statement(event), {"channel_id": channel_id, "kind": kind})
+
+
+def prompt_hours_merge(limit: int) -> int:
+    """As `channel_hours_merge`."""
+    return int(sql.rows(_MERGE_PROMPTS, {"limit": limit})[0][0])
+
+
+@cache
+def _prompt_statement(event: str) -> str:
+    rows = f"""
+        SELECT %(channel_id)s::uuid, date_trunc('hour', statement_timestamp(), 'UTC'), %(kind)s,
+          pg_backend_pid() %% {_SHARDS}, 1"""
+    key = ("channel_id", "hour", "kind", "shard")
+    return _addition(PromptHour._meta.db_table, key, (event,), rows)
 
 
 def _changes(deltas: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
@@ -149,23 +170,30 @@ WITH given AS (
 ), {_parts("given", (), (), ("recipients",))}
 SELECT"""  # noqa: S608 - names of our own
 
-# Only hours that ended at least an hour ago, because a transaction may still write to a later one.
-# Raw SQL, because the ORM has neither DELETE … RETURNING nor an upsert that adds.
-_MERGE_HOURS = f"""
+
+def _merging(table: str, key: str, names: tuple[str, ...]) -> str:
+    """SQL that merges shares. `key`: the columns of the primary key except `shard`. Only hours that
+    ended at least an hour ago, because a transaction may still write to a later one. Raw SQL,
+    because the ORM has neither DELETE … RETURNING nor an upsert that adds."""
+    return f"""
 WITH ended AS (
-  DELETE FROM channels_app_channelhour WHERE (channel_id, hour, shard) IN (
-    SELECT channel_id, hour, shard FROM channels_app_channelhour
+  DELETE FROM {table} WHERE ({key}, shard) IN (
+    SELECT {key}, shard FROM {table}
     WHERE shard <> 0 AND hour < statement_timestamp() - interval '2 hours'
-    ORDER BY hour, channel_id, shard LIMIT %(limit)s
+    ORDER BY hour, {key}, shard LIMIT %(limit)s
     FOR UPDATE SKIP LOCKED)
   RETURNING *
 ), merged AS (
-  INSERT INTO channels_app_channelhour AS stored
-    (channel_id, hour, shard, {", ".join(_HOUR_COLUMNS)})
-  SELECT channel_id, hour, 0, {", ".join(f"sum({name})" for name in _HOUR_COLUMNS)}
-  FROM ended GROUP BY channel_id, hour ORDER BY hour, channel_id
-  ON CONFLICT (channel_id, hour, shard) DO UPDATE
-  SET {", ".join(f"{name} = stored.{name} + EXCLUDED.{name}" for name in _HOUR_COLUMNS)}
+  INSERT INTO {table} AS stored
+    ({key}, shard, {", ".join(names)})
+  SELECT {key}, 0, {", ".join(f"sum({name})" for name in names)}
+  FROM ended GROUP BY {key} ORDER BY {key}
+  ON CONFLICT ({key}, shard) DO UPDATE
+  SET {", ".join(f"{name} = stored.{name} + EXCLUDED.{name}" for name in names)}
 )
 SELECT count(*) FROM ended
 """  # noqa: S608 - names of our own
+
+
+_MERGE_HOURS: Final = _merging(ChannelHour._meta.db_table, "channel_id, hour", _HOUR_COLUMNS)
+_MERGE_PROMPTS: Final = _merging(PromptHour._meta.db_table, "channel_id, hour, kind", PROMPT_EVENTS)

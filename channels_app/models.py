@@ -365,3 +365,46 @@ class ChannelHour(models.Model):
     @override
     def __str__(self) -> str:
         return f"{self.channel_id} {self.hour:%Y-%m-%d %H:00} shard {self.shard}"
+
+
+class PromptKind(models.TextChoices):
+    BELL = "bell"
+    SLIDE_IN = "slide-in"
+    BUTTON = "button"
+    CATEGORIES = "categories"
+
+
+PROMPT_EVENTS = ("shown", "accepted", "refused", "blocked")  # columns of PromptHour
+
+
+class PromptHour(models.Model):
+    """A share of what visitors of the channel's sites did with one kind of prompt in an hour (UTC).
+
+    Sites report it without a proof. The shares of past hours are merged into share 0.
+    """
+
+    pk = models.CompositePrimaryKey("channel_id", "hour", "kind", "shard")
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="+", db_index=False)
+    hour = models.DateTimeField()
+    kind = models.CharField(max_length=10, choices=PromptKind.choices)
+    shard = models.SmallIntegerField()
+    shown = models.BigIntegerField(default=0, db_default=0)
+    accepted = models.BigIntegerField(default=0, db_default=0)
+    refused = models.BigIntegerField(default=0, db_default=0)
+    blocked = models.BigIntegerField(default=0, db_default=0)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["hour"], condition=~models.Q(shard=0), name="prompt_hour_unmerged"
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(kind__in=PromptKind.values), name="prompt_hour_kind"
+            ),
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.channel_id} {self.hour:%Y-%m-%d %H:00} {self.kind} shard {self.shard}"

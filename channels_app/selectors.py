@@ -11,10 +11,12 @@ from django.db.models import Case, F, FloatField, Max, QuerySet, Sum, When
 from django.db.models.functions import Cast, Coalesce, Now
 
 from channels_app.models import (
+    PROMPT_EVENTS,
     ApiKey,
     Channel,
     ChannelCounter,
     IdentityKey,
+    PromptHour,
     ProviderCredential,
     VapidKey,
 )
@@ -221,6 +223,29 @@ def channel_api_keys(channel_id: UUID) -> QuerySet[ApiKey]:
     is_expired = Case(When(expires_at__lte=Now(), then=True), default=False)
     keys = ApiKey.objects.filter(channel_id=channel_id).defer("secret_sha256")
     return keys.annotate(is_expired=is_expired).order_by("-created_at", "-id")
+
+
+@dataclass(frozen=True)
+class PromptFigures:
+    """What visitors did with a kind of prompt."""
+
+    kind: str
+    shown: int
+    accepted: int
+    refused: int
+    blocked: int
+
+    @property
+    def accepted_share(self) -> float | None:
+        return self.accepted / self.shown if self.shown else None
+
+
+def prompt_figures(channel: Channel, *, days: int) -> list[PromptFigures]:
+    """Of the kinds that sites used in these days, the one that was shown most first."""
+    hours = PromptHour.objects.filter(channel=channel, hour__gte=Now() - timedelta(days=days))
+    sums = (Sum(name) for name in PROMPT_EVENTS)
+    found = [PromptFigures(*row) for row in hours.values_list("kind").annotate(*sums)]
+    return sorted(found, key=lambda each: (-each.shown, each.kind))
 
 
 def channel_totals(channel_id: UUID) -> ChannelTotals:

@@ -6,7 +6,7 @@ from datetime import timedelta
 import structlog
 from django.conf import settings
 
-from channels_app.counters import channel_hours_merge
+from channels_app.counters import channel_hours_merge, prompt_hours_merge
 from channels_app.models import Channel
 from channels_app.selectors import nearly_full_channels
 from channels_app.sign_in.sessions import sessions_purge
@@ -35,6 +35,7 @@ def purge() -> None:
         "deleted_tags": _in_steps(lambda: deleted_tags_purge(_STEP)),
         "idempotency_records": _in_steps(lambda: IdempotencyRecord.objects.purge(_STEP)),
         "channel_hours": _in_steps(lambda: channel_hours_merge(_STEP)),
+        "prompt_hours": _in_steps(lambda: prompt_hours_merge(_STEP)),
         "sessions": _in_steps(lambda: sessions_purge(_STEP)),
     }
     if any(purged.values()):

@@ -37,6 +37,8 @@ SPECTACULAR_SETTINGS = {
         "InterruptionLevel": "notifications_app.content.fields.INTERRUPTION_LEVELS",
         "OnMissing": "notifications_app.content.values.ON_MISSING",
         "ClickBehavior": "pushsvc.common.links.CLICKS",
+        "PromptEvent": ["shown", "accepted", "refused", "blocked"],
+        "PromptKind": "channels_app.models.PromptKind.values",
         "TextDirection": "notifications_app.content.fields.DIRECTIONS",
         "Urgency": "notifications_app.content.fields.URGENCIES",
         "Visibility": "notifications_app.content.fields.VISIBILITIES",

@@ -265,7 +265,7 @@ REST_FRAMEWORK = {
     "COMPACT_JSON": True,
     "UNICODE_JSON": True,
 }
-CORS_URLS_REGEX = r"^/(subscribe|unsubscribe|preferences|web-push-key|events)/?$"
+CORS_URLS_REGEX = r"^/(subscribe|unsubscribe|preferences|prompt-events|web-push-key|events)/?$"
 CORS_ALLOW_ALL_ORIGINS = True
 CORS_ALLOW_CREDENTIALS = False
 CORS_ALLOW_METHODS = ["GET", "POST", "OPTIONS"]
@@ -300,7 +300,7 @@ MANAGE_PER_MINUTE = 600
 REFUSED_KEYS_PER_MINUTE = 60
 REFUSED_TOKENS_PER_MINUTE = 60  # identity tokens
 SUBSCRIBES_PER_MINUTE = 600
-UNKNOWN_CHANNELS_PER_MINUTE = 60  # of subscribes, unsubscribes and preferences
+UNKNOWN_CHANNELS_PER_MINUTE = 60  # of all requests of devices
 SUBSCRIPTIONS_PER_CHANNEL = ENV.whole("SUBSCRIPTIONS_PER_CHANNEL", 5_000_000, least=1, most=10**9)
 WEB_PUSH_KEYS_PER_MINUTE = 6_000
 FORGED_EVENTS_PER_MINUTE = 600

@@ -157,6 +157,24 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='PromptHour',
+            fields=[
+                ('pk', models.CompositePrimaryKey('channel_id', 'hour', 'kind', 'shard', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('hour', models.DateTimeField()),
+                ('kind', models.CharField(choices=[('bell', 'Bell'), ('slide-in', 'Slide In'), ('button', 'Button'), ('categories', 'Categories')], max_length=10)),
+                ('shard', models.SmallIntegerField()),
+                ('shown', models.BigIntegerField(db_default=0, default=0)),
+                ('accepted', models.BigIntegerField(db_default=0, default=0)),
+                ('refused', models.BigIntegerField(db_default=0, default=0)),
+                ('blocked', models.BigIntegerField(db_default=0, default=0)),
+                ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='channels_app.channel')),
+            ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('shard', 0), _negated=True), fields=['hour'], name='prompt_hour_unmerged')],
+                'constraints': [models.CheckConstraint(condition=models.Q(('kind__in', ['bell', 'slide-in', 'button', 'categories'])), name='prompt_hour_kind')],
+            },
+        ),
+        migrations.CreateModel(
             name='ProviderCredential',
             fields=[
                 ('id', models.UUIDField(default=pushsvc.common.ids.uuid7, editable=False, primary_key=True, serialize=False)),

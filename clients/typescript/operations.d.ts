@@ -342,6 +342,16 @@ export class Methods extends Calls {
      */
     reportEvents(body: Schemas["EventsInput"]): Promise<void>;
     /**
+     * Report what a visitor did with a prompt.
+     *
+     * Adds one to the counts of the channel that the console shows. Nothing about the visitor is
+     * stored. Sites with prompt.mjs send it by themselves.
+     *
+     * @param {Schemas["PromptEventInput"]} body
+     * @returns {Promise<void>}
+     */
+    reportPromptEvent(body: Schemas["PromptEventInput"]): Promise<void>;
+    /**
      * Resume a paused notification.
      *
      * The time of the pause does not count for its deadline. Nothing changes for a notification

@@ -652,6 +652,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/prompt-events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report what a visitor did with a prompt
+         * @description Adds one to the counts of the channel that the console shows. Nothing about the visitor is stored. Sites with prompt.mjs send it by themselves.
+         */
+        post: operations["report_prompt_event"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/send-notification": {
         parameters: {
             query?: never;
@@ -1938,6 +1958,26 @@ export interface components {
             /** @description Names the request in the service's log. */
             request_id?: string;
         };
+        /**
+         * @description What a visitor did with a prompt. See [prompts](/docs/prompts).
+         * @enum {string}
+         */
+        PromptEvent: "shown" | "accepted" | "refused" | "blocked";
+        /**
+         * @description The shape of an input object. An undeclared field is an error; without `refuse_unknown` only
+         *     if its name is a misspelling.
+         */
+        PromptEventInput: {
+            /** @description The kind of the prompt. */
+            kind: components["schemas"]["PromptKind"];
+            /** @description What happened: shown once a day for each browser. */
+            event: components["schemas"]["PromptEvent"];
+        };
+        /**
+         * @description How a prompt appears. See [prompts](/docs/prompts).
+         * @enum {string}
+         */
+        PromptKind: "bell" | "slide-in" | "button" | "categories";
         /** @description Credentials of push services. Missing fields do not change. */
         ProvidersConfigInput: {
             /** @description The service account's JSON file, as a string. */
@@ -6521,6 +6561,97 @@ export interface operations {
             };
             /** @description Identity refused */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    report_prompt_event: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The channel's id. */
+                "X-Channel-ID": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PromptEventInput"];
+            };
+        };
+        responses: {
+            /** @description The event was counted. */
+            204: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The input is not valid */
+            400: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -49,6 +49,10 @@ export interface PromptOptions {
   lang?: string;
   /** By default the visitor's. */
   scheme?: "auto" | "light" | "dark";
+  /** Whether the service counts what visitors do with the prompt; `true` by default. */
+  count?: boolean;
+  /** Origin of the service; by default the one that prompt.mjs came from. */
+  baseUrl?: string | URL;
 }
 
 export interface PromptEvents {

@@ -16,6 +16,7 @@
  * @typedef {{ pages?: number, shownAt?: number, refusedAt?: number, refusals?: number }} State
  */
 
+const COUNTED = ["shown", "accepted", "refused", "blocked"];
 const KINDS = ["bell", "slide-in", "button", "categories"];
 /** @type {Omit<Required<PromptOptions>, "channel" | "target" | "lang">} */
 const DEFAULTS = {
@@ -27,6 +28,8 @@ const DEFAULTS = {
   categories: [],
   texts: {},
   scheme: "auto",
+  count: true,
+  baseUrl: import.meta.url,
 };
 const DAY_MS = 24 * 3600 * 1000;
 const THANKS_MS = 5000;
@@ -259,8 +262,21 @@ class Prompt extends EventTarget {
    * @param {unknown} [detail]
    */
   #tell(type, detail) {
-    if (type === "shown") this.#note({ shownAt: Date.now() });
     this.dispatchEvent(new CustomEvent(type, { detail }));
+    if (type === "shown") {
+      const { shownAt = 0 } = this.#state ?? {};
+      if (Date.now() - shownAt < DAY_MS) return;
+      this.#note({ shownAt: Date.now() });
+    }
+    const { channel, kind, count, baseUrl } = this.#options;
+    if (!count || !COUNTED.includes(type)) return;
+    fetch(new URL("/prompt-events", baseUrl), {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "X-Channel-ID": channel },
+      body: JSON.stringify({ kind, event: type }),
+      credentials: "omit",
+      keepalive: true, // the visitor may leave the page
+    }).catch(() => {});
   }
 
   /** @returns {State | undefined} undefined if the browser stores nothing */

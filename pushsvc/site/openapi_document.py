@@ -31,6 +31,8 @@ _ENUMS: Final = {
     "NotificationStatus": "As docs/states.md explains.",
     "OnMissing": "What becomes of a recipient without a value. See docs/content.md.",
     "Platform": "What a device receives push by.",
+    "PromptEvent": "What a visitor did with a prompt. See docs/prompts.md.",
+    "PromptKind": "How a prompt appears. See docs/prompts.md.",
     "TargetState": "What became of one that a send names. See docs/direct.md.",
     "TextDirection": "Which way a browser writes the texts.",
     "Urgency": "Which devices that save energy are woken (RFC 8030 section 5.3).",

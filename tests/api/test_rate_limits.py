@@ -109,6 +109,11 @@ def requests(owner):
             200,
             lambda: owner.device("/preferences", {"endpoint": "https://a.example"}),
         ),
+        (
+            "prompts",
+            204,
+            lambda: owner.device("/prompt-events", {"kind": "bell", "event": "shown"}),
+        ),
         ("web-push-keys", 200, lambda: key_of(owner)),
     ]
 

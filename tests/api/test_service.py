@@ -201,7 +201,14 @@ def test_every_error_links_to_its_explanation(alice):
 
 TOLD = {"events": [{"token": "x", "event": "clicked"}]}
 TRACING = ["baggage", "sentry-trace", "traceparent", "tracestate", "x-requested-with"]
-PUBLIC = ["/subscribe", "/unsubscribe", "/preferences", "/events", "/web-push-key"]
+PUBLIC = [
+    "/subscribe",
+    "/unsubscribe",
+    "/preferences",
+    "/prompt-events",
+    "/events",
+    "/web-push-key",
+]
 
 
 @pytest.mark.parametrize("path", [*PUBLIC, "/web-push-key/"])

@@ -31,6 +31,7 @@ ROWS = {
     "subscriptions_app_subscription",  # those of a channel
     "channels_app_channelcounter",  # shards of a channel
     "channels_app_channelhour",  # shards of a channel's hour
+    "channels_app_prompthour",  # shards of a channel's hour, for each kind of prompt
     "axes_accessattempt",  # kept for minutes
 }
 # Keys without an expiry; there are as many as queues, worker processes and open breakers, and two
@@ -69,6 +70,7 @@ def bodies():
     yield "application/json", json.dumps(browser())
     yield "application/json", json.dumps(browser(f"https://push.example.com/{'x' * 900}"))
     yield "application/json", json.dumps({"events": [{"token": TOKEN, "event": "clicked"}]})
+    yield "application/json", json.dumps({"kind": "bell", "event": "shown"})
     yield "application/json", "[" * 30_000
     yield "text/plain", "\x00"
     guess = {"login": "nobody\n" * 20, "password": "guess", "csrfmiddlewaretoken": CSRF}

@@ -82,6 +82,7 @@ def use_people(push, subscription_id):
 
 def use_events(push, notification_id, subscription_id):
     token = make_token(UUID(notification_id), UUID(subscription_id))
+    push.report_prompt_event(kind="bell", event="shown")
     push.report_events(events=[{"token": token, "event": "received"}])
     assert push.follow_click(token) == "https://example.com/"
     assert push.get_notification_details(notification_id)["received_count"] == 1

@@ -70,7 +70,7 @@ targets state actions action id web android ios
 limit offset status scheduled_after scheduled_before Link Location title body icon url image
 data ttl urgency topic target_platforms
 scheduled_at expires_at dry_run external_id identity_token timezone language links algorithm
-public_key name rule platform keys p256dh auth attributes events event
+public_key name rule platform keys p256dh auth attributes events event kind
 key description default position choices opted_out
 providers_config fcm_service_account apns_key apns_key_id apns_team_id apns_topic apns_environment
 content personalize vars on_missing
@@ -97,6 +97,7 @@ _BODIES = {
     ("POST", "channel/<id:channel_id>/templates"): _TEMPLATE,
     ("PUT", "channel/<id:channel_id>/templates/<id:template_id>"): _TEMPLATE,
     ("POST", "preferences"): {"endpoint": "https://fcm.googleapis.com/x"},
+    ("POST", "prompt-events"): {"kind": "bell", "event": "shown"},
     ("POST", "channel/<id:channel_id>/categories"): {"key": "new"} | _CATEGORY,
     ("PUT", "channel/<id:channel_id>/categories/<slug:category_key>"): _CATEGORY,
     ("POST", "channel/<id:channel_id>/tags/<tag:tag>/members"): {"external_ids": ["user-42"]},

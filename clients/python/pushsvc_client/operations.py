@@ -33,6 +33,7 @@ from pushsvc_client.schemas import (
     PersonOutput,
     PreferencesInput,
     PreferencesOutput,
+    PromptEventInput,
     ProvidersInput,
     SegmentInput,
     SegmentOutput,
@@ -424,6 +425,15 @@ class Operations:
         `text/plain`.
         """
         return Call("POST", "/events", json=fields)
+
+    @operation
+    def report_prompt_event(self, /, **fields: Unpack[PromptEventInput]) -> Call[None]:
+        """Report what a visitor did with a prompt.
+
+        Adds one to the counts of the channel that the console shows. Nothing about the
+        visitor is stored. Sites with prompt.mjs send it by themselves.
+        """
+        return Call("POST", "/prompt-events", json=fields)
 
     @operation
     def resume_notification(self, notification_id: str, /) -> Call[PausedOutput]:

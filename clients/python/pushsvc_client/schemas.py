@@ -685,6 +685,15 @@ class Problem(TypedDict):
     request_id: NotRequired[str]
 
 
+class PromptEventInput(TypedDict):
+    """The shape of an input object. An undeclared field is an error; without `refuse_unknown`
+    only if its name is a misspelling.
+    """
+
+    kind: PromptKind
+    event: PromptEvent
+
+
 class ProvidersConfigInput(TypedDict):
     """Credentials of push services. Missing fields do not change."""
 
@@ -1060,6 +1069,8 @@ Moment: TypeAlias = datetime | str | DaysAgo
 NotificationStatus: TypeAlias = Literal["pending", "processing", "sent", "failed", "cancelled"]
 OnMissing: TypeAlias = Literal["empty", "bounce"]
 Platform: TypeAlias = Literal["web", "android", "ios"]
+PromptEvent: TypeAlias = Literal["shown", "accepted", "refused", "blocked"]
+PromptKind: TypeAlias = Literal["bell", "slide-in", "button", "categories"]
 SegmentRule: TypeAlias = (
     RuleAll
     | RuleAny

@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import expect
 
+from channels_app.selectors import prompt_figures
 from subscriptions_app.models import Subscription
 from tests.browser.sdk.site import HTML, SCRIPT, visit
 from tests.factories import make_category
@@ -92,6 +94,15 @@ def told(page, *expected):
     until(lambda: page.evaluate("told") == list(expected))
 
 
+def is_count(request):
+    return request.url.endswith("/prompt-events") and request.method == "POST"
+
+
+def counted(owner):
+    figures = prompt_figures(owner.channel, days=1)
+    return [(each.kind, each.shown, each.accepted) for each in figures]
+
+
 def violations(page):
     page.evaluate(AXE.read_text(encoding="utf-8"))
     return page.evaluate(
@@ -110,6 +121,7 @@ def test_the_browser_asks_only_after_a_click_and_the_visitor_is_subscribed(allow
     assert page.evaluate("asked") == 1
     expect(page.get_by_role("dialog")).to_contain_text("Notifications are on.")
     until(lambda: Subscription.objects.filter(channel=alice.channel).count() == 1)
+    until(lambda: counted(alice) == [("slide-in", 1, 1)])
     page.get_by_role("button", name="Close").click()
     assert not has_prompt(page)
     assert not has_prompt(open_page(allowed, site))
@@ -210,6 +222,29 @@ def test_a_bell_opens_and_closes_with_the_keyboard(allowed, site):
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")  # on "Yes, notify me"
     told(page, "shown", "accepted")
+
+
+def test_a_bell_counts_as_shown_once_a_day_and_not_at_all_if_the_site_says_so(allowed, site, alice):
+    allowed.clock.set_fixed_time(TODAY)
+    use(site, kind="bell", count=False)
+    told(open_page(allowed, site), "shown")
+    use(site, kind="bell")
+    for days in (2, 2.5, 3.1):
+        allowed.clock.set_fixed_time(TODAY + timedelta(days=days))
+        with (
+            allowed.expect_event("requestfinished", predicate=is_count)
+            if days != 2.5
+            else nullcontext()
+        ):
+            told(open_page(allowed, site), "shown")
+    assert counted(alice) == [("bell", 2, 0)]
+
+
+def test_a_visitor_who_unsubscribes_has_refused(allowed, site):
+    use(site)
+    page = open_page(allowed, site)
+    page.evaluate("push.subscribe().then(() => push.unsubscribe())")
+    assert not has_prompt(open_page(allowed, site))
 
 
 def test_a_button_in_the_page_subscribes_and_stays_after_a_refusal(allowed, site):
