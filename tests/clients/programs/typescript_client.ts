@@ -39,6 +39,7 @@ console.log(`result ${shown.status}: ${shown.delivered_count} of ${shown.recipie
 console.log("before", categories.length, tried.platforms["web"]?.audience);
 const [target] = await all(push.listNotificationTargets(sent.notification_id));
 await push.reportEvents({ events: [{ token: "A".repeat(64), event: "clicked" }] });
+await push.reportPromptEvent({ kind: "bell", event: "shown" });
 console.log("target", target?.state, await code(push.followClick("A".repeat(64))));
 console.log("refused", await code(push.sendNotification({ body: "x", segment_id: crypto.randomUUID() })));
 
