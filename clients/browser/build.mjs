@@ -9,12 +9,19 @@ mkdirSync(target);
 for (const name of ["errors", "record", "service", "browser", "client"]) {
   cpSync(new URL(`page/${name}.js`, source), new URL(`${name}.js`, target));
 }
-for (const name of ["push-sw.js", "prompt.mjs"]) {
-  cpSync(new URL(name, source), new URL(name, target));
-}
+cpSync(new URL("push-sw.js", source), new URL("push-sw.js", target));
+
+// A bundled module has the site's origin, so the page must give the service's.
+const prompt = readFileSync(new URL("prompt.mjs", source), "utf8");
+const bundled = prompt.replace("baseUrl: import.meta.url,", 'baseUrl: "",');
+if (bundled === prompt) throw new Error("prompt.mjs has another default of baseUrl");
+writeFileSync(new URL("prompt.mjs", target), bundled);
 
 // The package sets no global, and its types import each other by the names of modules.
 const types = (name) => readFileSync(new URL(`${name}.d.ts`, source), "utf8");
 const write = (name, text) => writeFileSync(new URL(`${name}.d.mts`, target), text);
 write("push", types("push").split("\ndeclare global")[0]);
-write("prompt", types("prompt").replaceAll('"./push"', '"./push.mjs"'));
+write(
+  "prompt",
+  types("prompt").replace("  baseUrl?:", "  baseUrl:").replaceAll('"./push"', '"./push.mjs"'),
+);

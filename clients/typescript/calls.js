@@ -52,7 +52,7 @@ export class Refused extends Error {
    */
   constructor(status, text, headers) {
     const said = asProblem(text);
-    super(`${status} ${said.code ?? ""}: ${said.detail ?? ""}`);
+    super(`${status} ${textOf(said)}`);
     this.status = status;
     this.code = said.code ?? "";
     this.detail = said.detail ?? "";
@@ -277,6 +277,13 @@ function asProblem(text) {
   } catch {
     return {};
   }
+}
+
+/** @param {Partial<Schemas["Problem"]>} problem */
+function textOf({ code, detail, errors = [] }) {
+  if (!code) return "not from pushsvc: check the address and proxies";
+  const each = errors.map((error) => `${error.attr}: ${error.detail}`).join("; ");
+  return `${code}: ${each || detail}`;
 }
 
 /** @param {number} milliseconds */

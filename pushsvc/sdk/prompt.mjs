@@ -61,8 +61,9 @@ class Prompt extends EventTarget {
   constructor(push, options) {
     super();
     this.#options = { ...DEFAULTS, ...options };
-    const { channel, kind, target, categories } = this.#options;
+    const { channel, kind, target, categories, baseUrl } = this.#options;
     if (!push?.subscribe || !channel) throw new TypeError("addPrompt needs `push` and `channel`.");
+    if (!baseUrl) throw new TypeError("addPrompt needs `baseUrl`, the address of the service.");
     if (!KINDS.includes(kind)) throw new TypeError(`\`kind\` is one of: ${KINDS.join(", ")}.`);
     if (kind === "button" && !target) throw new TypeError("A button needs a `target`.");
     if (kind === "categories" && !categories.length) throw new TypeError("`categories` is empty.");

@@ -45,4 +45,11 @@ class Refused(PushsvcError):
             FieldError(each["attr"], each["code"], each["detail"])
             for each in problem.get("errors", ())
         )
-        super().__init__(f"{status} {self.code}: {self.detail}")
+        super().__init__(f"{status} {self._said}")
+
+    @property
+    def _said(self) -> str:
+        if not self.code:
+            return "not from pushsvc: check the address and proxies"
+        each = "; ".join(f"{error.attr}: {error.detail}" for error in self.errors)
+        return f"{self.code}: {each or self.detail}"

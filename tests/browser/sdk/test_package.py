@@ -24,12 +24,15 @@ console.log(globalThis.pushsvc);
 TYPES = """
 import "pushsvc-browser/worker";
 import { init, type Options, type PushClient, type Subscribed } from "pushsvc-browser";
+import { addPrompt } from "pushsvc-browser/prompt";
 const options: Options = { baseUrl: "https://a", channel: "a", serviceWorker: "/sw.js" };
 const push: PushClient = init(options);
 export const subscribed: Promise<Subscribed> = push.subscribe({ attributes: { plan: "pro" } });
 push.addEventListener("clicked", ({ detail }) => detail.url?.length);
 // @ts-expect-error: the package has no origin of its own
 init({ channel: "a", serviceWorker: "/sw.js" });
+// @ts-expect-error: nor do its prompts
+addPrompt(push, { channel: "a" });
 // @ts-expect-error: no such code
 push.subscribe().catch((error: import("pushsvc-browser").PushError) => error.code === "other");
 """
