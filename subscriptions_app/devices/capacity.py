@@ -48,6 +48,24 @@ def capacity_take(channel: Channel, changes: Changes, *, alone: bool) -> None:
         _evict(channel, changes, min(stored.counted + 1 - most, _MOST_EVICTED))
 
 
+def capacity_room(channel: Channel, wanted: int, *, alone: bool) -> int:
+    """How many of `wanted` rows the caller's transaction may insert and count. Deletes no other
+    rows. Raises CapacityScarce unless the lock is held `alone`.
+
+    The lock is shared only while there is room even if every other session inserts as many: a
+    registration that holds the shared lock expects one uncounted row of each session.
+    """
+    if not wanted:
+        return 0
+    sql.rows(_HOLD_ALONE if alone else _HOLD_SHARED, {"name": capacity_lock(channel.id)})
+    stored, most = stored_subscriptions(channel.id), channel.most_subscriptions
+    if alone:
+        return max(0, min(wanted, most - stored.counted))
+    if stored.counted + (stored.most_uncounted + 1) * wanted > most:
+        raise CapacityScarce
+    return wanted
+
+
 def _evict(channel: Channel, changes: Changes, number: int) -> None:
     unproven = Subscription.objects.filter(channel=channel, is_proven=False).order_by("id")
     counted = ("platform", "person_id", "expired_at")

@@ -7,6 +7,7 @@ subscription's id if the device had sent `auth` when it got the id.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from hmac import compare_digest
 from typing import Self
@@ -23,6 +24,8 @@ class Match:
     `current`: the row at the address that now gets messages. `aside`: the row that is set aside.
     `person`: the device's person, and `proven_choices`: what the device chose with proof. Only
     `auth` proves both, because not only the device knows the id of the subscription.
+    `is_takeover`: `own` has no `auth` and comes from an import that lets the first device with an
+    `auth` have it.
     """
 
     own: Subscription | None
@@ -31,16 +34,28 @@ class Match:
     aside: Subscription | None
     person: Person | None
     proven_choices: Mapping[str, bool]
+    is_takeover: bool = False
 
     @classmethod
-    def of(cls, rows: Sequence[Subscription], visit: Visit) -> Self:
-        """`rows`: the rows at the address and at the previous address."""
+    def of(cls, rows: Sequence[Subscription], visit: Visit, now: datetime) -> Self:
+        """`rows`: the rows at the address and at the previous address.
+
+        Until the end of an import's takeover, the person stays at the address. Otherwise a stranger
+        who knows a token could take the subscription over, move it to another phone, and get the
+        person's messages there.
+        """
         proof = _Proof(visit)
         ordered = sorted(rows, key=lambda row: row.is_set_aside)
         here = [row for row in ordered if bytes(row.address_sha256) == visit.address.digest]
         own = [row for row in here if proof.is_same(row) or proof.holds_for(row)][:1]
+        is_takeover = False
+        if not own and visit.facts.auth:
+            own = [row for row in here if _may_be_taken(row, now)][:1]
+            is_takeover = bool(own)
         previous = [row for row in ordered if row not in here and proof.holds_for(row)][:1]
-        certain = [row for row in own + previous if proof.is_same(row) or proof.has_auth(row)]
+        moving = [row for row in previous if not _is_held(row, now)]
+        proven = [row for row in own + moving if proof.is_same(row) or proof.has_auth(row)]
+        certain = own + proven if is_takeover else proven
         return cls(
             own=next(iter(own), None),
             previous=next(iter(previous), None),
@@ -48,6 +63,7 @@ class Match:
             aside=next((row for row in here if row.is_set_aside), None),
             person=next((row.person for row in certain if row.person), None),
             proven_choices=next((row.proven_choices for row in certain if row.choices), {}),
+            is_takeover=is_takeover,
         )
 
     @property
@@ -91,6 +107,14 @@ class _Proof:
         """Whether the proof is valid for the row. Never for a row without `auth`, because a request
         with only the token gets its id."""
         return self.has_auth(row) or (bool(row.auth) and row.id == self._previous.id)
+
+
+def _is_held(row: Subscription, now: datetime) -> bool:
+    return row.takeover_until is not None and row.takeover_until > now
+
+
+def _may_be_taken(row: Subscription, now: datetime) -> bool:
+    return not row.auth and not row.is_set_aside and _is_held(row, now)
 
 
 def _is_same(stored: str, given: str) -> bool:

@@ -71,7 +71,9 @@ def subscription_register(
     `facts.auth` or `previous.auth`, or its id. If the device has a subscription at both addresses,
     the previous one expires. A subscription of another device at the address is replaced.
 
-    Only `auth` keeps the person: a subscription that moves by its id loses its person. Without
+    Only `auth` keeps the person: a subscription that moves by its id loses its person. An import
+    may allow that the first device with an `auth` has a subscription without one
+    (`takeover_until`). Without
     `auth`, a login must prove even the present person, because anyone who knows the address could
     try external ids. Safe to repeat, also concurrently. Raises PlatformNotEnabled, EndpointRefused,
     VapidKeyUnknown, SubscriptionsFull, IdentityOff, IdentityRefused, TooManyDevices, and Invalid
@@ -142,7 +144,7 @@ def _store_with_locks(visit: Visit) -> Registered:
 
 def _registration_of(visit: Visit) -> "_Registration":
     now = _lock_addresses(visit)
-    match = Match.of(_lock_rows(visit), visit)
+    match = Match.of(_lock_rows(visit), visit, now)
     key_id = visit.vapid_key_id or _kept_vapid_key_id(visit, match)
     is_refused = _is_refused(match.own, key_id, now)
     if is_refused:  # an endpoint that takes no message replaces no other
@@ -193,9 +195,12 @@ def _is_refused(own: Subscription | None, key_id: UUID | None, now: datetime) ->
 
 
 def _person_of(visit: Visit, match: Match) -> Person | None:
-    """The new person of the device. Proof is required only if the person changes."""
+    """The new person of the device. Proof is required only if the person changes, and in a
+    takeover: otherwise a stranger who knows the token could try external ids."""
     if visit.facts.login is None:
         return match.person
+    if match.is_takeover and visit.refusal is not None:
+        raise IdentityRefused(visit.refusal)
     external_id = visit.external_id
     if external_id is None or (match.person and match.person.external_id == external_id):
         return match.person if external_id else None

@@ -115,6 +115,12 @@ class Subscription(models.Model):
     )
     expired_at = models.DateTimeField(null=True, blank=True)
     expired_code = models.CharField(max_length=64, blank=True, default="")
+    takeover_until = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="Set by an import. Until then, the first device that registers the address with"
+        " its own `auth` gets a subscription that has none.",
+    )
     is_proven = models.BooleanField(
         default=False,
         db_default=False,

@@ -1,0 +1,344 @@
+"""Stores the rows of an import, with the channel's counters.
+
+Locks are taken in the order of devices/services.py, for SLICE rows at once.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, cast
+from uuid import UUID
+
+from channels_app import audit
+from channels_app.models import Channel, VapidKey
+from channels_app.selectors import is_enabled
+from pushsvc.common.platforms import Platform
+from pushsvc.common.store import sql
+from subscriptions_app.addresses import address_lock
+from subscriptions_app.categories.consent import categories_of
+from subscriptions_app.devices.capacity import CapacityScarce, capacity_room
+from subscriptions_app.errors import (
+    CategoryUnknown,
+    PlatformNotEnabled,
+    SubscriptionsFull,
+    TooManyDevices,
+    VapidKeyUnknown,
+)
+from subscriptions_app.importing.merging import COLUMNS, Merged, merged
+from subscriptions_app.importing.values import Options, Outcome, Result, Row, refused
+from subscriptions_app.models import OPTED_OUT, Person, Subscription, Tag
+from subscriptions_app.people.counting import (
+    Changes,
+    PersonsChanged,
+    Standing,
+    changes_count,
+)
+from subscriptions_app.people.services import people_get_or_create
+
+SLICE: Final = 500  # rows in one transaction
+_Place = tuple[str, bytes]
+_Numbered = Sequence[tuple[int, Row]]
+_Results = dict[int, Result]
+
+
+def subscriptions_import(
+    *,
+    channel: Channel,
+    rows: Sequence[Row],
+    options: Options = Options(),  # noqa: B008 (frozen)
+) -> list[Result]:
+    """Stores the rows in their order, SLICE of them in each transaction. Returns a result for each.
+
+    A row is known by its address, so importing it again changes nothing. merging.py decides what
+    it changes. A row of a person who opted out is stored, but gets no messages. Nothing is deleted
+    for a row: if the channel is full, or the person has too many devices, the row is refused.
+
+    Needs no proof of a row's `external_id`: only call it for the channel's owner.
+    """
+    known = _Known.of(channel)
+    results: _Results = {}
+    for start in range(0, len(rows), SLICE):
+        accepted = []
+        for number, row in enumerate(rows[start : start + SLICE], start):
+            problem = known.problem(row)
+            if problem is None:
+                accepted.append((number, row))
+            else:
+                results[number] = problem
+        for numbered in _rounds(accepted):
+            results |= _store(known, numbered, options)
+    return [results[number] for number in range(len(rows))]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What all rows of an import are compared with."""
+
+    channel: Channel
+    vapid_keys: Mapping[str, UUID]
+    current_key: UUID
+    categories: frozenset[str]
+
+    @classmethod
+    def of(cls, channel: Channel) -> "_Known":
+        keys = list(VapidKey.objects.filter(channel=channel).only("public_key", "retired_at"))
+        return cls(
+            channel,
+            {key.public_key: key.pk for key in keys},
+            next(key.pk for key in keys if key.retired_at is None),
+            frozenset(each.key for each in categories_of(channel.pk)),
+        )
+
+    def problem(self, row: Row) -> Result | None:
+        platform, key = row.address.platform, row.vapid_public_key
+        if not is_enabled(self.channel, platform):
+            return _refused(PlatformNotEnabled("platform", platform))
+        if platform == Platform.WEB and key is not None and key not in self.vapid_keys:
+            return _refused(VapidKeyUnknown())
+        unknown = next((each for each in row.choices or {} if each not in self.categories), None)
+        return None if unknown is None else _refused(CategoryUnknown(f"choices.{unknown}"))
+
+    def vapid_key_id(self, row: Row, stored: Subscription | None) -> UUID | None:
+        if row.address.platform != Platform.WEB:
+            return None
+        if row.vapid_public_key is not None:
+            return self.vapid_keys[row.vapid_public_key]
+        return None if stored else self.current_key
+
+
+def _refused(error: PlatformNotEnabled | VapidKeyUnknown | CategoryUnknown) -> Result:
+    first = error.errors[0]
+    return refused(first.code, first.attr, first.detail)
+
+
+def _rounds(numbered: _Numbered) -> Iterator[_Numbered]:
+    """Rows of one address go into different rounds, in their order."""
+    seen: Counter[_Place] = Counter()
+    rounds: list[list[tuple[int, Row]]] = []
+    for number, row in numbered:
+        place = _place(row)
+        if seen[place] == len(rounds):
+            rounds.append([])
+        rounds[seen[place]].append((number, row))
+        seen[place] += 1
+    yield from rounds
+
+
+def _place(row: Row) -> _Place:
+    return row.address.platform, row.address.digest
+
+
+def _store(known: _Known, numbered: _Numbered, options: Options) -> _Results:
+    """Stores rows of different addresses in one transaction. If a person would have too many
+    devices, stores the halves apart, so that only that person's rows are refused."""
+    alone = False
+    while True:
+        try:
+            with sql.brief_transaction():
+                return _Slice(known, numbered, options).store(alone=alone)
+        except PersonsChanged:
+            continue
+        except CapacityScarce:
+            alone = True
+        except TooManyDevices as error:
+            if len(numbered) == 1:
+                return {numbered[0][0]: refused(error.code, "external_id", error.detail)}
+            half = len(numbered) // 2
+            return _store(known, numbered[:half], options) | _store(known, numbered[half:], options)
+
+
+class _Slice:
+    """Rows of different addresses, in a transaction."""
+
+    def __init__(self, known: _Known, numbered: _Numbered, options: Options) -> None:
+        self._known, self._numbered, self._options = known, numbered, options
+        self._channel = known.channel
+
+    def store(self, *, alone: bool) -> _Results:
+        """`alone`: no other transaction holds the lock of the channel's capacity."""
+        now = self._lock_addresses()
+        judged = self._judged(now)
+        results = {number: each for number, each in judged.items() if isinstance(each, Result)}
+        changed = {}
+        for number, each in judged.items():
+            if isinstance(each, Merged):
+                if each.is_change():
+                    changed[number] = each
+                else:
+                    results[number] = Result(Outcome.UNCHANGED)
+        new = [number for number, each in changed.items() if each.known is None]
+        room = capacity_room(self._channel, len(new), alone=alone)
+        for number in new[room:]:
+            del changed[number]
+            error = SubscriptionsFull
+            results[number] = refused(error.code, "", "The channel has its maximum of subscribers.")
+        if changed and not self._options.dry_run:
+            self._write(list(changed.values()), now)
+        for number, each in changed.items():
+            results[number] = Result(Outcome.UPDATED if each.known else Outcome.CREATED)
+        return results
+
+    def _lock_addresses(self) -> datetime:
+        """As registration.py does. Returns the time."""
+        addresses = [row.address for _, row in self._numbered]
+        names = sorted(
+            address_lock(self._channel.pk, each.platform, each.digest) for each in addresses
+        )
+        statement = _NOW if self._options.dry_run else _LOCK
+        moment: datetime = sql.rows(statement, {"names": names})[-1][1]
+        return moment
+
+    def _judged(self, now: datetime) -> dict[int, Merged | Result]:
+        stored = self._stored()
+        named = [
+            each.pk
+            for _, row in self._numbered
+            if row.tags is not None and (each := stored.get(_place(row)))
+        ]
+        tags = _tags_of(named)
+        return {
+            number: merged(
+                row,
+                known := stored.get(_place(row)),
+                tags.get(known.pk, set()) if known else set(),
+                vapid_key_id=self._known.vapid_key_id(row, known),
+                now=now,
+                options=self._options,
+            )
+            for number, row in self._numbered
+        }
+
+    def _stored(self) -> dict[_Place, Subscription]:
+        """The subscriptions at the addresses. One that was set aside counts only if the row has its
+        `auth` and there is no other."""
+        parameters = {
+            "channel": self._channel.pk,
+            "platforms": [row.address.platform for _, row in self._numbered],
+            "digests": [row.address.digest for _, row in self._numbered],
+        }
+        ids = [each[0] for each in sql.rows(_FIND, parameters)]
+        found = Subscription.objects.filter(pk__in=ids)
+        ordered = found.order_by("id") if self._options.dry_run else found.locked_by_id()
+        rows = list(ordered.select_related("person")) if ids else []
+        if any(row.person_id is not None and row.person is None for row in rows):
+            raise PersonsChanged
+        given = {_place(row): row.auth for _, row in self._numbered}
+        stored: dict[_Place, Subscription] = {}
+        for each in sorted(rows, key=lambda row: row.is_set_aside):
+            place = (each.platform, bytes(each.address_sha256))
+            if not each.is_set_aside or (place not in stored and each.auth == given[place] != ""):
+                stored[place] = each
+        return stored
+
+    def _write(self, changed: list[Merged], now: datetime) -> None:
+        wanted = {each.external_id for each in changed} - {None}
+        persons = people_get_or_create(self._channel.pk, cast("set[str]", wanted))
+        changes = Changes()
+        written = [_column_values(each, persons, now) for each in changed]
+        for each, values in zip(changed, written, strict=True):
+            before = Standing.of(each.known) if each.known else None
+            is_active = values["expired_at"] is None
+            changes.note(before, Standing(values["platform"], values["person_id"], is_active))
+        parameters = {"channel": self._channel.pk, "rows": json.dumps(written, default=str)}
+        sql.execute(_UPSERT, parameters)
+        _write_tags(self._channel.pk, changed)
+        changes_count(self._channel.pk, changes)
+        created = sum(each.known is None for each in changed)
+        note = f"Subscribers imported: {created} created, {len(changed) - created} updated."
+        audit.record(self._channel, audit.Action.UPDATE, note=note)
+
+
+def _column_values(each: Merged, persons: Mapping[str, Person], now: datetime) -> dict[str, Any]:
+    known = each.known
+    stored = {name: getattr(known, name) for name in COLUMNS} if known else {}
+    person = known.person if known else None
+    if each.external_id is not None:
+        person = persons[each.external_id]
+    values = {
+        **stored,
+        **each.values,
+        "id": each.id,
+        "platform": each.row.address.platform,
+        "address": each.row.address.text,
+        "person_id": person.pk if person else None,
+    }
+    if person and person.opted_out_at is not None and values["expired_at"] is None:
+        values |= {"expired_at": now, "expired_code": OPTED_OUT}
+    return values
+
+
+def _tags_of(ids: Sequence[UUID]) -> dict[UUID, set[str]]:
+    tags: dict[UUID, set[str]] = {}
+    for id_, tag in Tag.objects.filter(subscription__in=ids).values_list("subscription_id", "tag"):
+        tags.setdefault(id_, set()).add(tag)
+    return tags
+
+
+def _write_tags(channel_id: UUID, changed: Sequence[Merged]) -> None:
+    tagged = [each for each in changed if each.tags is not None]
+    pairs = [
+        (each.row.address.platform, tag, each.id) for each in tagged for tag in each.tags or ()
+    ]
+    if not tagged:
+        return
+    platforms, tags, ids = zip(*pairs, strict=True) if pairs else ((), (), ())
+    parameters = {
+        "channel": channel_id,
+        "replaced": [each.id for each in tagged if each.known],
+        "platforms": list(platforms),
+        "tags": list(tags),
+        "ids": list(ids),
+    }
+    sql.rows_of_last(_WRITE_TAGS, parameters)
+
+
+# Raw, because the ORM has no advisory locks. The locks are taken in the order of the array.
+_LOCK: Final = """
+SELECT pg_advisory_xact_lock(hashtextextended(name, 0)), clock_timestamp()
+FROM unnest(%(names)s::text[]) AS name
+"""
+_NOW: Final = "SELECT NULL, clock_timestamp()"
+
+# LATERAL, so that each address is read by the unique index even if PostgreSQL's statistics are old.
+_FIND: Final = """
+SELECT found.id FROM unnest(%(platforms)s::text[], %(digests)s::bytea[]) AS given (platform, digest)
+CROSS JOIN LATERAL (
+  SELECT id FROM subscriptions_app_subscription
+  WHERE channel_id = %(channel)s AND platform = given.platform AND address_sha256 = given.digest
+) AS found
+"""
+
+_GIVEN: Final = ", ".join(COLUMNS)
+_TYPES: Final = {
+    "vapid_key_id": "uuid", "attributes": "jsonb", "choices": "jsonb", "proven_choices": "jsonb",
+    "timezone_changed_at": "timestamptz", "created_at": "timestamptz",
+    "registered_at": "timestamptz", "expired_at": "timestamptz", "takeover_until": "timestamptz",
+    "is_set_aside": "boolean",
+}  # fmt: skip
+# Raw, because the ORM needs several times as long for as many rows. The addresses are locked, so
+# the only conflict is with the subscriptions that were read.
+_UPSERT: Final = f"""
+INSERT INTO subscriptions_app_subscription
+  (id, channel_id, platform, address, address_sha256, person_id, {_GIVEN})
+SELECT id, %(channel)s::uuid, platform, address, sha256(convert_to(address, 'UTF8')), person_id,
+  {_GIVEN}
+FROM jsonb_to_recordset(%(rows)s::jsonb) AS given (id uuid, platform text, address text,
+  person_id uuid, {", ".join(f"{name} {_TYPES.get(name, 'text')}" for name in COLUMNS)})
+ORDER BY id
+ON CONFLICT (id) DO UPDATE SET person_id = EXCLUDED.person_id,
+  {", ".join(f"{name} = EXCLUDED.{name}" for name in COLUMNS)}
+"""  # noqa: S608 - names of our own
+
+_WRITE_TAGS: Final = """
+DELETE FROM subscriptions_app_tag AS old
+WHERE subscription_id = ANY (%(replaced)s::uuid[]) AND NOT EXISTS (
+  SELECT FROM unnest(%(tags)s::text[], %(ids)s::uuid[]) AS given (tag, id)
+  WHERE given.id = old.subscription_id AND given.tag = old.tag);
+INSERT INTO subscriptions_app_tag (channel_id, platform, tag, subscription_id)
+SELECT %(channel)s::uuid, platform, tag, id
+FROM unnest(%(platforms)s::text[], %(tags)s::text[], %(ids)s::uuid[]) AS given (platform, tag, id)
+ON CONFLICT DO NOTHING;
+SELECT 1
+"""
