@@ -208,7 +208,7 @@ def _may_be_taken(auth: str, options: Options) -> bool:
     return not auth and options.takeover_days > 0
 
 
-def _new_tags(row: Row, tags: set[str], is_devices: bool) -> list[str] | None:  # noqa: FBT001
+def _new_tags(row: Row, tags: set[str], is_devices: bool) -> list[str] | None:
     if row.tags is None or set(row.tags) == tags or (is_devices and tags):
         return None
     return list(row.tags)

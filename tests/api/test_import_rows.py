@@ -1,4 +1,4 @@
-"""Imported rows: what they store, what they leave alone, and that they count as registrations do."""
+"""Imported rows: what they store, what they leave alone, and that they count as registrations."""
 
 import random
 from datetime import UTC, datetime, timedelta
