@@ -99,7 +99,7 @@ def test_moments_as_spreadsheets_write_them(written):
 
 @pytest.mark.parametrize("written", ["6/1/2025", "1/6/25", "yesterday", "12", "2025", "", "99999"])
 def test_what_is_no_moment_or_two_is_refused(written):
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         moment_of(written)
 
 

@@ -1,0 +1,162 @@
+"""`manage.py import_subscribers`: imports subscribers from a file."""
+
+import gzip
+import json
+import sys
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TextIO, cast
+
+from django.core.management.base import CommandError
+from typing_extensions import override
+
+from channels_app.management.output import DatabaseCommand, add_json_option, channel_argument
+from pushsvc.common.store import sql
+from subscriptions_app.importing.files import FileUnreadable
+from subscriptions_app.importing.formats import Format, Read, Reading, rows_read
+from subscriptions_app.importing.running import Judged, Summary, imported
+from subscriptions_app.importing.values import MAX_TAKEOVER_DAYS, Options, Outcome
+
+_REPORTED_EVERY: Final = 10_000  # rows
+
+
+class Command(DatabaseCommand):
+    help = (
+        "Imports subscribers from a file. Importing a file again changes nothing, so an import that"
+        " ended early can be repeated. See docs/migrating.md."
+    )
+
+    @override
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("channel_id")
+        parser.add_argument("file", help="the file, also .gz; - for standard input")
+        parser.add_argument("--format", required=True, choices=[each.value for each in Format])
+        parser.add_argument(
+            "--map",
+            action="append",
+            default=[],
+            metavar="THEIRS=OURS",
+            help="the name of a column of a CSV file; nothing after = ignores it",
+        )
+        parser.add_argument("--attributes", help="attributes to take, separated by commas")
+        parser.add_argument("--tags-from", default="", help="attribute whose words become tags")
+        parser.add_argument("--vapid-public-key", help="of browsers whose row names no key")
+        parser.add_argument(
+            "--takeover-days",
+            type=int,
+            default=0,
+            help="days for which the first phone that registers an imported token with its own"
+            f" `auth` keeps what the row says, at most {MAX_TAKEOVER_DAYS} (default: 0)",
+        )
+        parser.add_argument("--dry-run", action="store_true", help="store nothing")
+        parser.add_argument("--resume", type=int, default=1, metavar="LINE", help="begin there")
+        parser.add_argument("--refused", help="write refused rows to this file, as JSON lines")
+        add_json_option(parser)
+
+    @override
+    def handle(self, *args: Any, **options: Any) -> None:
+        channel = channel_argument(options["channel_id"])
+        reading, how = _reading(options), _options(options)
+        summary, dropped, position = Summary(), Counter[str](), options["resume"]
+        with ExitStack() as stack:
+            stream = stack.enter_context(_opened(options["file"]))
+            refused = stack.enter_context(_written(options["refused"], options["resume"]))
+            reads = rows_read(stream, reading, dropped, sql.now())
+            steps = imported(channel=channel, reads=_from(reads, position), options=how)
+            try:
+                for judged in steps:
+                    _write_refused(refused, judged)
+                    summary.add(judged)
+                    position = judged[-1].line + 1
+                    self._report(summary, position, is_dry=how.dry_run)
+            except FileUnreadable as error:
+                self._write(summary, dropped, options)
+                detail = f"{error.detail} The rows before it were read. Correct the file, then add"
+                raise CommandError(f"{detail} --resume {position}") from error
+            except KeyboardInterrupt:
+                self._write(summary, dropped, options)
+                raise CommandError(f"Interrupted. Go on with --resume {position}") from None
+        self._write(summary, dropped, options)
+
+    def _report(self, summary: Summary, position: int, *, is_dry: bool) -> None:
+        rows = summary.outcomes.total()
+        if rows % _REPORTED_EVERY == 0:
+            word = "judged" if is_dry else "imported"
+            self.stderr.write(f"{rows} rows {word}; to go on from here: --resume {position}")
+
+    def _write(self, summary: Summary, dropped: Mapping[str, int], options: Any) -> None:
+        if options["json"]:
+            codes, names = dict(summary.codes), dict(dropped)
+            result = {**summary.outcomes, "refused_by_code": codes, "attributes_dropped": names}
+            self.stdout.write(json.dumps(result))
+            return
+        if options["dry_run"]:
+            self.stdout.write("Nothing was stored.")
+        for outcome in Outcome:
+            self.stdout.write(f"{outcome:<9}  {summary.outcomes[outcome]}")
+        for code, count in summary.codes.most_common():
+            self.stdout.write(f"  {code}  {count}")
+        if dropped:
+            names = ", ".join(f"{name} ({count})" for name, count in sorted(dropped.items()))
+            self.stdout.write(f"Attributes that were not taken: {names}. Name them in --attributes")
+
+
+def _reading(options: Mapping[str, Any]) -> Reading:
+    columns = {}
+    for each in options["map"]:
+        theirs, separator, ours = each.rpartition("=")
+        if not separator or not theirs:
+            raise CommandError(f"--map {each!r}: write the file's name, = and ours.")
+        columns[theirs] = ours.strip()
+    attributes = options["attributes"]
+    return Reading(
+        Format(options["format"]),
+        columns,
+        None if attributes is None else [each.strip() for each in attributes.split(",") if each],
+        options["tags_from"],
+        options["vapid_public_key"],
+    )
+
+
+def _options(options: Mapping[str, Any]) -> Options:
+    days = options["takeover_days"]
+    if not 0 <= days <= MAX_TAKEOVER_DAYS:
+        raise CommandError(f"--takeover-days must be 0 to {MAX_TAKEOVER_DAYS}.")
+    return Options(takeover_days=days, dry_run=options["dry_run"])
+
+
+def _opened(name: str) -> AbstractContextManager[BinaryIO]:
+    if name == "-":
+        return nullcontext(sys.stdin.buffer)
+    try:
+        if name.endswith(".gz"):
+            return cast("AbstractContextManager[BinaryIO]", gzip.open(name))
+        return Path(name).open("rb")
+    except OSError as error:
+        raise CommandError(f"{name}: {error.strerror}") from error
+
+
+def _written(name: str | None, resume: int) -> AbstractContextManager[TextIO | None]:
+    """The file for refused rows. An import that goes on adds to it."""
+    if name is None:
+        return nullcontext()
+    try:
+        return Path(name).open("a" if resume > 1 else "w", encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"{name}: {error.strerror}") from error
+
+
+def _from(reads: Iterator[Read], line: int) -> Iterator[Read]:
+    return (each for each in reads if each.line >= line)
+
+
+def _write_refused(file: TextIO | None, judged: Sequence[Judged]) -> None:
+    if file is None:
+        return
+    for each in judged:
+        if each.result.outcome == Outcome.REFUSED:
+            file.write(json.dumps(each.as_refusal()) + "\n")
+    file.flush()

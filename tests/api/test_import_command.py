@@ -1,0 +1,98 @@
+"""`manage.py import_subscribers`."""
+
+import gzip
+import json
+from io import StringIO
+
+import pytest
+from auditlog.models import LogEntry
+from django.core.management import CommandError, call_command
+
+from subscriptions_app.importing import running, services
+from subscriptions_app.models import Subscription
+from tests.api.devices import ANDROID_TOKEN
+from tests.factories import make_channel
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def channel(db):
+    return make_channel(android_enabled=True)
+
+
+@pytest.fixture(autouse=True)
+def _small_slices(monkeypatch):
+    for module in (services, running):
+        monkeypatch.setattr(module, "SLICE", 4)
+
+
+def table(numbers):
+    rows = "".join(f"android,{ANDROID_TOKEN}-{number},pro\n" for number in numbers)
+    return f"platform,token,plan\n{rows}"
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "tokens.csv"
+    path.write_text(table(range(10)))
+    return path
+
+
+def run(channel, path, *arguments):
+    """What it prints as JSON."""
+    out = StringIO()
+    given = ("--format=tokens_csv", "--json", *arguments)
+    call_command("import_subscribers", str(channel.pk), str(path), *given, stdout=out)
+    return json.loads(out.getvalue())
+
+
+def test_it_imports_a_file_and_says_what_became_of_it(channel, file, tmp_path):
+    file.write_text(file.read_text() + "android,none,\nios," + "a" * 64 + ",\n")
+    refused = tmp_path / "refused.ndjson"
+    found = run(channel, file, f"--refused={refused}")
+    assert (found["created"], found["refused"]) == (10, 2)
+    assert found["refused_by_code"] == {"not_a_token": 1, "platform_not_enabled": 1}
+    first = json.loads(refused.read_text().splitlines()[0])
+    assert (first["line"], first["code"], first["attr"]) == (12, "not_a_token", "provider_token")
+    assert run(channel, file)["unchanged"] == 10
+    notes = LogEntry.objects.filter(object_pk=str(channel.pk)).values_list("additional_data")
+    assert any("Subscribers imported: 4 created, 0 updated." in str(each) for each in notes)
+    assert ANDROID_TOKEN not in str(list(notes))
+
+
+def test_it_goes_on_where_it_ended(channel, file):
+    file.write_text(file.read_text() + '"open\n')
+    with pytest.raises(CommandError, match=r"Line 12: .* --resume 12"):
+        run(channel, file)
+    assert Subscription.objects.count() == 10
+    file.write_text(table(range(14)))
+    assert run(channel, file, "--resume=12")["created"] == 4
+
+
+def test_it_reads_compressed_files_and_maps_columns(channel, tmp_path):
+    path = tmp_path / "tokens.csv.gz"
+    data = table([1]).replace("platform,token,plan", "platform,Schlüssel,Tarif")
+    path.write_bytes(gzip.compress(data.encode()))
+    found = run(channel, path, "--map=Schlüssel=token", "--map=Tarif=", "--takeover-days=30")
+    assert found["created"] == 1
+    (row,) = Subscription.objects.all()
+    assert (row.attributes, (row.takeover_until - row.registered_at).days) == ({}, 30)
+
+
+def test_a_dry_run_stores_nothing(channel, file):
+    assert run(channel, file, "--dry-run")["created"] == 10
+    assert not Subscription.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--map=token"], ["--takeover-days=91"], ["--refused=/nowhere/x"]]
+)
+def test_a_wrong_argument_is_named(channel, file, arguments):
+    with pytest.raises(CommandError, match=arguments[0].partition("=")[0] + "|nowhere"):
+        run(channel, file, *arguments)
+
+
+def test_a_missing_file_is_named(channel, tmp_path):
+    with pytest.raises(CommandError, match="No such file"):
+        run(channel, tmp_path / "none.csv")
