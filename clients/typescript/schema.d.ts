@@ -356,6 +356,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/channel/{channel_id}/subscriptions/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import subscribers
+         * @description The body is a part of a file, at most 1 MiB and 5,000 rows; each part of a CSV file begins with its header. Subscribers are known by their addresses, so importing rows again changes nothing. What a device said to this service after a row's `last_seen_at` stays. A refused row does not stop the others. If the body cannot be read to its end, nothing is stored. See [migrating](/docs/migrating).
+         */
+        post: operations["import_subscriptions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/channel/{channel_id}/tags": {
         parameters: {
             query?: never;
@@ -1331,6 +1351,21 @@ export interface components {
              */
             created_at: string;
         };
+        /** @description What became of the rows. */
+        ImportOutput: {
+            /** @description Rows of new subscribers. */
+            created: number;
+            /** @description Rows that changed a known subscriber. */
+            updated: number;
+            /** @description Rows that changed nothing. */
+            unchanged: number;
+            /** @description Rows that are not imported. */
+            refused: number;
+            /** @description The refused rows, in their order. */
+            refusals: components["schemas"]["RefusalOutput"][];
+            /** @description Names of attributes that were not taken. */
+            attributes_dropped: string[];
+        };
         /**
          * @description How much an iPhone lets the notification disturb.
          * @enum {string}
@@ -2006,6 +2041,17 @@ export interface components {
             code: string;
             /** @description How many recipients of the platform. */
             count: number;
+        };
+        /** @description A row that is not imported. */
+        RefusalOutput: {
+            /** @description Where the row begins in the body, from 1. */
+            line: number;
+            /** @description Stable, listed in [errors](/docs/errors). */
+            code: string;
+            /** @description The field. Empty: the whole row. */
+            attr: string;
+            /** @description For people. */
+            detail: string;
         };
         /** @description Part of the audience that is sent from one moment on. */
         ReleaseOutput: {
@@ -4860,6 +4906,133 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    import_subscriptions: {
+        parameters: {
+            query: {
+                /** @description Attributes to take, with commas between. */
+                attributes?: string;
+                /** @description Names of columns of a CSV file, as `theirs=ours` with commas between. Nothing after `=` ignores the column. */
+                columns?: string;
+                /** @description true: nothing is stored. */
+                dry_run?: boolean;
+                /** @description The format of the body. */
+                format: "pushsvc_ndjson" | "webpush_json" | "tokens_csv" | "onesignal_csv" | "pinpoint_json";
+                /** @description The attribute whose words become tags. */
+                tags_from?: string;
+                /** @description For so many days, the first phone that registers an imported token with its own `auth` keeps what the row says. */
+                takeover_days?: number;
+                /** @description Of browsers whose row names no key. */
+                vapid_public_key?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "text/csv": string;
+                "application/x-ndjson": string;
+            };
+        };
+        responses: {
+            /** @description Imported, except for the refused rows. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ImportOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

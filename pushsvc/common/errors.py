@@ -161,7 +161,7 @@ class BodyTooLarge(PushsvcError):
     status = 413
     code = "body_too_large"
     title = "The body is too large"
-    detail = "A request body may hold at most 64 KiB."
+    detail = "A request body may hold at most 64 KiB, and that of an import 1 MiB."
 
 
 class UnsupportedMediaType(PushsvcError):

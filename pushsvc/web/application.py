@@ -57,7 +57,10 @@ class BufferedApplication:
         address = counted_address(request)
         body = RequestBody(scope, receive)
         try:
-            with self._bulkhead.in_flight(address):
+            with (
+                self._bulkhead.in_flight(address),
+                self._bulkhead.importing(scope["method"], scope["path"], address),
+            ):
                 data = await body.read()
                 complete = _complete(environ, data)
                 metrics.WEB_BYTES.add(len(data), "received")

@@ -4,7 +4,8 @@ Exports, the console and reads each occupy at most a quarter of the threads. So 
 left for requests of devices and senders. Requests wait for a thread in the event loop, and are
 refused if they wait too long, because their clients would not wait for the response. Health checks
 have their own threads, because otherwise an overloaded process would be restarted. Estimates of
-audiences have their own threads, because their cost depends on the tenant's request.
+audiences have their own threads, because their cost depends on the tenant's request. So have
+imports, whose bodies are also larger: only a few are read at a time.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from weakref import WeakValueDictionary
 
 from pushsvc.common import metrics
 from pushsvc.common.errors import Busy
+from pushsvc.web.request_body import is_import
 
 
 class Capacity(NamedTuple):
@@ -34,6 +36,8 @@ QUARTER: Final = Capacity(THREADS // 4, 64)
 HEALTH: Final = Capacity(2, 64)  # one thread may wait for a database that hangs
 ESTIMATES: Final = Capacity(2, 64)
 OF_KEY_IN_ESTIMATES: Final = Capacity(ESTIMATES.threads - 1, 16)  # so one key leaves a thread free
+IMPORTS: Final = Capacity(2, 6)
+ADDRESS_IN_IMPORTS: Final = Capacity(IMPORTS.threads - 1, 2)  # so one address leaves a thread free
 # One address cannot take all places. Its requests may occupy both threads.
 ADDRESS_IN_HEALTH: Final = Capacity(HEALTH.threads, 16)
 ADDRESS_IN_QUARTER: Final = Capacity(QUARTER.threads - 1, 16)  # so one address leaves a thread free
@@ -167,8 +171,13 @@ class Bulkhead:
         ]
         of_estimates = ThreadPoolExecutor(ESTIMATES.threads, thread_name_prefix=_ESTIMATE)
         self._estimates = Queue(of_estimates, _ESTIMATE, ESTIMATES, OF_KEY_IN_ESTIMATES)
+        of_imports = ThreadPoolExecutor(IMPORTS.threads, thread_name_prefix="import")
+        self._special.insert(
+            0, (is_import, Queue(of_imports, "import", IMPORTS, ADDRESS_IN_IMPORTS))
+        )
         self._all = Queue(pool, _OTHERS, ALL, ALL)
         self._in_flight: Counter[str] = Counter()
+        self._importing: Counter[str] = Counter()
 
     def queue(self, method: str, path: str, body: bytes = b"") -> Queue:
         if _is_estimate(method, path, body):
@@ -189,3 +198,21 @@ class Bulkhead:
             self._in_flight[address] -= 1
             if not self._in_flight[address]:
                 del self._in_flight[address]
+
+    @contextmanager
+    def importing(self, method: str, path: str, address: str) -> Iterator[None]:
+        """Counts an import from before its body is read, so that the bodies in memory are bounded.
+        Raises TooManyInFlight. Does nothing for other requests."""
+        if not is_import(method, path):
+            yield
+            return
+        places = self._importing
+        if places.total() >= sum(IMPORTS) or places[address] >= sum(ADDRESS_IN_IMPORTS):
+            raise TooManyInFlight
+        places[address] += 1
+        try:
+            yield
+        finally:
+            places[address] -= 1
+            if not places[address]:
+                del places[address]

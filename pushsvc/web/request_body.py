@@ -14,6 +14,7 @@ from typing import Any, Final
 from pushsvc.common import errors
 from pushsvc.common.http.strict_json import MAX_BODY_BYTES
 
+MAX_IMPORT_BYTES: Final = 1024 * 1024
 BODY_SECONDS: Final = 10.0
 DISCARDED_BYTES: Final = 1024 * 1024
 UNREAD_BODY_SECONDS: Final = 5.0  # as long as a connection may be open without a request
@@ -30,6 +31,14 @@ class BodyTooSlow(errors.PushsvcError):
     detail = f"A request must be complete within {BODY_SECONDS:.0f} seconds."
 
 
+def is_import(method: str, path: str) -> bool:
+    """Whether the request brings a part of a file, which may be larger than other bodies. Takes a
+    time that is linear in the path, because it is called before authentication."""
+    parts = path.strip("/").split("/", 4)
+    is_route = parts[:1] == ["channel"] and parts[2:] == ["subscriptions", "import"]
+    return method == "POST" and is_route
+
+
 class RequestBody:
     """The body of a request. Call `read` or `discard`, once."""
 
@@ -39,6 +48,8 @@ class RequestBody:
         self._announced = int(announced) if announced.isdigit() else 0
         # Such a client sends its body only when we begin to read it.
         self._awaits_consent = headers.get(b"expect", b"").lower() == b"100-continue"
+        large = is_import(scope["method"], scope["path"])
+        self._most = MAX_IMPORT_BYTES if large else MAX_BODY_BYTES
         self._receive = receive
         self._size = 0
         self._is_complete = False
@@ -69,7 +80,7 @@ class RequestBody:
                 await self._drop_rest()
 
     def _is_too_large(self) -> bool:
-        return max(self._announced, self._size) > MAX_BODY_BYTES
+        return max(self._announced, self._size) > self._most
 
     async def _drop_rest(self) -> None:
         if self._announced > DISCARDED_BYTES or (self._awaits_consent and not self._size):

@@ -74,6 +74,7 @@ public_key name rule platform keys p256dh auth attributes events event kind
 key description default position choices opted_out
 providers_config fcm_service_account apns_key apns_key_id apns_team_id apns_topic apns_environment
 content personalize vars on_missing
+format dry_run attributes tags_from columns takeover_days
 tags add_tags remove_tags prefix after external_ids subscription_ids remove
 actions id action web_url android_url ios_url web android ios translations
 """
