@@ -31,7 +31,7 @@ class Document:
             Operation(path, method, operation)
             for path, operations in document["paths"].items()
             for method, operation in operations.items()
-            if method in METHODS
+            if method in METHODS and is_json(operation)
         ]
 
     @cached_property
@@ -43,6 +43,13 @@ class Document:
             names |= new
             new = {each for name in new for each in references(self.schemas[name])} - names
         return names
+
+
+def is_json(operation: dict[str, Any]) -> bool:
+    """The clients send JSON. Files are for `curl` and `manage.py import_subscribers`."""
+    return "application/json" in operation.get("requestBody", {}).get(
+        "content", ["application/json"]
+    )
 
 
 def has_fields(schema: Schema) -> bool:

@@ -137,7 +137,8 @@ def test_every_operation_of_the_document_works(push, shop):
 
     text = "".join(map(inspect.getsource, USES))
     paths = openapi.document()["paths"].values()
-    names = [each["operationId"] for operations in paths for each in operations.values()]
+    all_ = [each for operations in paths for each in operations.values()]
+    names = [each["operationId"] for each in all_ if openapi.is_json(each)]
     assert [name for name in names if f"push.{name}(" not in text] == []
 
 

@@ -6,6 +6,7 @@ made from the same code. A new route or name must be classified here.
 
 import json
 from dataclasses import dataclass, field
+from urllib.parse import urlencode
 
 from django.test import Client
 from django.urls import URLPattern, get_resolver
@@ -105,6 +106,15 @@ _BODIES = {
     ("PATCH", "channel/<id:channel_id>/person"): {"opted_out": True},
     ("POST", "events"): {"events": [{"token": "", "event": "clicked"}]},
 }
+# Routes whose body is a file, with a query.
+_ROW = {"endpoint": "https://fcm.googleapis.com/fcm/send/x", "keys": browser_keys()}
+_FILES = {
+    ("POST", "channel/<id:channel_id>/subscriptions/import"): (
+        "application/x-ndjson",
+        json.dumps(_ROW),
+        {"format": "webpush_json", "dry_run": "true"},
+    ),
+}
 # What is not taken apart: rules contain rules, and targets say nothing unless they are sent whole.
 _NOT_ENTERED = ("SegmentRule", "TargetInput")
 _HEADERS = {"X-Channel-ID", "Idempotency-Key"}
@@ -114,8 +124,9 @@ _HEADERS = {"X-Channel-ID", "Idempotency-Key"}
 class Request:
     method: str
     path: str
-    body: dict | None = None
+    body: dict | str | None = None
     headers: dict = field(default_factory=dict)
+    kind: str = "application/json"
 
     def ask(self, **headers):
         """Its response, from an address of its own."""
@@ -123,12 +134,14 @@ class Request:
             self.method,
             self.path,
             self.text,
-            content_type="application/json",
+            content_type=self.kind,
             headers=self.headers | headers,
         )
 
     @property
     def text(self):
+        if isinstance(self.body, str):
+            return self.body
         return "" if self.body is None else json.dumps(self.body)
 
 
@@ -181,7 +194,11 @@ class Operation:
         headers = {"X-Channel-ID": own.ids["channel_id"]}
         headers |= {name: named[name] for name in _HEADERS & named.keys()}
         fields = {name: named[name] for name in named.keys() - _HEADERS - set(self.path_names)}
-        return Request(self.method, "/" + "/".join(parts), _filled(body, fields), headers)
+        path = "/" + "/".join(parts)
+        if file := _FILES.get((method, self.route)):
+            kind, text, query = file
+            return Request(method, f"{path}?{urlencode(query | fields)}", text, headers, kind)
+        return Request(self.method, path, _filled(body, fields), headers)
 
 
 def _filled(body, fields):

@@ -328,6 +328,17 @@ class IdentityKeyOutput(TypedDict):
     created_at: str
 
 
+class ImportOutput(TypedDict):
+    """What became of the rows."""
+
+    created: int
+    updated: int
+    unchanged: int
+    refused: int
+    refusals: list[RefusalOutput]
+    attributes_dropped: list[str]
+
+
 class IosContent(TypedDict):
     """For iOS, as Apple's payload keys say."""
 
@@ -717,6 +728,15 @@ class ReasonOutput(TypedDict):
     platform: Platform
     code: str
     count: int
+
+
+class RefusalOutput(TypedDict):
+    """A row that is not imported."""
+
+    line: int
+    code: str
+    attr: str
+    detail: str
 
 
 class ReleaseOutput(TypedDict):
