@@ -49,9 +49,8 @@ class _FileParser(BaseParser):
         stream: IO[Any],
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
-    ) -> bytes:
-        body: bytes = stream.read()
-        return body
+    ) -> Any:
+        return stream.read()
 
 
 class CsvParser(_FileParser):

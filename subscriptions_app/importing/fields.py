@@ -241,11 +241,12 @@ def _checked(
     if value is None:
         return None
     try:
-        return field.run_validation(value)
+        checked: T = field.run_validation(value)
     except serializers.ValidationError as error:
         first = errors_of(error)[0]
         attr = f"{name}.{first.attr}" if first.attr else name
         raise _Refused(first.code, attr, first.detail) from error
+    return checked
 
 
 _NOT_AUTH: Final = ("not_16_bytes", "Must be 16 bytes, as base64url.")

@@ -8,7 +8,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
@@ -26,9 +26,6 @@ _POSITION: Final = re.compile(r"\(line [0-9]+, column ([0-9]+)\)")
 
 class FileUnreadable(Invalid):
     """The file cannot be read further. `detail` names the line and the column."""
-
-    code = "file_unreadable"
-    title = "The file cannot be read"
 
     def __init__(self, code: str, line: int, column: int | None, detail: str) -> None:
         where = f"Line {line}" if column is None else f"Line {line}, column {column}"
@@ -159,16 +156,23 @@ def _without_bom(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _decoded(stream: BinaryIO) -> Iterator[str]:
-    source = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)  # type: ignore[arg-type]
-    encoding, size = _encoding(source.peek(4)[:4])
-    source.read(size)
-    number = 0
-    if encoding == "utf-8":
-        for raw in source:
-            number += 1
-            yield _text(raw, number)
-        return
-    text = io.TextIOWrapper(source, encoding=encoding, newline="\n")
+    """The caller closes the stream."""
+    source = io.BufferedReader(cast("io.RawIOBase", stream))
+    try:
+        encoding, size = _encoding(source.peek(4)[:4])
+        source.read(size)
+        yield from _utf_8(source) if encoding == "utf-8" else _utf_16(source, encoding)
+    finally:
+        source.detach()
+
+
+def _utf_8(source: io.BufferedReader) -> Iterator[str]:
+    for number, raw in enumerate(source, 1):
+        yield _text(raw, number)
+
+
+def _utf_16(source: io.BufferedReader, encoding: str) -> Iterator[str]:
+    text, number = io.TextIOWrapper(source, encoding=encoding, newline="\n"), 0
     try:
         for line in text:
             number += 1

@@ -89,8 +89,11 @@ class Command(DatabaseCommand):
 
     def _write(self, summary: Summary, dropped: Mapping[str, int], options: Any) -> None:
         if options["json"]:
-            codes, names = dict(summary.codes), dict(dropped)
-            result = {**summary.outcomes, "refused_by_code": codes, "attributes_dropped": names}
+            result = {
+                **summary.outcomes,
+                "refused_by_code": summary.codes,
+                "attributes_dropped": dropped,
+            }
             self.stdout.write(json.dumps(result))
             return
         if options["dry_run"]:
