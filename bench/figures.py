@@ -6,6 +6,7 @@ from typing import Final
 
 from bench import (
     audience,
+    importing,
     languages,
     latency,
     lateness,
@@ -45,6 +46,7 @@ FIGURES: Final[dict[str, Figure]] = {
     "personal-web": Figure("Three placeholders in browsers", personal.web),
     "requests": Figure("Requests, beside a view with one INSERT", requests.measure),
     "people": Figure("Devices that belong to people", people.measure),
+    "import": Figure("Subscribers from a file", importing.measure),
     "planning": Figure("Planning a notification to everybody", planning.measure),
     "rows": Figure("A recipient in PostgreSQL", rows.measure),
     "sparse": Figure(
