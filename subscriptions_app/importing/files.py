@@ -166,12 +166,12 @@ def _decoded(stream: BinaryIO) -> Iterator[str]:
         source.detach()
 
 
-def _utf_8(source: io.BufferedReader) -> Iterator[str]:
+def _utf_8(source: "io.BufferedReader[io.RawIOBase]") -> Iterator[str]:
     for number, raw in enumerate(source, 1):
         yield _text(raw, number)
 
 
-def _utf_16(source: io.BufferedReader, encoding: str) -> Iterator[str]:
+def _utf_16(source: "io.BufferedReader[io.RawIOBase]", encoding: str) -> Iterator[str]:
     text, number = io.TextIOWrapper(source, encoding=encoding, newline="\n"), 0
     try:
         for line in text:

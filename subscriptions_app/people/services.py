@@ -15,6 +15,7 @@ from django.db.models.functions import Coalesce, Now
 from channels_app import audit
 from channels_app.models import Channel
 from pushsvc.common.errors import FieldError, Invalid, NotFound
+from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import PLATFORM_VALUES
 from pushsvc.common.store import sql
 from subscriptions_app.categories.consent import (
@@ -163,8 +164,8 @@ def people_get_or_create(channel_id: UUID, external_ids: Collection[str]) -> dic
     found = _found(channel_id, external_ids)
     missing = sorted(set(external_ids) - found.keys())
     if missing:
-        made = [Person(channel_id=channel_id, external_id=each) for each in missing]
-        Person.objects.bulk_create(made, ignore_conflicts=True)
+        ids = sql.array(uuid7().hex for _ in missing)
+        sql.execute(_CREATE, {"channel": channel_id, "ids": ids, "external_ids": missing})
         found = _found(channel_id, external_ids)
     if len(found) < len(set(external_ids)):
         raise PersonsChanged
@@ -174,6 +175,16 @@ def people_get_or_create(channel_id: UUID, external_ids: Collection[str]) -> dic
 def person_exported(person: Person) -> None:
     """Records in the audit log that everything known about the person was exported."""
     _record(person, audit.Action.ACCESS, "Everything known was exported.")
+
+
+# Raw, because an import creates hundreds of persons at once, for which the ORM takes five times as
+# long. In the order of the external ids, as all transactions create persons.
+_CREATE: Final = """
+INSERT INTO subscriptions_app_person (id, channel_id, external_id)
+SELECT id, %(channel)s, external_id
+FROM unnest(%(ids)s::uuid[], %(external_ids)s::text[]) AS given (id, external_id)
+ON CONFLICT DO NOTHING
+"""
 
 
 def _named(channel_id: UUID, external_id: str) -> QuerySet[Person]:
