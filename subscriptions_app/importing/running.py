@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from typing import NamedTuple
 from channels_app.models import Channel
 from subscriptions_app.importing.files import FileUnreadable
 from subscriptions_app.importing.formats import Read
+from subscriptions_app.importing.rehearsal import Rehearsal
 from subscriptions_app.importing.services import SLICE, subscriptions_import
 from subscriptions_app.importing.values import Options, Outcome, Result, Row
 
@@ -43,13 +45,17 @@ def imported(
     raises; then the rows that were read before are stored, and returned before."""
     source = _Source(reads)
     readable = source.rows()
-    while part := list(islice(readable, SLICE)):
-        rows = [read.row for read in part if isinstance(read.row, Row)]
-        stored = iter(subscriptions_import(channel=channel, rows=rows, options=options))
-        yield [
-            Judged(read.line, next(stored) if isinstance(read.row, Row) else read.row)
-            for read in part
-        ]
+    with Rehearsal() if options.dry_run else nullcontext() as rehearsal:
+        while part := list(islice(readable, SLICE)):
+            rows = [read.row for read in part if isinstance(read.row, Row)]
+            results = subscriptions_import(
+                channel=channel, rows=rows, options=options, rehearsal=rehearsal
+            )
+            stored = iter(results)
+            yield [
+                Judged(read.line, next(stored) if isinstance(read.row, Row) else read.row)
+                for read in part
+            ]
     if source.error is not None:
         raise source.error
 

@@ -5,7 +5,7 @@ Locks are taken in the order of devices/services.py, for SLICE rows at once.
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, cast
@@ -27,6 +27,7 @@ from subscriptions_app.errors import (
     VapidKeyUnknown,
 )
 from subscriptions_app.importing.merging import COLUMNS, Merged, merged
+from subscriptions_app.importing.rehearsal import Kept, Place, Rehearsal, persons_rehearsed
 from subscriptions_app.importing.values import Options, Outcome, Result, Row, refused
 from subscriptions_app.models import OPTED_OUT, Person, Subscription, Tag
 from subscriptions_app.people.counting import (
@@ -38,7 +39,6 @@ from subscriptions_app.people.counting import (
 from subscriptions_app.people.services import people_get_or_create
 
 SLICE: Final = 500  # rows in one transaction
-_Place = tuple[str, bytes]
 _Numbered = Sequence[tuple[int, Row]]
 _Results = dict[int, Result]
 
@@ -48,6 +48,7 @@ def subscriptions_import(
     channel: Channel,
     rows: Sequence[Row],
     options: Options = Options(),  # noqa: B008 (frozen)
+    rehearsal: Rehearsal | None = None,
 ) -> list[Result]:
     """Stores the rows in their order, SLICE of them in each transaction. Returns a result for each.
 
@@ -55,8 +56,12 @@ def subscriptions_import(
     it changes. A row of a person who opted out is stored, but gets no messages. Nothing is deleted
     for a row: if the channel is full, or the person has too many devices, the row is refused.
 
-    Needs no proof of a row's `external_id`: only call it for the channel's owner.
+    Needs no proof of a row's `external_id`: only call it for the channel's owner. `rehearsal`: what
+    earlier calls of the same dry run would have stored.
     """
+    if options.dry_run and rehearsal is None:
+        with Rehearsal() as own:
+            return subscriptions_import(channel=channel, rows=rows, options=options, rehearsal=own)
     known = _Known.of(channel)
     results: _Results = {}
     for start in range(0, len(rows), SLICE):
@@ -68,7 +73,7 @@ def subscriptions_import(
             else:
                 results[number] = problem
         for numbered in _rounds(accepted):
-            results |= _store(known, numbered, options)
+            results |= _store(known, numbered, options, rehearsal)
     return [results[number] for number in range(len(rows))]
 
 
@@ -115,7 +120,7 @@ def _refused(error: PlatformNotEnabled | VapidKeyUnknown | CategoryUnknown) -> R
 
 def _rounds(numbered: _Numbered) -> Iterator[_Numbered]:
     """Rows of one address go into different rounds, in their order."""
-    seen: Counter[_Place] = Counter()
+    seen: Counter[Place] = Counter()
     rounds: list[list[tuple[int, Row]]] = []
     for number, row in numbered:
         place = _place(row)
@@ -126,18 +131,20 @@ def _rounds(numbered: _Numbered) -> Iterator[_Numbered]:
     yield from rounds
 
 
-def _place(row: Row) -> _Place:
+def _place(row: Row) -> Place:
     return row.address.platform, row.address.digest
 
 
-def _store(known: _Known, numbered: _Numbered, options: Options) -> _Results:
+def _store(
+    known: _Known, numbered: _Numbered, options: Options, rehearsal: Rehearsal | None
+) -> _Results:
     """Stores rows of different addresses in one transaction. If a person would have too many
     devices, stores the halves apart, so that only that person's rows are refused."""
     alone = False
     while True:
         try:
             with sql.brief_transaction():
-                return _Slice(known, numbered, options).store(alone=alone)
+                return _Slice(known, numbered, options, rehearsal).store(alone=alone)
         except PersonsChanged:
             continue
         except CapacityScarce:
@@ -146,15 +153,23 @@ def _store(known: _Known, numbered: _Numbered, options: Options) -> _Results:
             if len(numbered) == 1:
                 return {numbered[0][0]: refused(error.code, "external_id", error.detail)}
             half = len(numbered) // 2
-            return _store(known, numbered[:half], options) | _store(known, numbered[half:], options)
+            results = _store(known, numbered[:half], options, rehearsal)
+            return results | _store(known, numbered[half:], options, rehearsal)
 
 
 class _Slice:
     """Rows of different addresses, in a transaction."""
 
-    def __init__(self, known: _Known, numbered: _Numbered, options: Options) -> None:
+    def __init__(
+        self,
+        known: _Known,
+        numbered: _Numbered,
+        options: Options,
+        rehearsal: Rehearsal | None,
+    ) -> None:
         self._known, self._numbered, self._options = known, numbered, options
-        self._channel = known.channel
+        self._channel, self._rehearsal = known.channel, rehearsal
+        self._rehearsed: dict[Place, Kept] = {}
 
     def store(self, *, alone: bool) -> _Results:
         """`alone`: no other transaction holds the lock of the channel's capacity."""
@@ -169,16 +184,22 @@ class _Slice:
                 else:
                     results[number] = Result(Outcome.UNCHANGED)
         new = [number for number, each in changed.items() if each.known is None]
-        room = capacity_room(self._channel, len(new), alone=alone)
+        room = self._room(len(new), alone=alone)
         for number in new[room:]:
             del changed[number]
             error = SubscriptionsFull
             results[number] = refused(error.code, "", "The channel has its maximum of subscribers.")
-        if changed and not self._options.dry_run:
+        if changed:
             self._write(list(changed.values()), now)
         for number, each in changed.items():
             results[number] = Result(Outcome.UPDATED if each.known else Outcome.CREATED)
         return results
+
+    def _room(self, wanted: int, *, alone: bool) -> int:
+        if not wanted:
+            return 0
+        before = self._rehearsal.created if self._rehearsal else 0
+        return max(0, capacity_room(self._channel, before + wanted, alone=alone) - before)
 
     def _lock_addresses(self) -> datetime:
         """As registration.py does. Returns the time."""
@@ -186,18 +207,24 @@ class _Slice:
         names = sorted(
             address_lock(self._channel.pk, each.platform, each.digest) for each in addresses
         )
-        statement = _NOW if self._options.dry_run else _LOCK
+        statement = _NOW if self._rehearsal else _LOCK
         moment: datetime = sql.rows(statement, {"names": names})[-1][1]
         return moment
 
     def _judged(self, now: datetime) -> dict[int, Merged | Result]:
-        stored = self._stored()
+        stored, self._rehearsed = self._stored(), self._read_rehearsed()
+        stored |= {place: each.subscription() for place, each in self._rehearsed.items()}
         named = [
             each.pk
             for _, row in self._numbered
             if row.tags is not None and (each := stored.get(_place(row)))
         ]
         tags = _tags_of(named)
+        tags |= {
+            stored[place].pk: set(each.tags)
+            for place, each in self._rehearsed.items()
+            if each.tags is not None
+        }
         return {
             number: merged(
                 row,
@@ -210,7 +237,18 @@ class _Slice:
             for number, row in self._numbered
         }
 
-    def _stored(self) -> dict[_Place, Subscription]:
+    def _tags_after(self, each: Merged) -> Collection[str] | None:
+        """As Kept.tags."""
+        before = self._rehearsed.get(_place(each.row))
+        return before.tags if before and each.tags is None else each.tags
+
+    def _read_rehearsed(self) -> dict[Place, Kept]:
+        if self._rehearsal is None:
+            return {}
+        found = {_place(row): self._rehearsal.kept(_place(row)) for _, row in self._numbered}
+        return {place: each for place, each in found.items() if each is not None}
+
+    def _stored(self) -> dict[Place, Subscription]:
         """The subscriptions at the addresses. One that was set aside counts only if the row has its
         `auth` and there is no other."""
         parameters = {
@@ -220,12 +258,12 @@ class _Slice:
         }
         ids = [each[0] for each in sql.rows(_FIND, parameters)]
         found = Subscription.objects.filter(pk__in=ids)
-        ordered = found.order_by("id") if self._options.dry_run else found.locked_by_id()
+        ordered = found.order_by("id") if self._rehearsal else found.locked_by_id()
         rows = list(ordered.select_related("person")) if ids else []
         if any(row.person_id is not None and row.person is None for row in rows):
             raise PersonsChanged
         given = {_place(row): row.auth for _, row in self._numbered}
-        stored: dict[_Place, Subscription] = {}
+        stored: dict[Place, Subscription] = {}
         for each in sorted(rows, key=lambda row: row.is_set_aside):
             place = (each.platform, bytes(each.address_sha256))
             if not each.is_set_aside or (place not in stored and each.auth == given[place] != ""):
@@ -234,28 +272,44 @@ class _Slice:
 
     def _write(self, changed: list[Merged], now: datetime) -> None:
         wanted = {each.external_id for each in changed} - {None}
-        persons = people_get_or_create(self._channel.pk, cast("set[str]", wanted))
+        find = persons_rehearsed if self._rehearsal else people_get_or_create
+        persons = find(self._channel.pk, cast("set[str]", wanted))
         changes = Changes()
         written = [_column_values(each, persons, now) for each in changed]
         for each, values in zip(changed, written, strict=True):
             before = Standing.of(each.known) if each.known else None
             is_active = values["expired_at"] is None
             changes.note(before, Standing(values["platform"], values["person_id"], is_active))
+        created = sum(each.known is None for each in changed)
+        if self._rehearsal:
+            self._rehearsal.count(changes.persons)
+            self._rehearsal.keep(
+                {
+                    _place(each.row): Kept.of(each.known, values, _person(each, persons), tags)
+                    for each, values in zip(changed, written, strict=True)
+                    for tags in [self._tags_after(each)]
+                }
+            )
+            self._rehearsal.created += created
+            return
         parameters = {"channel": self._channel.pk, "rows": json.dumps(written, default=str)}
         sql.execute(_UPSERT, parameters)
         _write_tags(self._channel.pk, changed)
         changes_count(self._channel.pk, changes)
-        created = sum(each.known is None for each in changed)
         note = f"Subscribers imported: {created} created, {len(changed) - created} updated."
         audit.record(self._channel, audit.Action.UPDATE, note=note)
+
+
+def _person(each: Merged, persons: Mapping[str, Person]) -> Person | None:
+    if each.external_id is not None:
+        return persons[each.external_id]
+    return each.known.person if each.known else None
 
 
 def _column_values(each: Merged, persons: Mapping[str, Person], now: datetime) -> dict[str, Any]:
     known = each.known
     stored = {name: getattr(known, name) for name in COLUMNS} if known else {}
-    person = known.person if known else None
-    if each.external_id is not None:
-        person = persons[each.external_id]
+    person = _person(each, persons)
     values = {
         **stored,
         **each.values,
@@ -294,11 +348,17 @@ def _write_tags(channel_id: UUID, changed: Sequence[Merged]) -> None:
     sql.rows_of_last(_WRITE_TAGS, parameters)
 
 
-# Raw, because the ORM has no advisory locks. The locks are taken in the order of the array.
-_LOCK: Final = """
-SELECT pg_advisory_xact_lock(hashtextextended(name, 0)), clock_timestamp()
-FROM unnest(%(names)s::text[]) AS name
+# Raw, because the ORM has no advisory locks. The locks are taken in the order of the array. The
+# first one bounds how many slices lock addresses at once: all sessions share PostgreSQL's table of
+# locks, and if it is full, every transaction fails. So imports occupy at most a third of it.
+SLOTS: Final = f"""
+greatest(1, current_setting('max_locks_per_transaction')::int
+  * current_setting('max_connections')::int / {3 * SLICE})
 """
+_LOCK: Final = f"""
+SELECT pg_advisory_xact_lock(hashtextextended(name, 0)), clock_timestamp()
+FROM unnest(('import ' || mod(pg_backend_pid(), {SLOTS})) || %(names)s::text[]) AS name
+"""  # noqa: S608 - numbers of our own
 _NOW: Final = "SELECT NULL, clock_timestamp()"
 
 # LATERAL, so that each address is read by the unique index even if PostgreSQL's statistics are old.

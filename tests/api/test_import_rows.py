@@ -12,10 +12,11 @@ from subscriptions_app.addresses import Address
 from subscriptions_app.devices.registration import subscription_register
 from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.devices.values import Facts
-from subscriptions_app.importing import services
+from subscriptions_app.importing import rehearsal, services
 from subscriptions_app.importing.services import subscriptions_import
 from subscriptions_app.importing.values import Options, Row
 from subscriptions_app.models import MOST_DEVICES, Person, Subscription
+from subscriptions_app.people import counting
 from subscriptions_app.people.proof import Login
 from subscriptions_app.people.services import PersonChange, person_change
 from subscriptions_app.tags.services import TagChange
@@ -232,6 +233,34 @@ def test_a_dry_run_has_the_same_results_and_stores_nothing(channel):
     assert outcomes(channel, *rows, dry_run=True) == ["created", "unchanged", "updated"]
     assert (totals_of(channel), Person.objects.count()) == (before, 0)
     assert outcomes(channel, *rows) == ["created", "unchanged", "updated"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_dry_run_knows_the_rows_before(channel, seed, monkeypatch):
+    """Addresses that come again in other slices, persons with too many devices, a full channel."""
+    monkeypatch.setattr(services, "SLICE", 7)
+    monkeypatch.setattr(counting, "MOST_DEVICES", 3)
+    monkeypatch.setattr(rehearsal, "MOST_DEVICES", 3)
+    chance = random.Random(seed)  # noqa: S311
+    outcomes(channel, *some_rows(chance, 10))
+    channel.max_subscriptions = 38
+    channel.save()
+    again = [
+        android(
+            chance.randrange(50),
+            external_id=chance.choice([None, "user-1", "user-2", "user-3"]),
+            auth=chance.choice(["", browser_keys()["auth"]]),
+            last_seen_at=chance.choice([None, LAST_YEAR, LATER]),
+            expired_at=chance.choice([None, None, LATER + timedelta(days=1)]),
+            tags=chance.choice([None, ["news"], ["sport"]]),
+            attributes=chance.choice([None, {"plan": "pro"}]),
+        )
+        for _ in range(120)
+    ]
+    rehearsed = outcomes(channel, *again, dry_run=True)
+    assert rehearsed == outcomes(channel, *again)
+    expected = {"created", "updated", "unchanged", "too_many_devices", "subscriptions_full"}
+    assert expected <= set(rehearsed)
 
 
 def test_an_import_of_another_channel_changes_nothing_here(channel):

@@ -29,7 +29,7 @@ class Processes:
 
     def start(self, name):
         """The Procfile's process of this name, in a process group of its own."""
-        process = forked.start(forked.procfile()[name], _environment(), self._log)
+        process = forked.start(forked.procfile()[name], environment(), self._log)
         self._started.append(process)
         return process
 
@@ -51,15 +51,15 @@ class Processes:
 
 
 @contextmanager
-def running_web(log_path, *others, **environment):
+def running_web(log_path, *others, **variables):
     """Address of the Procfile's web process, started with the processes `others`.
 
     Their log is printed in the end: pytest shows it where a test failed.
     """
     port = own_port()
-    environment = {"WEB_WAIT_SECONDS": "600"} | environment  # for a busy machine
-    environment |= {"PORT": str(port), "GRANIAN_HOST": "127.0.0.1"}
-    with mock.patch.dict(os.environ, environment), log_path.open("w+") as log:
+    variables = {"WEB_WAIT_SECONDS": "600"} | variables  # for a busy machine
+    variables |= {"PORT": str(port), "GRANIAN_HOST": "127.0.0.1"}
+    with mock.patch.dict(os.environ, variables), log_path.open("w+") as log:
         processes = Processes(log)
         try:
             for name in ("web", *others):
@@ -89,7 +89,7 @@ def kill(process):
     process.wait()
 
 
-def _environment():
+def environment():
     """The test's settings, and its test database instead of the one that it was made beside."""
     database = urlsplit(os.environ["DATABASE_URL"])
     name = connection.settings_dict["NAME"]
