@@ -156,14 +156,15 @@ def _without_bom(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _decoded(stream: BinaryIO) -> Iterator[str]:
-    """The caller closes the stream."""
+    """The caller closes the stream, maybe before this generator ends."""
     source = io.BufferedReader(cast("io.RawIOBase", stream))
     try:
         encoding, size = _encoding(source.peek(4)[:4])
         source.read(size)
         yield from _utf_8(source) if encoding == "utf-8" else _utf_16(source, encoding)
     finally:
-        source.detach()
+        if not stream.closed:
+            source.detach()
 
 
 def _utf_8(source: "io.BufferedReader[io.RawIOBase]") -> Iterator[str]:
@@ -181,7 +182,8 @@ def _utf_16(source: "io.BufferedReader[io.RawIOBase]", encoding: str) -> Iterato
         detail = "This is not UTF-16, as the file's first bytes say."
         raise FileUnreadable("not_utf_16", number + 1, None, detail) from error
     finally:
-        text.detach()
+        if not source.closed:
+            text.detach()
 
 
 def _encoding(start: bytes) -> tuple[str, int]:

@@ -160,6 +160,15 @@ def test_an_unreadable_file_says_line_and_column(data, found):
     assert refusal_of(data) == found
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_file_that_is_closed_before_its_end_is_left_quietly(encoding):
+    stream = BytesIO(f"platform,token\n{f'android,{FID}{chr(10)}' * 9}".encode(encoding))
+    rows = rows_read(stream, Reading(Format.TOKENS_CSV), Counter(), NOW)
+    assert isinstance(next(rows).row, Row)
+    stream.close()
+    rows.close()  # would raise
+
+
 # --- JSON -----------------------------------------------------------------------------------------
 
 
