@@ -395,6 +395,7 @@ const STYLES = `
     inline-size: min(24rem, calc(100% - 2rem));
     max-block-size: calc(100% - 2rem);
     overflow: auto;
+    scroll-padding-block-end: 5rem;
     padding: 1.25rem;
     background: var(--back);
     border: 1px solid color-mix(in srgb, var(--fore) 20%, var(--back));
@@ -408,7 +409,17 @@ const STYLES = `
   label { display: flex; gap: 0.75rem; padding-block: 0.375rem; cursor: pointer; }
   input { flex: none; inline-size: 1.25rem; block-size: 1.25rem; margin: 0.125rem 0 0; accent-color: var(--accent); }
   small { display: block; font-size: 0.875rem; }
-  .buttons { display: flex; flex-wrap: wrap; justify-content: end; gap: 0.5rem; margin-block-start: 1.25rem; }
+  .buttons {
+    position: sticky;
+    inset-block-end: -1.25rem;
+    display: flex;
+    flex-wrap: wrap;
+    justify-content: end;
+    gap: 0.5rem;
+    margin-block: 0.5rem -1.25rem;
+    padding-block: 0.75rem 1.25rem;
+    background: var(--back);
+  }
   button {
     min-block-size: 2.75rem;
     padding: 0 1rem;

@@ -333,6 +333,21 @@ def test_the_dialog_is_at_the_side_where_lines_end_and_fits_a_phone(allowed, sit
         assert box["y"] >= 0
 
 
+def test_the_buttons_are_visible_in_a_low_window(allowed, site):
+    many = [{"key": f"c{n}", "name": f"Category {n}"} for n in range(9)]
+    use(site, kind="categories", categories=many)
+    page = open_page(allowed, site)
+    page.set_viewport_size({"width": 360, "height": 320})
+    page.evaluate("added.show()")
+    for button in page.locator(".buttons button").all():
+        box = button.bounding_box()
+        assert 0 <= box["y"] <= box["y"] + box["height"] <= 320
+    last = page.get_by_label("Category 8")
+    last.focus()
+    box = last.bounding_box()
+    assert box["y"] + box["height"] <= page.locator(".buttons").bounding_box()["y"]
+
+
 def test_each_of_ten_languages_has_all_texts_and_a_site_replaces_them(allowed, site):
     own = {"en": {"title": "Fresh bread"}, "it": {"title": "Pane fresco", "allow": "Sì"}}
     use(site, kind="bell", texts=own)
