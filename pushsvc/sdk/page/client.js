@@ -46,6 +46,7 @@ class PushClient extends EventTarget {
   #sendLocale;
   #stored;
   #resumed;
+  #hasErrorListener = false;
 
   /** @param {Settings} settings */
   constructor({ channel, base, worker, type, sendLocale }) {
@@ -66,6 +67,12 @@ class PushClient extends EventTarget {
       this.#resumed = this.#resume();
     });
     this.#resumed = this.#resume();
+  }
+
+  /** @param {Parameters<EventTarget["addEventListener"]>} given */
+  addEventListener(...given) {
+    if (given[0] === "error") this.#hasErrorListener = true;
+    super.addEventListener(...given);
   }
 
   get permission() {
@@ -471,12 +478,18 @@ class PushClient extends EventTarget {
   }
 
   /**
+   * An error to which no page listens is written to the console, unless nothing needs to be done.
+   *
    * @template {keyof Events & string} Name
    * @param {Name} type
    * @param {Events[Name]["detail"]} detail
    * @returns whether no listener has called preventDefault()
    */
   #fire(type, detail) {
+    if (detail instanceof PushError && !this.#hasErrorListener) {
+      const isSilent = detail.willRetry && detail.code !== "worker_replaced"; // which loses messages
+      if (!isSilent) console.warn(`pushsvc: ${detail.message}`);
+    }
     return this.dispatchEvent(new CustomEvent(type, { detail, cancelable: type === "open" }));
   }
 }

@@ -127,6 +127,7 @@ def test_beside_a_worker_of_the_site_the_sdk_has_one_of_its_own(allowed, site):
 
 def test_a_replaced_worker_whose_file_is_gone_is_reported_with_the_line_to_add(allowed, site):
     page = visit(with_events(allowed), site)
+    warned = warnings_of(page)
     attempt(page, "push.subscribe()")
     del site.files["/push-sw.js"]
     text = "addEventListener('install', () => skipWaiting());"
@@ -142,3 +143,28 @@ def test_a_replaced_worker_whose_file_is_gone_is_reported_with_the_line_to_add(a
     message = refusal(page)["message"]
     assert f"{site.origin}/pwa-sw.js" in message
     assert f'importScripts("{site.service}/sdk/push-sw.js");' in message
+    assert warned == []
+
+
+def warnings_of(page):
+    """The warnings of the SDK in the console of the page, as they come."""
+    warned = []
+    page.on("console", lambda said: said.text.startswith("pushsvc:") and warned.append(said.text))
+    return warned
+
+
+def test_without_a_listener_a_replaced_worker_is_a_warning_in_the_console(allowed, site):
+    page = visit(allowed, site)
+    warned = warnings_of(page)
+    attempt(page, "push.subscribe()")
+    site.files["/pwa-sw.js"] = (SCRIPT, "addEventListener('install', () => skipWaiting());")
+    page.evaluate("navigator.serviceWorker.register('/pwa-sw.js')")
+    page.wait_for_function(
+        """async () => (await navigator.serviceWorker.getRegistration())
+            .active.scriptURL.endsWith("/pwa-sw.js")"""
+    )
+    page.reload()
+    assert attempt(page, "push.isSubscribed()") == (True, None)  # the SDK has repaired it
+    [line] = warned
+    assert f"{site.origin}/pwa-sw.js" in line
+    assert f'importScripts("{site.service}/sdk/push-sw.js");' in line
