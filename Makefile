@@ -4,7 +4,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-fast test-pg16 test-engines test-previous cluster container say-what lint format audit sbom \
-	requirements openapi released-names programs clients kotlin swift soak fuzz bench load bench-events bench-console screenshots icons modules
+	requirements openapi released-names programs clients kotlin recipes swift soak fuzz bench load bench-events bench-console screenshots icons modules
 
 BIN := .venv/bin
 # What takes minutes: whole deployments, killed processes, browsers, generated requests.
@@ -111,6 +111,7 @@ programs: ## as root, on Debian: install the programs, generators and tools with
 	@$(MAKE) --no-print-directory .venv/node.stamp .venv/clients.stamp .venv/audit.stamp
 	@$(MAKE) --no-print-directory .venv/kotlin.stamp || \
 		echo "Maven could not install the compiler: \`make kotlin\` cannot test clients/android" >&2
+	@$(MAKE) --no-print-directory .venv/recipes.stamp
 
 clients: .venv/clients.stamp ## install the generators of clients, without which their tests are skipped
 
@@ -118,12 +119,16 @@ clients: .venv/clients.stamp ## install the generators of clients, without which
 kotlin: .venv/kotlin.stamp .venv/dev.stamp ## compile clients/android and the Kotlin of docs/fcm.md, and run them against the service (ARGS="-k offline")
 	@exec $(BIN)/python -m pytest -n 0 tests/android $(ARGS)
 
+# npm installs Angular and Next: about 600 MB.
+recipes: .venv/recipes.stamp .venv/dev.stamp ## build the Angular and the Next app of docs/recipes.md, and run them in Chromium and Firefox (ARGS="-k Next")
+	@RECIPES=yes exec $(BIN)/python -m pytest -n 0 tests/browser/sdk/test_recipes.py tests/browser/firefox/test_firefox_recipes.py $(ARGS)
+
 swift: .venv/dev.stamp ## as root: compile and test clients/ios on a minimal Debian, against the service (ARGS="-k token")
 	@exec $(BIN)/python -m tests.clients.swift.run $(ARGS)
 
-requirements: .venv/dev.stamp .venv/node.stamp ## pin requirements/*.txt from *.in, and .ci/{javascript,clients}
+requirements: .venv/dev.stamp .venv/node.stamp ## pin requirements/*.txt from *.in, and .ci/{javascript,clients,recipes}
 	@for name in uv base telemetry run dev audit node clients peers load; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
-	@for packages in javascript clients; do (cd .ci/$$packages && npm_config_omit_lockfile_registry_resolved=true \
+	@for packages in javascript clients recipes; do (cd .ci/$$packages && npm_config_omit_lockfile_registry_resolved=true \
 		PATH="$(CURDIR)/.venv/node/bin:$$PATH" npm install --package-lock-only --silent --no-audit --no-fund) || exit 1; done
 
 .venv/node.stamp: .ci/javascript/package-lock.json
@@ -133,6 +138,11 @@ requirements: .venv/dev.stamp .venv/node.stamp ## pin requirements/*.txt from *.
 	@rm -rf .venv/kotlin
 	@mvn --quiet --batch-mode --strict-checksums --file .ci/kotlin/pom.xml dependency:copy-dependencies \
 		-DoutputDirectory="$(CURDIR)/.venv/kotlin"
+	@touch $@
+
+.venv/recipes.stamp: .ci/recipes/package-lock.json .venv/clients.stamp
+	@rm -rf .venv/recipes && mkdir .venv/recipes && cp .ci/recipes/package*.json .venv/recipes
+	@cd .venv/recipes && PATH="$(CURDIR)/.venv/clients/bin:$$PATH" npm ci --silent --no-audit --no-fund
 	@touch $@
 
 .venv/%.stamp: requirements/uv.txt requirements/%.txt

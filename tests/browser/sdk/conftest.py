@@ -4,9 +4,7 @@ import pytest
 
 from tests.api.support import owner_of
 from tests.browser.chromium import running_chromium
-from tests.browser.sdk.built import install, pack
 from tests.browser.sdk.site import Site, Worker, visit
-from tests.clients.generators import require_tools
 from tests.factories import make_channel
 from tests.pipeline.processes import running_web
 
@@ -66,17 +64,3 @@ def allowed(context, site):
 def worker(allowed, site):
     """The site's worker, with a page open. push.js has told it nothing yet."""
     return Worker(visit(allowed, site, "/offers"), site)
-
-
-@pytest.fixture(scope="package")
-def tarball(tmp_path_factory):
-    """What npm makes of clients/browser."""
-    require_tools()
-    return pack(tmp_path_factory.mktemp("package"))
-
-
-@pytest.fixture
-def project(tarball, tmp_path):
-    """A project that has installed the package from its tarball."""
-    install(tarball, tmp_path)
-    return tmp_path

@@ -6,6 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 
 from pushsvc.sdk import snippet, worker_snippet
+from tests.pipeline.support import until
 
 HTML = "text/html; charset=utf-8"
 SCRIPT = "text/javascript; charset=utf-8"
@@ -153,31 +154,56 @@ def attempt(page, script):
     return told.get("value"), told.get("error")
 
 
+class PushMessages:
+    """Delivers push messages to the workers of an open page's site, as DevTools does: a text
+    unchanged, anything else as JSON."""
+
+    def __init__(self, page, origin):
+        self._page, self._origin = page, origin
+        self._registrations = {}
+        self._session = page.context.new_cdp_session(page)
+        self._session.on("ServiceWorker.workerRegistrationUpdated", self._note)
+        self._session.send("ServiceWorker.enable")
+        page.evaluate(
+            """() => {
+              window.shownCount = 0; // notifications that workers say they have shown
+              navigator.serviceWorker.addEventListener("message", ({data}) => {
+                if (data?.pushsvc === "received") shownCount += 1;
+              });
+            }"""
+        )
+
+    def _note(self, event):
+        for registration in event["registrations"]:
+            self._registrations[registration["scopeURL"]] = registration["registrationId"]
+
+    def push(self, payload, scope="/"):
+        """Returns when the worker says that it has shown the message."""
+        before = self._page.evaluate("shownCount")
+        self.deliver(payload, scope)
+        self._page.wait_for_function("(before) => shownCount > before", arg=before)
+
+    def deliver(self, payload, scope="/"):
+        """Does not wait for the worker."""
+        url = f"{self._origin}{scope}"
+        until(lambda: url in self._registrations or self._page.wait_for_timeout(20))
+        data = payload if isinstance(payload, str) else json.dumps(payload)
+        self._session.send(
+            "ServiceWorker.deliverPushMessage",
+            {"origin": self._origin, "registrationId": self._registrations[url], "data": data},
+        )
+
+
 class Worker:
     """The site's service worker, installed for a page and driven through DevTools."""
 
     def __init__(self, page, site):
         self.page, self._site = page, site
-        self._session = page.context.new_cdp_session(page)
-        self._registrations = {}
-        self._session.on("ServiceWorker.workerRegistrationUpdated", self._note)
-        self._session.send("ServiceWorker.enable")
-        page.evaluate(
-            """() => {
-              window.told = 0; // notifications that the worker says it has shown
-              navigator.serviceWorker.addEventListener("message", ({data}) => {
-                if (data?.pushsvc === "received") told += 1;
-              });
-            }"""
-        )
+        self._messages = PushMessages(page, site.origin)
         with page.context.expect_event("serviceworker") as started:
             page.evaluate("navigator.serviceWorker.register('/push-sw.js')")
         self._worker = started.value
         self.run("registration.active ? 0 : new Promise((done) => { onactivate = done; })")
-
-    def _note(self, event):
-        for registration in event["registrations"]:
-            self._registrations[registration["scopeURL"]] = registration["registrationId"]
 
     def run(self, script, argument=None):
         """The value of this expression, or of this function of `argument`, inside the worker."""
@@ -223,27 +249,13 @@ class Worker:
         )
 
     def push(self, payload):
-        """Delivers a push message: a text unchanged, anything else as JSON. Returns when the
-        worker says that it is shown. `getNotifications` is not called earlier: Chromium then
-        forgets what it is about to show."""
-        told = self.page.evaluate("told")
-        self.deliver(payload)
-        self.page.wait_for_function("(before) => told > before", arg=told)
+        """Delivers a push message, and returns when the worker says that it is shown.
+        `getNotifications` is not called earlier: Chromium then forgets what it is about to show."""
+        self._messages.push(payload)
 
     def deliver(self, payload):
         """Delivers a push message that the SDK may leave alone."""
-        data = payload if isinstance(payload, str) else json.dumps(payload)
-        scope = f"{self._site.origin}/"
-        while scope not in self._registrations:
-            self.page.wait_for_timeout(20)
-        self._session.send(
-            "ServiceWorker.deliverPushMessage",
-            {
-                "origin": self._site.origin,
-                "registrationId": self._registrations[scope],
-                "data": data,
-            },
-        )
+        self._messages.deliver(payload)
 
     def shown(self, count=1):
         """The notifications that are shown, once there are so many."""

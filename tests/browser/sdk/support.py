@@ -112,3 +112,14 @@ def subscribe_elsewhere(page, worker="/push-sw.js"):
 
 def endpoint_of(page):
     return page.evaluate("JSON.parse(localStorage.getItem('push-service')).endpoint")
+
+
+def titles(page, scope="/"):
+    """Of the notifications that the worker at this scope shows."""
+    return page.evaluate(
+        """async (scope) => {
+          const registration = await navigator.serviceWorker.getRegistration(scope);
+          return (await registration.getNotifications()).map(({title}) => title);
+        }""",
+        scope,
+    )
