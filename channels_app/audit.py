@@ -52,6 +52,8 @@ SHOWN: dict[str, tuple[str, ...]] = {  # notifications_app adds its own
     "channels_app.apikey": ("public_id", "name", "scopes", "expires_at", "revoked_at"),
     "channels_app.identitykey": ("algorithm", "public_key", "retired_at"),
     "channels_app.vapidkey": ("public_key", "retired_at"),
+    # Not the whole address, which may contain secrets.
+    "channels_app.webhook": ("origin", "events", "description", "is_enabled", "disabled_code"),
     "channels_app.providercredential": ("platform", "version", "facts", "paused_code"),
     "subscriptions_app.category": (
         "key",

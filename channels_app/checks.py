@@ -92,10 +92,11 @@ def _servers() -> Iterator[CheckMessage]:
 
 
 def _push_services() -> Iterator[CheckMessage]:
-    for origin in settings.WEBPUSH_TRUSTED_ORIGINS:
-        if not _succeeds(normalise_origin, origin):
-            message = f"WEBPUSH_TRUSTED_ORIGINS contains {origin!r}, which is not an origin."
-            yield _error(7, message, "https://push.example.com:8443")
+    for name in ("WEBPUSH_TRUSTED_ORIGINS", "WEBHOOK_TRUSTED_ORIGINS"):
+        for origin in getattr(settings, name):
+            if not _succeeds(normalise_origin, origin):
+                message = f"{name} contains {origin!r}, which is not an origin."
+                yield _error(7, message, "https://push.example.com:8443")
     for host in settings.WEBPUSH_ALLOWED_HOSTS:
         if not _HOST.fullmatch(host):
             message = f"WEBPUSH_ALLOWED_HOSTS contains {host!r}, which is not a host name."

@@ -22,6 +22,7 @@ from channels_app.models import (
     ProviderCredential,
     Scope,
     VapidKey,
+    Webhook,
 )
 from channels_app.provider_credentials import (
     ApnsKey,
@@ -53,6 +54,8 @@ _SECRETS: Final[Sequence[tuple[type[Model], str]]] = (
     (VapidKey, "private_key_encrypted"),
     (ProviderCredential, "secret_encrypted"),
     (IdentityKey, "secret_encrypted"),
+    (Webhook, "secret_encrypted"),
+    (Webhook, "old_secret_encrypted"),
 )
 
 

@@ -41,6 +41,9 @@ SPECTACULAR_SETTINGS = {
         "PromptKind": "channels_app.models.PromptKind.values",
         "TextDirection": "notifications_app.content.fields.DIRECTIONS",
         "Urgency": "notifications_app.content.fields.URGENCIES",
+        "WebhookEvent": "channels_app.feeds.EVENTS",
+        "WebhookState": "channels_app.models.WebhookState.values",
+        "ReplayState": ["failed", "delivered"],
         "Visibility": "notifications_app.content.fields.VISIBILITIES",
     },
     "PATH_CONVERTER_OVERRIDES": {"id": {"type": "string", "format": "uuid"}},  # as in responses
@@ -56,6 +59,7 @@ SPECTACULAR_SETTINGS = {
         {"name": "tags", "description": "For the channel's owner: what devices follow."},
         {"name": "segments", "description": "For the channel's owner: who a send may be for."},
         {"name": "categories", "description": "For the channel's owner: what devices may refuse."},
+        {"name": "webhooks", "description": "For the channel's owner: what it is told."},
         {"name": "events", "description": "Public: what devices report."},
     ],
 }

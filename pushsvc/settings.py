@@ -354,6 +354,7 @@ FCM_API_BASE = ENV.text("FCM_API_BASE", "https://fcm.googleapis.com").rstrip("/"
 GOOGLE_TOKEN_URI = ENV.text("GOOGLE_TOKEN_URI", "https://oauth2.googleapis.com/token")
 APNS_SERVER = ENV.text("APNS_SERVER")  # host:port instead of Apple's, for both environments
 PROVIDER_CA_FILE = ENV.text("PROVIDER_CA_FILE")
+WEBHOOK_TRUSTED_ORIGINS = frozenset(ENV.words("WEBHOOK_TRUSTED_ORIGINS"))
 
 # --- Pipeline -------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ _PATH_IDS: Final = {
     "notification_id": "The notification's id, as the send returned it.",
     "segment_id": "The segment's id.",
     "template_id": "The template's id.",
+    "webhook_id": "The webhook's id.",
     "identity_key_id": "The identity key's id.",
 }
 _ENUMS: Final = {
@@ -36,6 +37,9 @@ _ENUMS: Final = {
     "TargetState": "What became of one that a send names. See docs/direct.md.",
     "TextDirection": "Which way a browser writes the texts.",
     "Urgency": "Which devices that save energy are woken (RFC 8030 section 5.3).",
+    "WebhookEvent": "What a webhook is told. See docs/webhooks.md.",
+    "WebhookState": "What became of a message at a webhook.",
+    "ReplayState": "Which messages are sent again.",
     "Visibility": "What Android shows on the lock screen.",
 }
 _DOCUMENT: Final = re.compile(r"docs/([a-z]+)\.md")

@@ -31,6 +31,7 @@ WRONG = [
     ("CELERY_BROKER_URL", "localhost", "E006"),
     ("WEBPUSH_TRUSTED_ORIGINS", frozenset({"push.example.com"}), "E007"),
     ("WEBPUSH_TRUSTED_ORIGINS", frozenset({"https://push.example.com/wpush"}), "E007"),
+    ("WEBHOOK_TRUSTED_ORIGINS", frozenset({"backend.internal"}), "E007"),
     ("WEBPUSH_TRUSTED_ORIGINS", frozenset({"https://a@push.example.com"}), "E007"),
     ("WEBPUSH_TRUSTED_ORIGINS", frozenset({"https://push.example.com:port"}), "E007"),
     ("WEBPUSH_ALLOWED_HOSTS", ("https://push.example.com",), "E008"),

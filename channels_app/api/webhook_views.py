@@ -1,0 +1,410 @@
+"""The channel's webhooks, for programs with an API key."""
+
+from typing import Any, Final
+from uuid import UUID
+
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_field,
+)
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from typing_extensions import override
+
+from channels_app.feeds import EVENTS, PREFIX
+from channels_app.http import KeyedView, own_channel
+from channels_app.models import Webhook, WebhookAttempt, WebhookState
+from channels_app.resources import Resource
+from channels_app.webhooks import (
+    MAX_DESCRIPTION,
+    MAX_URL,
+    MOST_REPLAYED,
+    MOST_WEBHOOKS,
+    TooManyWebhooks,
+    WebhookDisabled,
+    waiting_count,
+    webhook_create,
+    webhook_delete,
+    webhook_get,
+    webhook_messages,
+    webhook_replay,
+    webhook_rotate_secret,
+    webhook_test,
+    webhook_update,
+    webhooks_of,
+)
+from pushsvc.common.errors import FieldError, Invalid
+from pushsvc.common.http.fields import Choice, Flag, ListOf, StrictSerializer, Text, Timestamp
+from pushsvc.common.http.openapi import problem_responses
+from pushsvc.common.http.paging import PAGE_DESCRIPTION, PAGE_PARAMETERS, read_page
+
+
+class WebhookInput(StrictSerializer):
+    """A new webhook."""
+
+    url = Text(
+        min_length=1,
+        max_length=MAX_URL,
+        help_text="Where messages are sent: https on port 443 of a public host, without user name"
+        " and fragment.",
+    )
+    events = ListOf(
+        Choice(EVENTS),
+        min_length=1,
+        max_length=len(EVENTS),
+        help_text="What the messages are about. See docs/webhooks.md.",
+    )
+    description = Text(
+        max_length=MAX_DESCRIPTION, required=False, help_text="For people. At most 200 characters."
+    )
+
+    @override
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        return attrs | {"events": list(dict.fromkeys(attrs["events"]))}
+
+
+class WebhookUpdate(WebhookInput):
+    """What replaces the webhook's values. Fields that are missing get their defaults."""
+
+    enabled = Flag(
+        required=False,
+        help_text="Default: `true`. `false`: no messages are made for it. `true` also enables a"
+        " webhook that the service disabled.",
+    )
+
+
+class WebhookHealthOutput(serializers.Serializer[Any]):
+    """How the last calls went."""
+
+    last_delivered_at = Timestamp(allow_null=True, help_text="The last 2xx response.")
+    last_failed_at = Timestamp(allow_null=True, help_text="The last call that failed.")
+    last_answer = serializers.CharField(
+        allow_null=True, help_text="The response to the last call, or why there was none."
+    )
+    waiting = serializers.IntegerField(help_text="How many messages wait to be sent, or again.")
+
+
+class WebhookOutput(serializers.Serializer[Any]):
+    """A webhook, without its secret."""
+
+    webhook_id = serializers.UUIDField(source="id", help_text="The webhook's id.")
+    url = serializers.CharField(help_text="Where messages are sent.")
+    events = serializers.ListField(
+        child=serializers.ChoiceField(EVENTS), help_text="What the messages are about."
+    )
+    description = serializers.CharField(help_text="For people.")
+    enabled = serializers.BooleanField(source="is_enabled", help_text="Whether it gets messages.")
+    disabled_code = serializers.CharField(
+        allow_null=True,
+        help_text="Why the service disabled it: `gone` or `failing`. Else null.",
+    )
+    created_at = Timestamp(help_text="When it was created.")
+    health = serializers.SerializerMethodField()
+
+    @extend_schema_field(WebhookHealthOutput)
+    def get_health(self, webhook: Webhook) -> dict[str, Any]:
+        return dict(
+            WebhookHealthOutput(
+                {
+                    "last_delivered_at": webhook.last_delivered_at,
+                    "last_failed_at": webhook.last_failed_at,
+                    "last_answer": webhook.last_answer or None,
+                    "waiting": waiting_count(webhook.pk),
+                }
+            ).data
+        )
+
+    @override
+    def to_representation(self, instance: Webhook) -> dict[str, Any]:
+        shown = super().to_representation(instance)
+        return shown | {"disabled_code": instance.disabled_code or None}
+
+
+class ShownWebhookOutput(WebhookOutput):
+    """A webhook with a new secret."""
+
+    secret = serializers.CharField(
+        help_text="The signing secret, which begins with `whsec_`. It is not shown again."
+    )
+
+    @override
+    def to_representation(self, instance: Any) -> dict[str, Any]:
+        webhook, secret = instance
+        return {**WebhookOutput(webhook).data, "secret": secret}
+
+
+class ReplayInput(StrictSerializer):
+    """Which messages to send again."""
+
+    since = Timestamp(help_text="Messages that were made at this time or later.")
+    until = Timestamp(required=False, help_text="And before this time. Default: now.")
+    state = Choice(
+        [WebhookState.FAILED, WebhookState.DELIVERED],
+        required=False,
+        help_text="Only messages in this state. Default: `failed`.",
+    )
+
+
+class ReplayOutput(serializers.Serializer[Any]):
+    """How many messages are sent again."""
+
+    messages = serializers.IntegerField(help_text="How many messages are sent again.")
+
+
+class WebhookMessageOutput(serializers.Serializer[Any]):
+    """What became of one message at one webhook."""
+
+    message_id = serializers.SerializerMethodField(
+        help_text="The `webhook-id` of its requests: `msg_` and 32 hexadecimal digits."
+    )
+    type = serializers.CharField(source="message.type", help_text="The kind of event.")
+    created_at = Timestamp(source="message.created_at", help_text="When it was made.")
+    state = serializers.ChoiceField(
+        WebhookState.values, help_text="Whether the webhook responded with 2xx."
+    )
+    attempts = serializers.IntegerField(help_text="How many calls were begun.")
+    next_attempt_at = serializers.SerializerMethodField(
+        help_text="The next call, if it waits; else null."
+    )
+    finished_at = Timestamp(allow_null=True, help_text="When it was delivered or failed.")
+    answer = serializers.CharField(
+        help_text="The response to the last call, or why there was none."
+    )
+
+    def get_message_id(self, attempt: WebhookAttempt) -> str:
+        return f"{PREFIX}{attempt.message_id.hex}"
+
+    @extend_schema_field(Timestamp(allow_null=True))
+    def get_next_attempt_at(self, attempt: WebhookAttempt) -> str | None:
+        is_waiting = attempt.state == WebhookState.WAITING
+        return Timestamp().to_representation(attempt.due_at) if is_waiting else None
+
+
+class SentTestOutput(serializers.Serializer[Any]):
+    """The message of a test."""
+
+    message_id = serializers.CharField(help_text="The `webhook-id` of its request.")
+
+
+_GIVEN: Final = {
+    "url": "https://backend.example.com/push-events",
+    "events": ["notifications.finished", "subscriptions.expired"],
+    "description": "Orders",
+}
+_MADE: Final = {
+    "webhook_id": "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52",
+    **_GIVEN,
+    "enabled": True,
+    "disabled_code": None,
+    "created_at": "2026-11-20T15:11:00.123Z",
+    "health": {
+        "last_delivered_at": None,
+        "last_failed_at": None,
+        "last_answer": None,
+        "waiting": 0,
+    },
+}
+_SECRET: Final = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="  # noqa: S105 - an example
+_SHOWN: Final = {
+    **_MADE,
+    "health": {
+        "last_delivered_at": "2026-11-20T15:12:00.456Z",
+        "last_failed_at": None,
+        "last_answer": "204",
+        "waiting": 1,
+    },
+}
+_MESSAGE_ID: Final = "msg_019aa2f05a3e7c119f3a3f0c6d1f7b52"
+_MESSAGE: Final = {
+    "message_id": _MESSAGE_ID,
+    "type": "notifications.finished",
+    "created_at": "2026-11-20T15:11:59.900Z",
+    "state": "delivered",
+    "attempts": 1,
+    "next_attempt_at": None,
+    "finished_at": "2026-11-20T15:12:00.456Z",
+    "answer": "204",
+}
+_WEBHOOK: Final = Resource(
+    "webhook",
+    "webhooks",
+    tag="webhooks",
+    id_name="webhook_id",
+    id_field="webhook_id",
+    input=WebhookInput,
+    output=WebhookOutput,
+    given=_GIVEN,
+    shown=_SHOWN,
+    follow_ups=("get_webhook", "update_webhook", "delete_webhook"),
+)
+_BAD: Final = Invalid(
+    [FieldError("url", "endpoint_not_allowed", "The address must be an https URL.")]
+)
+_KNOWN: Final = (404, *_WEBHOOK.refusals)
+_STATE: Final = OpenApiParameter(
+    "state",
+    {"type": "string", "enum": WebhookState.values},
+    description="Only the messages in this state.",
+)
+
+
+class WebhookListView(KeyedView):
+    permission_classes = _WEBHOOK.permissions
+    get = _WEBHOOK.list(
+        webhooks_of, "List the channel's webhooks", f"All of them, at most {MOST_WEBHOOKS}."
+    )
+    post = _WEBHOOK.create(
+        webhook_create,
+        "Create a webhook",
+        "Facts that become true from now on are sent to it in signed requests. See"
+        " docs/webhooks.md. `Idempotency-Key` is ignored, because a stored response would contain"
+        " the secret.",
+        _BAD,
+        TooManyWebhooks(),
+        output=ShownWebhookOutput,
+        shown={**_MADE, "secret": _SECRET},
+    )
+
+
+class WebhookView(KeyedView):
+    permission_classes = _WEBHOOK.permissions
+    get = _WEBHOOK.read(webhook_get, "Get a webhook", "Its values, and how its last calls went.")
+    put = _WEBHOOK.update(
+        webhook_update,
+        "Replace a webhook's values",
+        "Its secret stays. Messages that wait are sent to the new address. Safe to repeat.",
+        _BAD,
+        input=WebhookUpdate,
+        given={**_GIVEN, "enabled": True},
+    )
+    delete = _WEBHOOK.delete(
+        webhook_delete,
+        "Delete a webhook",
+        "Messages that wait for it are not sent. A second call returns 404.",
+    )
+
+
+class WebhookSecretView(KeyedView):
+    permission_classes = _WEBHOOK.permissions
+    has_body = False
+
+    @extend_schema(
+        operation_id="rotate_webhook_secret",
+        summary="Replace a webhook's secret",
+        description="For 24 hours, requests have a signature with the old secret too.",
+        tags=["webhooks"],
+        request=None,
+        responses={
+            200: OpenApiResponse(
+                ShownWebhookOutput,
+                "Replaced.",
+                [OpenApiExample("A new secret", {**_SHOWN, "secret": _SECRET}, response_only=True)],
+            ),
+            **problem_responses(*_KNOWN),
+        },
+    )
+    def post(self, request: Request, channel_id: UUID, webhook_id: UUID) -> Response:
+        channel = own_channel(request, channel_id)
+        rotated = webhook_rotate_secret(channel_id=channel.pk, webhook_id=webhook_id)
+        return Response(ShownWebhookOutput(rotated).data)
+
+
+class WebhookTestView(KeyedView):
+    permission_classes = _WEBHOOK.permissions
+    has_body = False
+
+    @extend_schema(
+        operation_id="test_webhook",
+        summary="Send a test message to a webhook",
+        description="A message of the type `webhook.test`, to this webhook alone.",
+        tags=["webhooks"],
+        request=None,
+        responses={
+            202: OpenApiResponse(
+                SentTestOutput,
+                "It will be sent.",
+                [OpenApiExample("A test", {"message_id": _MESSAGE_ID}, response_only=True)],
+            ),
+            **problem_responses(*_KNOWN, WebhookDisabled()),
+        },
+    )
+    def post(self, request: Request, channel_id: UUID, webhook_id: UUID) -> Response:
+        channel = own_channel(request, channel_id)
+        message = webhook_test(channel_id=channel.pk, webhook_id=webhook_id)
+        return Response({"message_id": str(message)}, status=202)
+
+
+class WebhookReplayView(KeyedView):
+    permission_classes = _WEBHOOK.permissions
+
+    @extend_schema(
+        operation_id="replay_webhook",
+        summary="Send messages of a webhook again",
+        description=f"At most {MOST_REPLAYED:,} messages of the last 14 days, the oldest first."
+        " They have the same ids as before, so that your backend can ignore those that it knows.",
+        tags=["webhooks"],
+        request=ReplayInput,
+        examples=[
+            OpenApiExample("A day", {"since": "2026-11-20T00:00:00.000Z"}, request_only=True)
+        ],
+        responses={
+            202: OpenApiResponse(
+                ReplayOutput,
+                "They will be sent.",
+                [OpenApiExample("Sent again", {"messages": 12}, response_only=True)],
+            ),
+            **problem_responses(
+                Invalid([FieldError("since", "required", "This field is required.")]),
+                *_KNOWN,
+                WebhookDisabled(),
+                413,
+                415,
+            ),
+        },
+    )
+    def post(self, request: Request, channel_id: UUID, webhook_id: UUID) -> Response:
+        channel, given = own_channel(request, channel_id), ReplayInput.checked(request.data)
+        count = webhook_replay(channel_id=channel.pk, webhook_id=webhook_id, **given)
+        return Response({"messages": count}, status=202)
+
+
+class WebhookMessagesView(KeyedView):
+    permission_classes = _WEBHOOK.permissions
+
+    @extend_schema(
+        operation_id="list_webhook_messages",
+        summary="List the messages of a webhook, newest first",
+        description=f"Messages are kept for 14 days. {PAGE_DESCRIPTION}",
+        tags=["webhooks"],
+        parameters=[_STATE, *PAGE_PARAMETERS],
+        responses={
+            200: OpenApiResponse(
+                WebhookMessageOutput(many=True),
+                "A page.",
+                [OpenApiExample("A message", _MESSAGE, response_only=True)],
+            ),
+            **problem_responses(400, *_KNOWN),
+        },
+    )
+    def get(self, request: Request, channel_id: UUID, webhook_id: UUID) -> Response:
+        channel = own_channel(request, channel_id)
+        found, links = read_page(
+            request,
+            webhook_messages,
+            channel_id=channel.pk,
+            webhook_id=webhook_id,
+            state=_state(request),
+        )
+        return Response(WebhookMessageOutput(found, many=True).data, headers=links)
+
+
+def _state(request: Request) -> str | None:
+    text = request.query_params.get("state")
+    if text is not None and text not in WebhookState.values:
+        detail = f"Must be one of: {', '.join(WebhookState.values)}."
+        raise Invalid([FieldError("state", "not_a_choice", detail)])
+    return text

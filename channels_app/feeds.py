@@ -1,0 +1,135 @@
+"""Facts for webhooks: which kinds of events there are, and how a fact is written.
+
+A fact is written in the transaction that makes it true, and only if a webhook of the channel wants
+its kind. Rare facts become a message at once (`message_add`). Frequent ones are rows of Feed, which
+a worker collects into messages (notifications_app/webhooks/messages.py). A fact leaves Feed in the
+transaction that writes its message, so each fact is in exactly one message.
+
+A new kind is an entry in `EventKind`, with `message_add`, or with `feed_part` or `feed_add` and an
+entry in the table of notifications_app/webhooks/messages.py.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from pushsvc.common.ids import uuid7
+from pushsvc.common.store import sql
+from pushsvc.common.timestamps import format_timestamp
+
+MAX_BODY: Final = 64 * 1024  # bytes of a message
+PREFIX: Final = "msg_"
+
+
+class EventKind(StrEnum):
+    FINISHED = "notifications.finished"
+    CANCELLED = "notifications.cancelled"
+    CLICKED = "notifications.clicked"
+    DISMISSED = "notifications.dismissed"
+    CREATED = "subscriptions.created"
+    EXPIRED = "subscriptions.expired"
+    PAUSED = "credential.paused"
+    RESUMED = "credential.resumed"
+    LIMITED = "limit.learned"
+    TEST = "webhook.test"
+
+
+# What a webhook may ask for. A test is sent to any webhook, on request.
+EVENTS: Final = [each.value for each in EventKind if each != EventKind.TEST]
+
+
+class Fact(NamedTuple):
+    """A row of Feed. `subject`: a notification or a subscription. `second`: for clicks the
+    subscription, for subscriptions the person. `code`: the id of the clicked button, or why the
+    subscription expired."""
+
+    kind: EventKind
+    subject: UUID
+    second: UUID | None = None
+    code: str = ""
+    platform: str = ""
+
+
+def wanted_sql(kind: EventKind | str, channel: str) -> str:
+    """A condition: whether a webhook of the channel wants this kind. `kind` is a value, or the name
+    of a column after "@". One index lookup for a channel without webhooks."""
+    wanted = kind[1:] if kind.startswith("@") else f"'{kind}'"
+    return f"""EXISTS (SELECT FROM channels_app_webhook hook WHERE hook.channel_id = {channel}
+      AND hook.events ? {wanted} AND (hook.is_enabled OR hook.disabled_code <> ''))"""
+
+
+def feed_part(
+    kind: EventKind,
+    source: str,
+    *,
+    subject: str,
+    second: str = "NULL::uuid",
+    code: str = "''",
+    platform: str = "''",
+    where: str = "true",
+) -> str:
+    """A statement that writes a fact for each row of the CTE `source`, which has a `channel_id`.
+    For a statement that counts. The texts are SQL, and never come from a request."""
+    return f"""
+  INSERT INTO channels_app_feed (channel_id, kind, subject, second, code, platform, at)
+  SELECT channel_id, '{kind}', {subject}, {second}, {code}, {platform}, statement_timestamp()
+  FROM {source} WHERE {where} AND {wanted_sql(kind, f"{source}.channel_id")}"""  # noqa: S608 - see above
+
+
+def feed_add(channel_id: UUID, facts: Iterable[Fact]) -> None:
+    """Writes the facts that a webhook wants, in the caller's transaction."""
+    rows = list(facts)
+    if rows:
+        columns: dict[str, Any] = {
+            name: [getattr(each, name) for each in rows] for name in Fact._fields
+        }
+        sql.execute(_ADD, {"channel": channel_id, **columns})
+
+
+def message_add(kind: EventKind, channel_id: UUID, **data: Any) -> None:
+    """Writes a message about one fact, if a webhook wants it, in the caller's transaction."""
+    body = encoded(kind, channel_id, data, at=sql.now())
+    sql.rows(_ADD_MESSAGE, {"id": uuid7(), "channel": channel_id, "kind": kind.value, "body": body})
+
+
+def encoded(kind: str, channel_id: UUID, data: Mapping[str, Any], *, at: datetime) -> bytes:
+    """The bytes of a message."""
+    said = {
+        "type": kind,
+        "timestamp": format_timestamp(at),
+        "data": {"channel_id": str(channel_id), **data},
+    }
+    return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+# Raw, because the ORM has neither unnest over parallel arrays nor a conditional insert.
+_ADD: Final = f"""
+INSERT INTO channels_app_feed (channel_id, kind, subject, second, code, platform, at)
+SELECT %(channel)s, kind, subject, second, code, platform, statement_timestamp()
+FROM unnest(%(kind)s::text[], %(subject)s::uuid[], %(second)s::uuid[], %(code)s::text[],
+            %(platform)s::text[]) AS fact (kind, subject, second, code, platform)
+WHERE {wanted_sql("@fact.kind", "%(channel)s::uuid")}
+"""  # noqa: S608 - constants
+
+# Also used by the collector, which has checked that the channel has facts of this kind. A webhook
+# that the service disabled gets the message as failed, so that it can be replayed.
+_ADD_MESSAGE: Final = """
+WITH hooks AS (
+  SELECT id, is_enabled FROM channels_app_webhook
+  WHERE channel_id = %(channel)s AND events ? %(kind)s AND (is_enabled OR disabled_code <> '')
+), message AS (
+  INSERT INTO channels_app_webhookmessage (id, channel_id, type, body, created_at)
+  SELECT %(id)s, %(channel)s, %(kind)s, %(body)s, statement_timestamp()
+  WHERE EXISTS (SELECT FROM hooks)
+  RETURNING id
+)
+INSERT INTO channels_app_webhookattempt (message_id, webhook_id, state, due_at, finished_at, answer)
+SELECT message.id, hooks.id, CASE WHEN is_enabled THEN 'waiting' ELSE 'failed' END,
+  statement_timestamp(), CASE WHEN is_enabled THEN NULL ELSE statement_timestamp() END,
+  CASE WHEN is_enabled THEN '' ELSE 'not sent: the webhook is disabled' END
+FROM message CROSS JOIN hooks
+RETURNING webhook_id
+"""
