@@ -92,7 +92,7 @@ def feed_add(channel_id: UUID, facts: Iterable[Fact]) -> None:
 def message_add(kind: EventKind, channel_id: UUID, **data: Any) -> None:
     """Writes a message about one fact, if a webhook wants it, in the caller's transaction."""
     body = encoded(kind, channel_id, data, at=sql.now())
-    sql.rows(_ADD_MESSAGE, {"id": uuid7(), "channel": channel_id, "kind": kind.value, "body": body})
+    sql.rows(ADD_MESSAGE, {"id": uuid7(), "channel": channel_id, "kind": kind.value, "body": body})
 
 
 def encoded(kind: str, channel_id: UUID, data: Mapping[str, Any], *, at: datetime) -> bytes:
@@ -116,7 +116,7 @@ WHERE {wanted_sql("@fact.kind", "%(channel)s::uuid")}
 
 # Also used by the collector, which has checked that the channel has facts of this kind. A webhook
 # that the service disabled gets the message as failed, so that it can be replayed.
-_ADD_MESSAGE: Final = """
+ADD_MESSAGE: Final = """
 WITH hooks AS (
   SELECT id, is_enabled FROM channels_app_webhook
   WHERE channel_id = %(channel)s AND events ? %(kind)s AND (is_enabled OR disabled_code <> '')

@@ -9,6 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import structlog
+from django.db import transaction
 from django.db.models import (
     Case,
     DurationField,
@@ -22,6 +23,7 @@ from django.db.models import (
 from django.db.models.functions import Least, Now
 from django.db.models.lookups import Exact
 
+from channels_app.feeds import EventKind, message_add
 from channels_app.models import ProviderCredential
 from channels_app.selectors import credentials_to_retry
 from pushsvc.common.platforms import Platform
@@ -47,13 +49,18 @@ def platform_pause(
     current = _current(channel_id, platform, version).filter(paused_at__isnull=True)
     is_again = When(retried_at__gt=Now() - _GOES_ON_WITHIN, then=F("retries"))
     retries = Case(is_again, default=0)
-    paused = current.update(
-        paused_at=Now(),
-        **_refusal(code, detail),
-        retries=retries,
-        retry_at=Now() + _wait_after(retries),
-        **_checked(False, code, detail),
-    )
+    with transaction.atomic():
+        paused = current.update(
+            paused_at=Now(),
+            **_refusal(code, detail),
+            retries=retries,
+            retry_at=Now() + _wait_after(retries),
+            **_checked(False, code, detail),
+        )
+        if paused:
+            message_add(
+                EventKind.PAUSED, channel_id, platform=platform, code=code, detail=detail[:200]
+            )
     if paused:
         logger.warning("platform.paused", channel=channel_id, platform=platform, code=code)
     return bool(paused)
@@ -89,12 +96,28 @@ def credential_check_record(
     current = _current(channel_id, platform, version)
     checked = _checked(is_accepted, code, detail)
     paused = current.filter(paused_at__isnull=False)
-    if is_accepted and paused.update(**checked, paused_at=None, **_refusal("", "")):
+    if is_accepted and _resume(channel_id, platform, paused, checked, code, detail):
         logger.info("platform.resumed", channel=channel_id, platform=platform)
         return
     if is_accepted is False and paused.update(**checked, **_refusal(code, detail)):
         return
     current.update(**checked)
+
+
+@transaction.atomic
+def _resume(
+    channel_id: UUID,
+    platform: str,
+    paused: QuerySet[ProviderCredential],
+    checked: dict[str, Any],
+    code: str,
+    detail: str,
+) -> bool:
+    """Returns whether this ended the pause."""
+    if not paused.update(**checked, paused_at=None, **_refusal("", "")):
+        return False
+    message_add(EventKind.RESUMED, channel_id, platform=platform, code=code, detail=detail[:200])
+    return True
 
 
 def credential_check_claim(credential: ProviderCredential) -> bool:

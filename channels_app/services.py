@@ -13,6 +13,7 @@ from django.db.models import F, Model, Q
 from django.db.models.functions import Now
 
 from channels_app import audit, keys
+from channels_app.feeds import EventKind, message_add
 from channels_app.models import (
     Account,
     ApiKey,
@@ -340,6 +341,14 @@ def _credential_store(
     if not own.update(version=F("version") + 1, **new):
         ProviderCredential.objects.create(channel=channel, platform=platform, **new)
     Channel.objects.filter(pk=channel.pk).update(**{f"{platform.value}_enabled": True})
+    if stored and stored.paused_at:
+        message_add(
+            EventKind.RESUMED,
+            channel.pk,
+            platform=platform,
+            code="credentials_stored",
+            detail="New credentials were stored.",
+        )
     after = own.get()
     audit.record(
         after,

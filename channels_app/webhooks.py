@@ -4,6 +4,7 @@ notifications_app/webhooks/ sends the messages.
 """
 
 import base64
+import json
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -231,6 +232,18 @@ def waiting_fail(webhook_id: UUID) -> None:
     )
 
 
+def person_remove(channel_id: UUID, external_id: str) -> int:
+    """Removes the person's id from messages that a webhook has not got, which may be sent later.
+    The facts stay. Returns how many messages."""
+    named = f'"external_id":{json.dumps(external_id, ensure_ascii=False)}'
+    parameters = {
+        "channel": channel_id,
+        "named": named.encode(),
+        "unnamed": b'"external_id":null',
+    }
+    return sql.execute(_REMOVE_PERSON, parameters)
+
+
 def messages_purge(limit: int) -> int:
     """Deletes at most `limit` messages that are older than KEPT_FOR, with what became of them.
     Also facts of that age, which no worker has collected. Returns how many rows."""
@@ -272,6 +285,28 @@ def _checked(url: str) -> str:
 def _new_secret() -> str:
     return _SECRET_PREFIX + base64.b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
 
+
+# Raw, because the ORM cannot replace a part of bytes. The bytes are JSON without spaces, in which
+# quotes of texts are escaped, so only a whole name and value can be equal. bytea has no replace():
+# overlay() replaces the first one until there is none, as hex texts may match in the middle of a
+# byte.
+_REMOVE_PERSON: Final = """
+WITH RECURSIVE replaced AS (
+  SELECT message.id, message.body, position(%(named)s::bytea IN message.body) AS place
+  FROM channels_app_webhookmessage message
+  WHERE position(%(named)s::bytea IN message.body) > 0 AND message.id IN (
+    SELECT attempt.message_id FROM channels_app_webhook hook
+    JOIN channels_app_webhookattempt attempt ON attempt.webhook_id = hook.id
+    WHERE hook.channel_id = %(channel)s AND attempt.state <> 'delivered')
+  UNION ALL
+  SELECT id, body, position(%(named)s::bytea IN body) FROM (
+    SELECT id, overlay(body PLACING %(unnamed)s::bytea FROM place
+                       FOR length(%(named)s::bytea)) AS body
+    FROM replaced WHERE place > 0) AS next
+)
+UPDATE channels_app_webhookmessage message SET body = replaced.body
+FROM replaced WHERE message.id = replaced.id AND replaced.place = 0
+"""
 
 # Raw, because a DELETE of the ORM has no limit, and deletes from one table at a time. Ids of
 # messages sort by time.

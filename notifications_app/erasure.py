@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from channels_app.models import Channel
+from channels_app.webhooks import person_remove
 from notifications_app.models import Target
 from subscriptions_app.models import Subscription
 from subscriptions_app.people.services import person_erase
@@ -14,8 +15,13 @@ def person_forget(*, channel: Channel, external_id: str) -> int:
     return person_erase(
         channel=channel,
         external_id=external_id,
-        also=lambda: _targets_forget(channel.pk, external_id),
+        also=lambda: _others_forget(channel.pk, external_id),
     )
+
+
+def _others_forget(channel_id: UUID, external_id: str) -> int:
+    told = person_remove(channel_id, external_id)
+    return told + _targets_forget(channel_id, external_id)
 
 
 def _targets_forget(channel_id: UUID, external_id: str) -> int:

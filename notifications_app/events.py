@@ -18,6 +18,8 @@ from django.db.models import Exists, Q
 from django.db.models.functions import Coalesce, Now
 
 from channels_app.counters import clicks_part
+from channels_app.feeds import EventKind as FactKind
+from channels_app.feeds import feed_part
 from notifications_app import selectors
 from notifications_app.content.personal import PersonalContent
 from notifications_app.content.tracking import TOKEN_DAYS, TOKEN_LENGTH, read_token
@@ -196,6 +198,22 @@ ORDER BY id
 FOR NO KEY UPDATE
 """  # noqa: S608 - a constant
 
+# The button of a fact, if the notification has it.
+_CLICKED_ACTION: Final = "CASE WHEN clicked_action IS NULL THEN '' ELSE action END"
+
+
+def _fact(kind: FactKind, where: str, code: str = "''") -> str:
+    return feed_part(
+        kind,
+        "changed",
+        subject="notification_id",
+        second="subscription_id",
+        code=code,
+        platform="platform",
+        where=f"{where} AND notification_id IN (SELECT id FROM counted)",  # noqa: S608 - a column
+    )
+
+
 # One statement, so that no lock is held during a round trip. Each part reads what the previous part
 # returns, which keeps the order of locks. Deliveries are locked before they are read, so the row is
 # as the last writer left it. No transaction waits for a notification's hours, because this one
@@ -284,6 +302,8 @@ WITH news AS (
   ON CONFLICT (channel_id, platform, hour) DO UPDATE
   SET clicked = stat.clicked + excluded.clicked
   RETURNING 1
+), clicked_feed AS ({_fact(FactKind.CLICKED, "clicked", _CLICKED_ACTION)}
+), dismissed_feed AS ({_fact(FactKind.DISMISSED, "dismissed")}
 )
 SELECT set_config('synchronous_commit', 'off', true) WHERE NOT EXISTS (SELECT FROM hours)
 """  # noqa: S608 - constants

@@ -10,6 +10,7 @@ from channels_app.counters import channel_hours_merge, prompt_hours_merge
 from channels_app.models import Channel
 from channels_app.selectors import nearly_full_channels
 from channels_app.sign_in.sessions import sessions_purge
+from channels_app.webhooks import messages_purge
 from notifications_app.models import IdempotencyRecord
 from pushsvc.common.ids import uuid7_at
 from pushsvc.common.store import sql
@@ -36,6 +37,7 @@ def purge() -> None:
         "idempotency_records": _in_steps(lambda: IdempotencyRecord.objects.purge(_STEP)),
         "channel_hours": _in_steps(lambda: channel_hours_merge(_STEP)),
         "prompt_hours": _in_steps(lambda: prompt_hours_merge(_STEP)),
+        "webhook_messages": _in_steps(lambda: messages_purge(_STEP)),
         "sessions": _in_steps(lambda: sessions_purge(_STEP)),
     }
     if any(purged.values()):

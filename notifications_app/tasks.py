@@ -22,6 +22,7 @@ from notifications_app.pipeline import (
     planning,
     wakeup,
 )
+from notifications_app.webhooks import attempts, turns
 from pushsvc.common import correlation, worker
 from pushsvc.common.platforms import Platform
 from pushsvc.common.telemetry import spans
@@ -85,6 +86,15 @@ def send_mails() -> None:
 
 
 @shared_task
+def send_webhooks() -> None:
+    """Makes messages of facts and sends them, until nothing is due or the turn is over."""
+    with spans.span("turn", correlation.woken_by(), queue="hooks"):
+        is_more = turns.work(seconds=_TURN_SECONDS)
+    if is_more and not worker.is_stopping():
+        wakeup.wake("hooks")
+
+
+@shared_task
 def tick() -> None:
     """Runs every second: does work that became due, or that a lost wakeup or a dead worker left."""
     _run_step(batches.shorten_dead)
@@ -143,6 +153,8 @@ def _wake_workers() -> None:
         wakeup.wake("plan", settings.WORKER_CONCURRENCY)
     for platform, due in batches.due_counts(most=wakeup.MOST_WAITING).items():
         wakeup.wake(platform, due)
+    if attempts.is_any_due():
+        wakeup.wake("hooks", settings.WORKER_CONCURRENCY)
 
 
 @shared_task

@@ -20,7 +20,7 @@ task_ignore_result = True
 task_acks_late = False  # a message is only a wakeup, so it is done when it is received
 task_queues = [  # each with its exchange, because a shared one would copy messages
     Queue(name, Exchange(name), routing_key=name)
-    for name in ("tick", "plan", "web", "android", "ios")
+    for name in ("tick", "plan", "web", "android", "ios", "hooks")
 ]
 task_create_missing_queues = False
 task_default_queue = "plan"

@@ -18,6 +18,7 @@ _QUEUES: Final = {
     "web": ["web"],
     "android": ["android"],
     "ios": ["ios"],
+    "hooks": ["hooks"],
 }
 
 

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import transaction
 
 from channels_app.counters import counter_add
+from channels_app.feeds import EventKind, feed_part
 from notifications_app.models import Batch
 from notifications_app.pipeline.transitions import CREDENTIALS_REFUSED
 from notifications_app.states import STATES, DeliveryStatus, NotificationStatus
@@ -246,7 +247,7 @@ SET recipients = stat.recipients + excluded.recipients,
 # other transaction changes a row between the check, the sums and the update. LATERAL, so that sums
 # are read by index. Also returns the seconds since the notification's time, or the release of its
 # last part, without pauses.
-FINISH = """
+FINISH = f"""
 WITH complete AS (
   SELECT id, recipient_count, delivered_count, bounced_count
   FROM notifications_app_notification notification
@@ -255,7 +256,7 @@ WITH complete AS (
                     WHERE notification_id = notification.id AND status = %(plan_planning)s)
     AND NOT EXISTS (SELECT FROM notifications_app_batch
                     WHERE notification_id = notification.id AND status <> %(batch_done)s)
-)
+), ended AS (
 UPDATE notifications_app_notification notification
 SET status = CASE WHEN sums.recipients > 0 AND sums.refused = sums.recipients
               THEN %(notification_failed)s ELSE %(notification_sent)s END,
@@ -272,9 +273,12 @@ FROM complete CROSS JOIN LATERAL (
 WHERE notification.id = complete.id
 RETURNING notification.id, notification.channel_id, notification.status,
   (complete.recipient_count, complete.delivered_count, complete.bounced_count)
-    <> (sums.recipients, sums.delivered, sums.bounced),
+    <> (sums.recipients, sums.delivered, sums.bounced) AS is_corrected,
   extract(epoch FROM statement_timestamp() - greatest(scheduled_at, created_at,
     (SELECT max(release_at) FROM notifications_app_plan
-     WHERE notification_id = notification.id AND part > 0)))::float8 - paused_seconds,
+     WHERE notification_id = notification.id AND part > 0)))::float8 - paused_seconds AS seconds,
   notification.request_id, notification.traceparent
-"""
+), fed AS ({feed_part(EventKind.FINISHED, "ended", subject="id")}
+)
+SELECT * FROM ended
+"""  # noqa: S608 - a constant

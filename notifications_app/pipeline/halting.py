@@ -20,6 +20,7 @@ from django.db.models.functions import Greatest, Least, Now
 
 from channels_app import audit
 from channels_app.counters import counter_add
+from channels_app.feeds import EventKind, Fact, feed_add
 from notifications_app.models import Batch, Notification, Plan
 from notifications_app.pipeline import wakeup
 from notifications_app.pipeline.counting import finish_complete
@@ -85,6 +86,7 @@ def stop(own: Notifications) -> bool:
             counter_add(found.was.channel_id, notifications_sent=sent.total())
         else:
             found.row.become(NotificationStatus.CANCELLED, finished_at=Now())
+            feed_add(found.was.channel_id, [Fact(EventKind.CANCELLED, found.was.pk)])
         found.record_change()
         return True
 

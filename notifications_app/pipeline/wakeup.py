@@ -8,9 +8,9 @@ headers of a wakeup contain the sender's correlation.
 import functools
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from celery import current_app
@@ -27,6 +27,12 @@ logger = structlog.stdlib.get_logger(__name__)
 MOST_WAITING = 16  # wakeups in a queue; a worker that gets one works until nothing is left
 _SILENCE_SECONDS = 1.0  # after a broker that did not respond
 
+# Other queues belong to platforms.
+_TASKS: Final[Mapping[str, tuple[str, list[str]]]] = {
+    "plan": ("plan", []),
+    "hooks": ("send_webhooks", []),
+}
+
 _silent_until = 0.0
 
 
@@ -36,7 +42,7 @@ def wake(queue: str, count: int = 1, *, after: float | None = None) -> None:
     `after`: for how many seconds the worker that gets one keeps it. Use it for a second or two
     only.
     """
-    task, arguments = ("plan", []) if queue == "plan" else ("deliver", [queue])
+    task, arguments = _TASKS.get(queue, ("deliver", [queue]))
     _send(task, arguments, queue, count, after)
 
 

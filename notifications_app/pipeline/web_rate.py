@@ -28,7 +28,9 @@ from uuid import UUID
 import redis
 import structlog
 from django.conf import settings
+from django.db import DatabaseError, transaction
 
+from channels_app.feeds import EventKind, message_add
 from notifications_app.delivery.registry import services_with_breaker
 from notifications_app.pipeline import breakers
 from notifications_app.pipeline import web_rate_scripts as scripts
@@ -175,12 +177,22 @@ def record(
         logger.debug("web_rate.unrecorded", service=service)
         return Verdict(0.0)
     if event == _LEARNED:
-        logger.warning(
-            "web_rate.learned", service=service, channel=channel_id, per_minute=int(float(limit))
-        )
+        _tell_learned(service, channel_id, int(float(limit)))
     breaker_wait = breakers.recorded(service, channel_id, of_breaker)
     waits = max(wait / 1000, breaker_wait if seen.outages else 0.0)
     return Verdict(waits, bool(limit), event == _CLEARED)
+
+
+def _tell_learned(service: str, channel_id: UUID, per_minute: int) -> None:
+    """Logs the limit, and tells webhooks. If the database is away, it only logs, because the limit
+    is in Redis already."""
+    logger.warning("web_rate.learned", service=service, channel=channel_id, per_minute=per_minute)
+    detail = f"It accepts about {per_minute:,} messages a minute of this channel."
+    try:
+        with transaction.atomic():
+            message_add(EventKind.LIMITED, channel_id, platform="web", code=service, detail=detail)
+    except DatabaseError as error:
+        logger.warning("web_rate.untold", channel=channel_id, error=type(error).__name__)
 
 
 def limits() -> list[Limit]:

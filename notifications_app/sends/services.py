@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from channels_app import audit
+from channels_app.feeds import EventKind, Fact, feed_add
 from channels_app.models import Channel
 from notifications_app import selectors
 from notifications_app.content.values import Content, SendRequest
@@ -91,6 +92,7 @@ def notification_cancel(*, channel_id: UUID, notification_id: UUID) -> Notificat
             channel_id=channel_id, notification_id=notification_id
         )
         if cancelled:
+            feed_add(channel_id, [Fact(EventKind.CANCELLED, notification_id)])
             audit.record(notification, audit.Action.UPDATE, _WAS_PENDING, _IS_CANCELLED)
     if notification.status != NotificationStatus.CANCELLED:
         raise NotCancellable(notification.id, notification.status)

@@ -176,6 +176,13 @@ WORKER_SECONDS: Final = Count(
     "pushsvc_worker_busy_seconds", "Time that worker processes spent on tasks.", ("queue",)
 )
 
+WEBHOOK_CALLS: Final = Count(
+    "pushsvc_webhook_calls", "Calls of webhooks whose result was written.", ("outcome",)
+)
+WEBHOOK_SECONDS: Final = Histogram(
+    "pushsvc_webhook_call_duration_seconds", "Time of a call of a webhook.", _SHORT, ("outcome",)
+)
+
 ALL: Final = (
     REQUEST_SECONDS,
     REQUESTS,
@@ -193,4 +200,6 @@ ALL: Final = (
     FLUSH_SECONDS,
     LEASE_LOSSES,
     WORKER_SECONDS,
+    WEBHOOK_CALLS,
+    WEBHOOK_SECONDS,
 )

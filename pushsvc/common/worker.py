@@ -34,7 +34,7 @@ from pushsvc.common.store.redis_client import Script, redis_client, try_to_write
 
 logger = structlog.stdlib.get_logger(__name__)
 
-QUEUES: Final = ("tick", "plan", *Platform)
+QUEUES: Final = ("tick", "plan", *Platform, "hooks")
 
 _POOLS: Final = ("prefork", "solo")
 _STOPPING = mmap.mmap(-1, 1)

@@ -68,7 +68,7 @@ def capacity_room(channel: Channel, wanted: int, *, alone: bool) -> int:
 
 def _evict(channel: Channel, changes: Changes, number: int) -> None:
     unproven = Subscription.objects.filter(channel=channel, is_proven=False).order_by("id")
-    counted = ("platform", "person_id", "expired_at")
+    counted = ("platform", "person_id", "expired_at", "expired_code")
     evicted = list(unproven.locked_or_skipped().only(*counted)[:number])
     if not evicted:
         raise SubscriptionsFull

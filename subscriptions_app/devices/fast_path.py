@@ -10,6 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from channels_app.counters import counter_parts
+from channels_app.feeds import EventKind, feed_part
 from channels_app.selectors import CAPACITY_PART, CURRENT_VAPID_KEY_PART
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
@@ -82,6 +83,7 @@ def _statements(platform: Platform, has_person: bool) -> tuple[str, dict[str, in
         counter_parts=_LINKED + parts if has_person else parts,
         current_key=CURRENT_VAPID_KEY_PART if platform == Platform.WEB else "NULL",
         capacity=CAPACITY_PART,
+        feed=_FEED,
         person=_PERSON if has_person else _NOBODY,
     ), counts
 
@@ -129,11 +131,15 @@ WITH capacity AS (
     coalesce(%(attributes)s::jsonb, '{{}}'), coalesce(%(timezone)s, ''), coalesce(%(language)s, ''),
     person.id, clock_timestamp(), ''
   FROM place, person
-  RETURNING id, channel_id
-), {counter_parts}
+  RETURNING id, channel_id, person_id, platform
+), {counter_parts}, fed AS ({feed}
+)
 SELECT id FROM added
 """
 
+_FEED: Final = feed_part(
+    EventKind.CREATED, "added", subject="id", second="person_id", platform="platform"
+)
 _NOBODY: Final = "SELECT NULL::uuid AS id"
 
 # The person is locked before the subscription is inserted. This is not the usual order, but cannot

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -73,7 +74,7 @@ def subscriptions_expire_or_prove(
     }
     with transaction.atomic():
         changed = sql.rows(_EXPIRE_OR_PROVE, parameters)
-        expired = [row[:2] for row in changed if row[2]]
+        expired = [row[:4] for row in changed if row[4]]
         _count_expired(channel_id, expired)
     return len(expired)
 
@@ -114,7 +115,8 @@ def expired_purge(limit: int) -> int:
     days = settings.SUBSCRIPTION_RETENTION_DAYS
     with transaction.atomic():
         old = Subscription.objects.expired_for(days).order_by("expired_at").locked_or_skipped()
-        rows = list(old.only("channel_id", "platform", "person_id", "expired_at")[:limit])
+        kept = ("channel_id", "platform", "person_id", "expired_at", "expired_code")
+        rows = list(old.only(*kept)[:limit])
         Subscription.objects.filter(id__in=[row.pk for row in rows]).delete()
         changes: defaultdict[UUID, Changes] = defaultdict(Changes)
         for row in rows:
@@ -124,12 +126,12 @@ def expired_purge(limit: int) -> int:
     return len(rows)
 
 
-def _count_expired(channel_id: UUID, expired: Iterable[tuple[str, UUID | None]]) -> None:
-    """Counts expired subscriptions. `expired`: platform and person of each."""
+def _count_expired(channel_id: UUID, expired: Iterable[tuple[Any, ...]]) -> None:
+    """Counts expired subscriptions. `expired`: platform, person, id and code of each."""
     changes = Changes()
-    for platform, person_id in expired:
-        was = Standing(platform, person_id, is_active=True)
-        changes.note(was, was._replace(is_active=False))
+    for platform, person_id, id_, code in expired:
+        now = Standing(platform, person_id, is_active=False, id=id_, expired_code=code)
+        changes.note(now._replace(is_active=True, expired_code=""), now)
     changes_count(channel_id, changes)
 
 
@@ -168,7 +170,8 @@ SET is_proven = is_proven OR locked.is_proof,
     expired_at = CASE WHEN locked.is_gone THEN statement_timestamp() ELSE expired_at END,
     expired_code = CASE WHEN locked.is_gone THEN locked.code ELSE expired_code END
 FROM locked WHERE subscription.id = locked.id AND locked.channel_id = %(channel)s
-RETURNING subscription.platform, subscription.person_id, locked.is_gone
+RETURNING subscription.platform, subscription.person_id, subscription.id, locked.code,
+    locked.is_gone
 """
 
 
@@ -178,5 +181,5 @@ UPDATE subscriptions_app_subscription
 SET expired_at = statement_timestamp(), expired_code = %(code)s
 WHERE channel_id = %(channel)s AND platform = %(platform)s AND address_sha256 = %(digest)s
   AND expired_at IS NULL
-RETURNING platform, person_id
+RETURNING platform, person_id, id, expired_code
 """

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from channels_app.counters import counter_add
+from channels_app.feeds import EventKind, Fact, feed_add
 from channels_app.models import Channel, Identity
 from pushsvc.common.store import sql
 from subscriptions_app.errors import TooManyDevices
@@ -18,32 +19,37 @@ from subscriptions_app.models import MOST_DEVICES, Subscription
 
 Result = TypeVar("Result")
 
+DELETED: Final = "deleted"  # why a subscription ended, if its row was deleted while active
+
 
 class PersonsChanged(Exception):
     """A person was deleted or opted out after the transaction read it. Repeat the transaction."""
 
 
 class Standing(NamedTuple):
-    """The values of a subscription on which counts depend."""
+    """The values of a subscription on which counts and facts depend."""
 
     platform: str
     person_id: UUID | None
     is_active: bool
+    id: UUID
+    expired_code: str
 
     @classmethod
     def of(cls, row: Subscription) -> "Standing":
-        return cls(row.platform, row.person_id, row.expired_at is None)
+        return cls(row.platform, row.person_id, row.expired_at is None, row.id, row.expired_code)
 
 
 @dataclass(slots=True)
 class Changes:
     """A transaction's changes to a channel's subscriptions. `persons`: the change of each person's
     active devices. A person with 0 is held, so that it cannot be deleted before the transaction
-    ends."""
+    ends. `facts`: subscriptions that became active or ended, for webhooks."""
 
     platforms: Counter[str] = field(default_factory=Counter)
     persons: Counter[UUID] = field(default_factory=Counter)
     stored: int = 0
+    facts: list[Fact] = field(default_factory=list)
 
     def note(self, before: Standing | None, after: Standing | None) -> None:
         """Notes the change of one subscription. None means not stored."""
@@ -57,6 +63,17 @@ class Changes:
                     self.persons[standing.person_id] += change
         if after is not None and after.person_id is not None:
             self.hold(after.person_id)
+        self._note_fact(before, after)
+
+    def _note_fact(self, before: Standing | None, after: Standing | None) -> None:
+        was_active = before is not None and before.is_active
+        if after is not None and after.is_active and not was_active:
+            fact = Fact(EventKind.CREATED, after.id, after.person_id, "", after.platform)
+            self.facts.append(fact)
+        elif before is not None and was_active and (after is None or not after.is_active):
+            code = after.expired_code if after else DELETED
+            fact = Fact(EventKind.EXPIRED, before.id, before.person_id, code, before.platform)
+            self.facts.append(fact)
 
     def hold(self, person_id: UUID) -> None:
         """Call it for a person whose row is written after `changes_count`. Otherwise the row would
@@ -97,7 +114,8 @@ def until_counted(channel: Channel, act: Callable[[bool], Result]) -> Result:
 
 
 def changes_count(channel_id: UUID, changes: Changes) -> None:
-    """Adds the changes to the persons and to the channel's totals, in the caller's transaction.
+    """Adds the changes to the persons and to the channel's totals, and writes the facts that a
+    webhook wants, in the caller's transaction.
 
     Raises TooManyDevices, and PersonsChanged.
     """
@@ -109,6 +127,7 @@ def changes_count(channel_id: UUID, changes: Changes) -> None:
         linked_devices=changes.persons.total(),
         **{f"{name}_subscribers": change for name, change in changes.platforms.items()},
     )
+    feed_add(channel_id, changes.facts)
 
 
 def crowd_thin(

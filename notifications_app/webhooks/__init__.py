@@ -1,0 +1,1 @@
+"""Sends webhooks: facts become messages, and messages become signed requests."""

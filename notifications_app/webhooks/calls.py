@@ -1,0 +1,153 @@
+"""Calls of webhooks: one signed POST for each attempt, and what its response means.
+
+Owners choose the addresses, so calls go through the guard of `pushsvc.common.egress`: https on port
+443 of a public address, no redirects, a short time, and only the beginning of the response.
+"""
+
+import asyncio
+import socket
+import ssl
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+
+from notifications_app.delivery.event_loop import EventLoopThread
+from notifications_app.delivery.http_client import HttpClient
+from notifications_app.delivery.types import parse_retry_after
+from notifications_app.webhooks import signing
+from pushsvc.common import metrics
+from pushsvc.common.egress import AddressRefused, Response, SeparateResolver, tls_context
+from pushsvc.common.endpoints import EndpointNotAllowed, check_endpoint
+
+logger = structlog.stdlib.get_logger(__name__)
+
+CALL_SECONDS: Final = 15.0
+AT_ONCE: Final = 4  # calls of one webhook
+_KEEPALIVE: Final = 30.0
+_RESOLVER_THREADS: Final = 8
+_SHOWN: Final = 200  # characters of a response
+_GONE: Final = 410
+
+
+@dataclass(frozen=True)
+class Call:
+    """A claimed message for a webhook. `attempts` includes this call. Only the claim with the
+    newest `lease_number` may write."""
+
+    message_id: UUID
+    webhook_id: UUID
+    lease_number: int
+    attempts: int
+    url: str = field(repr=False)
+    body: bytes = field(repr=False)
+    secrets: Sequence[str] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`words`: for people. `retry_after`: seconds that the receiver asked for."""
+
+    is_delivered: bool
+    words: str
+    is_gone: bool = False
+    retry_after: float | None = None
+
+
+class Caller:
+    """The calls of one turn, in an event loop of its own. Close it at the end of the turn."""
+
+    def __init__(self) -> None:
+        self._thread = EventLoopThread()
+        self._resolver = SeparateResolver(_RESOLVER_THREADS, CALL_SECONDS)
+        self._guarded, self._trusted = self._thread.run(self._clients())
+
+    def begin(self, call: Call) -> Future[Answer]:
+        """Begins the call. The result never raises."""
+        return asyncio.run_coroutine_threadsafe(self._call(call), self._thread.loop)
+
+    def close(self) -> None:
+        for client in (self._guarded, self._trusted):
+            self._thread.run(client.close())
+        self._resolver.close()
+        self._thread.stop()
+
+    async def _clients(self) -> tuple[HttpClient, HttpClient]:
+        tls = _tls(settings.PROVIDER_CA_FILE)
+        at_once = AT_ONCE * 10  # webhooks of several channels may have one origin
+        guarded = HttpClient(
+            tls,
+            connections_per_origin=at_once,
+            keepalive=_KEEPALIVE,
+            is_guarded=True,
+            look_up=self._resolver.look_up,
+        )
+        return guarded, HttpClient(tls, connections_per_origin=at_once, keepalive=_KEEPALIVE)
+
+    async def _call(self, call: Call) -> Answer:
+        begun = time.monotonic()
+        try:
+            answer = _answer_of(await self._post(call))
+        except Exception as error:  # noqa: BLE001 - anything that a server of others can cause
+            answer = Answer(is_delivered=False, words=_words(error))
+        seconds = time.monotonic() - begun
+        outcome = "delivered" if answer.is_delivered else "failed"
+        metrics.WEBHOOK_SECONDS.observe(seconds, outcome)
+        return answer
+
+    async def _post(self, call: Call) -> Response:
+        endpoint = check_endpoint(
+            call.url, trusted_origins=settings.WEBHOOK_TRUSTED_ORIGINS, allowed_hosts=()
+        )
+        client = self._trusted if endpoint.is_trusted else self._guarded
+        message_id = f"msg_{call.message_id.hex}"
+        headers = signing.headers(message_id, call.body, int(time.time()), call.secrets)
+        until = asyncio.get_running_loop().time() + CALL_SECONDS
+        return await client.post(endpoint.url, headers=headers, body=call.body, until=until)
+
+
+@cache
+def _tls(ca_file: str) -> ssl.SSLContext:
+    """Kept for the process, because reading the authorities takes longer than a call."""
+    return tls_context(ca_file)
+
+
+def _answer_of(response: Response) -> Answer:
+    if 200 <= response.status < 300:
+        return Answer(is_delivered=True, words=str(response.status))
+    said = response.body[:_SHOWN].decode(errors="replace")
+    shown = " ".join("".join(each if each.isprintable() else " " for each in said).split())
+    now = datetime.fromtimestamp(time.time(), UTC)
+    return Answer(
+        is_delivered=False,
+        words=f"{response.status}: {shown}" if shown else str(response.status),
+        is_gone=response.status == _GONE,
+        retry_after=parse_retry_after(response.headers.get("Retry-After"), now),
+    )
+
+
+def _words(error: Exception) -> str:
+    match error:
+        case EndpointNotAllowed():
+            return "no call: " + error.reason.replace("The endpoint", "The address")
+        case AddressRefused():
+            return "no call: the host's address is not public"
+        case TimeoutError():
+            return f"no response within {CALL_SECONDS:.0f} seconds"
+        case socket.gaierror():
+            return "the host's name could not be resolved"
+        case ssl.SSLError():
+            return "the TLS handshake failed"
+        case OSError():
+            return "the connection failed"
+        case _:
+            # Neither text nor traceback is logged: both may contain the address.
+            logger.error("webhook.unexpected_error", error=type(error).__name__)
+            return "the request could not be sent"

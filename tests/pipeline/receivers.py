@@ -1,0 +1,107 @@
+"""Receivers of webhooks: an HTTP server that keeps what it got and answers as a test wants."""
+
+import json
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from standardwebhooks.webhooks import Webhook as Verifier
+
+
+@dataclass
+class Request:
+    headers: dict
+    body: bytes
+
+    @property
+    def message_id(self):
+        return self.headers["webhook-id"]
+
+    @property
+    def said(self):
+        return json.loads(self.body)
+
+    def verified(self, secret):
+        """What the request says, by the library of Standard Webhooks. It raises if it is forged."""
+        return Verifier(secret).verify(self.body, self.headers)
+
+
+@dataclass
+class Receiver:
+    """`answer(request)`: returns the status, or (status, headers, body). It may wait."""
+
+    origin: str
+    requests: list = field(default_factory=list)
+    answer: object = staticmethod(lambda _request: 204)
+    most_at_once: int = 0
+    _at_once: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, request):
+        with self._lock:
+            self.requests.append(request)
+            self._at_once += 1
+            self.most_at_once = max(self.most_at_once, self._at_once)
+        try:
+            answered = self.answer(request)
+        finally:
+            with self._lock:
+                self._at_once -= 1
+        return answered if isinstance(answered, tuple) else (answered, {}, b"")
+
+    @property
+    def types(self):
+        return [each.said["type"] for each in self.requests]
+
+    def facts(self, kind):
+        """The facts of this kind, of each message once."""
+        said = {each.message_id: each.said for each in self.requests}
+        lists = [
+            value
+            for each in said.values()
+            if each["type"] == kind
+            for value in each["data"].values()
+            if isinstance(value, list)
+        ]
+        return [fact for facts in lists for fact in facts]
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+
+@contextmanager
+def running_receiver(tls=None, host="127.0.0.1"):
+    receiver = Receiver("")
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            status, more, answer = receiver.take(Request(headers, body))
+            self.send_response(status)
+            for name, value in more.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_):
+            pass
+
+    with _Server(("127.0.0.1", 0), Handler) as server:
+        if tls:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        scheme = "https" if tls else "http"
+        receiver.origin = f"{scheme}://{host}:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            yield receiver
+        finally:
+            server.shutdown()
+            thread.join()
