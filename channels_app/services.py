@@ -45,6 +45,7 @@ MOST_API_KEYS: Final = 100  # of a channel, in use
 MOST_ENDED_API_KEYS: Final = 1_000  # that are kept, revoked or expired
 MOST_VAPID_KEYS: Final = 100  # of a channel, retired ones included
 _MAX_URL: Final = 2_000
+_STORED: Final = "credentials_stored"  # why a platform resumed, for webhooks
 # A channel's own limits, and the corresponding settings of the installation.
 _LIMITS: Final = {
     "sends_per_second": "SENDS_PER_SECOND",
@@ -346,7 +347,7 @@ def _credential_store(
             EventKind.RESUMED,
             channel.pk,
             platform=platform,
-            code="credentials_stored",
+            code=_STORED,
             detail="New credentials were stored.",
         )
     after = own.get()

@@ -35,6 +35,7 @@ _SECRET_BYTES: Final = 32
 _SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - the beginning of every secret
 GONE: Final = "gone"
 FAILING: Final = "failing"
+_CLOCKS_DIFFER: Final = timedelta(hours=1)
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _NOT_SENT: Final = "not sent: the webhook is disabled"
 
@@ -175,9 +176,13 @@ def webhook_replay(
     if not webhook.is_enabled:
         raise WebhookDisabled
     wanted = WebhookState(state or WebhookState.FAILED)
-    ended = attempts_of(webhook_id).filter(state=wanted, message_id__gte=_first_id(since))
+    ended = attempts_of(webhook_id).filter(
+        state=wanted,
+        message_id__gte=_first_id(since),
+        message__created_at__gte=since,
+    )
     if until is not None:
-        ended = ended.filter(message_id__lt=_first_id(until))
+        ended = ended.filter(message__created_at__lt=until)
     ids = list(ended.order_by("message_id").values_list("message_id", flat=True)[:MOST_REPLAYED])
     replayed = attempts_of(webhook_id).filter(message_id__in=ids, state=wanted)
     count = replayed.update(
@@ -253,7 +258,8 @@ def messages_purge(limit: int) -> int:
 
 
 def _first_id(moment: datetime) -> UUID:
-    return uuid7_at(max(moment, _EPOCH))
+    """An id before those of all messages since then, which processes with other clocks make."""
+    return uuid7_at(max(moment, _EPOCH + _CLOCKS_DIFFER) - _CLOCKS_DIFFER)
 
 
 def _locked(channel_id: UUID, webhook_id: UUID) -> Webhook:

@@ -299,7 +299,7 @@ class WebhookSecretView(KeyedView):
         tags=["webhooks"],
         request=None,
         responses={
-            200: OpenApiResponse(
+            201: OpenApiResponse(
                 ShownWebhookOutput,
                 "Replaced.",
                 [OpenApiExample("A new secret", {**_SHOWN, "secret": _SECRET}, response_only=True)],
@@ -310,7 +310,7 @@ class WebhookSecretView(KeyedView):
     def post(self, request: Request, channel_id: UUID, webhook_id: UUID) -> Response:
         channel = own_channel(request, channel_id)
         rotated = webhook_rotate_secret(channel_id=channel.pk, webhook_id=webhook_id)
-        return Response(ShownWebhookOutput(rotated).data)
+        return Response(ShownWebhookOutput(rotated).data, status=201)
 
 
 class WebhookTestView(KeyedView):

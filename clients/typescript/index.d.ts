@@ -30,3 +30,4 @@ export class Client extends Methods {
 export type Schemas = import("./schema.d.ts").components["schemas"];
 import { Methods } from "./operations.js";
 export { Refused, Unreachable, VERSION } from "./calls.js";
+export { InvalidWebhook, verifyWebhook } from "./webhooks.js";

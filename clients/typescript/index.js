@@ -3,6 +3,7 @@ import { sleep } from "./calls.js";
 import { Methods } from "./operations.js";
 
 export { Refused, Unreachable, VERSION } from "./calls.js";
+export { InvalidWebhook, verifyWebhook } from "./webhooks.js";
 
 /** @typedef {import("./schema.d.ts").components["schemas"]} Schemas */
 

@@ -79,6 +79,17 @@ export class Methods extends Calls {
         idempotencyKey?: string;
     }): Promise<Schemas["TemplateOutput"]>;
     /**
+     * Create a webhook.
+     *
+     * Facts that become true from now on are sent to it in signed requests. See
+     * [webhooks](/docs/webhooks). `Idempotency-Key` is ignored, because a stored response would
+     * contain the secret.
+     *
+     * @param {Schemas["WebhookInput"]} body
+     * @returns {Promise<Schemas["ShownWebhookOutput"]>}
+     */
+    createWebhook(body: Schemas["WebhookInput"]): Promise<Schemas["ShownWebhookOutput"]>;
+    /**
      * Retire an identity key.
      *
      * Tokens that it signed are refused from now on. Linked devices stay linked. A second call
@@ -117,6 +128,15 @@ export class Methods extends Calls {
      * @returns {Promise<void>}
      */
     deleteTemplate(templateId: string): Promise<void>;
+    /**
+     * Delete a webhook.
+     *
+     * Messages that wait for it are not sent. A second call returns 404.
+     *
+     * @param {string} webhookId
+     * @returns {Promise<void>}
+     */
+    deleteWebhook(webhookId: string): Promise<void>;
     /**
      * Change a notification before it is sent, or while it is paused.
      *
@@ -253,6 +273,15 @@ export class Methods extends Calls {
      */
     getWebPushKey(): Promise<Schemas["WebPushKeyOutput"]>;
     /**
+     * Get a webhook.
+     *
+     * Its values, and how its last calls went.
+     *
+     * @param {string} webhookId
+     * @returns {Promise<Schemas["WebhookOutput"]>}
+     */
+    getWebhook(webhookId: string): Promise<Schemas["WebhookOutput"]>;
+    /**
      * Link devices to people.
      *
      * For backends that know the ids of subscriptions. It needs no `identity_token`, and works
@@ -321,6 +350,24 @@ export class Methods extends Calls {
      */
     listTemplates(query?: Query<"list_templates">): AsyncGenerator<Schemas["TemplateOutput"], void, void>;
     /**
+     * List the messages of a webhook, newest first.
+     *
+     * Messages are kept for 14 days.
+     *
+     * @param {string} webhookId
+     * @param {Query<"list_webhook_messages">} [query]
+     * @returns {AsyncGenerator<Schemas["WebhookMessageOutput"], void, void>}
+     */
+    listWebhookMessages(webhookId: string, query?: Query<"list_webhook_messages">): AsyncGenerator<Schemas["WebhookMessageOutput"], void, void>;
+    /**
+     * List the channel's webhooks.
+     *
+     * All of them, at most 10.
+     *
+     * @returns {Promise<Schemas["WebhookOutput"][]>}
+     */
+    listWebhooks(): Promise<Schemas["WebhookOutput"][]>;
+    /**
      * Pause a notification.
      *
      * A `pending` notification does not start. For a `processing` one, no call begins later than
@@ -331,6 +378,17 @@ export class Methods extends Calls {
      * @returns {Promise<Schemas["PausedOutput"]>}
      */
     pauseNotification(notificationId: string): Promise<Schemas["PausedOutput"]>;
+    /**
+     * Send messages of a webhook again.
+     *
+     * At most 10,000 messages of the last 14 days, the oldest first. They have the same ids as
+     * before, so that your backend can ignore those that it knows.
+     *
+     * @param {string} webhookId
+     * @param {Schemas["ReplayInput"]} body
+     * @returns {Promise<Schemas["ReplayOutput"]>}
+     */
+    replayWebhook(webhookId: string, body: Schemas["ReplayInput"]): Promise<Schemas["ReplayOutput"]>;
     /**
      * Report that a notification was received, clicked or dismissed.
      *
@@ -361,6 +419,15 @@ export class Methods extends Calls {
      * @returns {Promise<Schemas["PausedOutput"]>}
      */
     resumeNotification(notificationId: string): Promise<Schemas["PausedOutput"]>;
+    /**
+     * Replace a webhook's secret.
+     *
+     * For 24 hours, requests have a signature with the old secret too.
+     *
+     * @param {string} webhookId
+     * @returns {Promise<Schemas["ShownWebhookOutput"]>}
+     */
+    rotateWebhookSecret(webhookId: string): Promise<Schemas["ShownWebhookOutput"]>;
     /**
      * Send a notification, now or later.
      *
@@ -400,6 +467,15 @@ export class Methods extends Calls {
      * @returns {Promise<Schemas["SubscriptionOutput"]>}
      */
     subscribe(body: Schemas["SubscribeInput"]): Promise<Schemas["SubscriptionOutput"]>;
+    /**
+     * Send a test message to a webhook.
+     *
+     * A message of the type `webhook.test`, to this webhook alone.
+     *
+     * @param {string} webhookId
+     * @returns {Promise<Schemas["SentTestOutput"]>}
+     */
+    testWebhook(webhookId: string): Promise<Schemas["SentTestOutput"]>;
     /**
      * End a subscription.
      *
@@ -475,6 +551,16 @@ export class Methods extends Calls {
      * @returns {Promise<Schemas["TemplateOutput"]>}
      */
     updateTemplate(templateId: string, body: Schemas["TemplateInput"]): Promise<Schemas["TemplateOutput"]>;
+    /**
+     * Replace a webhook's values.
+     *
+     * Its secret stays. Messages that wait are sent to the new address. Safe to repeat.
+     *
+     * @param {string} webhookId
+     * @param {Schemas["WebhookUpdate"]} body
+     * @returns {Promise<Schemas["WebhookOutput"]>}
+     */
+    updateWebhook(webhookId: string, body: Schemas["WebhookUpdate"]): Promise<Schemas["WebhookOutput"]>;
 }
 export type Operations = import("./schema.d.ts").operations;
 export type Schemas = import("./schema.d.ts").components["schemas"];

@@ -102,6 +102,20 @@ export class Methods extends Calls {
   }
 
   /**
+   * Create a webhook.
+   *
+   * Facts that become true from now on are sent to it in signed requests. See
+   * [webhooks](/docs/webhooks). `Idempotency-Key` is ignored, because a stored response would
+   * contain the secret.
+   *
+   * @param {Schemas["WebhookInput"]} body
+   * @returns {Promise<Schemas["ShownWebhookOutput"]>}
+   */
+  createWebhook(body) {
+    return this.request("POST", path`/channel/${this.channel}/webhooks`, { body });
+  }
+
+  /**
    * Retire an identity key.
    *
    * Tokens that it signed are refused from now on. Linked devices stay linked. A second call
@@ -150,6 +164,18 @@ export class Methods extends Calls {
    */
   deleteTemplate(templateId) {
     return this.request("DELETE", path`/channel/${this.channel}/templates/${templateId}`);
+  }
+
+  /**
+   * Delete a webhook.
+   *
+   * Messages that wait for it are not sent. A second call returns 404.
+   *
+   * @param {string} webhookId
+   * @returns {Promise<void>}
+   */
+  deleteWebhook(webhookId) {
+    return this.request("DELETE", path`/channel/${this.channel}/webhooks/${webhookId}`);
   }
 
   /**
@@ -330,6 +356,18 @@ export class Methods extends Calls {
   }
 
   /**
+   * Get a webhook.
+   *
+   * Its values, and how its last calls went.
+   *
+   * @param {string} webhookId
+   * @returns {Promise<Schemas["WebhookOutput"]>}
+   */
+  getWebhook(webhookId) {
+    return this.request("GET", path`/channel/${this.channel}/webhooks/${webhookId}`);
+  }
+
+  /**
    * Link devices to people.
    *
    * For backends that know the ids of subscriptions. It needs no `identity_token`, and works
@@ -422,6 +460,30 @@ export class Methods extends Calls {
   }
 
   /**
+   * List the messages of a webhook, newest first.
+   *
+   * Messages are kept for 14 days.
+   *
+   * @param {string} webhookId
+   * @param {Query<"list_webhook_messages">} [query]
+   * @returns {AsyncGenerator<Schemas["WebhookMessageOutput"], void, void>}
+   */
+  listWebhookMessages(webhookId, query = {}) {
+    return this.pages(path`/channel/${this.channel}/webhooks/${webhookId}/messages`, query);
+  }
+
+  /**
+   * List the channel's webhooks.
+   *
+   * All of them, at most 10.
+   *
+   * @returns {Promise<Schemas["WebhookOutput"][]>}
+   */
+  listWebhooks() {
+    return this.request("GET", path`/channel/${this.channel}/webhooks`);
+  }
+
+  /**
    * Pause a notification.
    *
    * A `pending` notification does not start. For a `processing` one, no call begins later than
@@ -433,6 +495,20 @@ export class Methods extends Calls {
    */
   pauseNotification(notificationId) {
     return this.request("POST", path`/notification/${notificationId}/pause`, { isRepeatable: true });
+  }
+
+  /**
+   * Send messages of a webhook again.
+   *
+   * At most 10,000 messages of the last 14 days, the oldest first. They have the same ids as
+   * before, so that your backend can ignore those that it knows.
+   *
+   * @param {string} webhookId
+   * @param {Schemas["ReplayInput"]} body
+   * @returns {Promise<Schemas["ReplayOutput"]>}
+   */
+  replayWebhook(webhookId, body) {
+    return this.request("POST", path`/channel/${this.channel}/webhooks/${webhookId}/replay`, { body, isRepeatable: true });
   }
 
   /**
@@ -472,6 +548,18 @@ export class Methods extends Calls {
    */
   resumeNotification(notificationId) {
     return this.request("POST", path`/notification/${notificationId}/resume`, { isRepeatable: true });
+  }
+
+  /**
+   * Replace a webhook's secret.
+   *
+   * For 24 hours, requests have a signature with the old secret too.
+   *
+   * @param {string} webhookId
+   * @returns {Promise<Schemas["ShownWebhookOutput"]>}
+   */
+  rotateWebhookSecret(webhookId) {
+    return this.request("POST", path`/channel/${this.channel}/webhooks/${webhookId}/rotate-secret`);
   }
 
   /**
@@ -518,6 +606,18 @@ export class Methods extends Calls {
    */
   subscribe(body) {
     return this.request("POST", "/subscribe", { body, isRepeatable: true });
+  }
+
+  /**
+   * Send a test message to a webhook.
+   *
+   * A message of the type `webhook.test`, to this webhook alone.
+   *
+   * @param {string} webhookId
+   * @returns {Promise<Schemas["SentTestOutput"]>}
+   */
+  testWebhook(webhookId) {
+    return this.request("POST", path`/channel/${this.channel}/webhooks/${webhookId}/test`, { isRepeatable: true });
   }
 
   /**
@@ -614,5 +714,18 @@ export class Methods extends Calls {
    */
   updateTemplate(templateId, body) {
     return this.request("PUT", path`/channel/${this.channel}/templates/${templateId}`, { body });
+  }
+
+  /**
+   * Replace a webhook's values.
+   *
+   * Its secret stays. Messages that wait are sent to the new address. Safe to repeat.
+   *
+   * @param {string} webhookId
+   * @param {Schemas["WebhookUpdate"]} body
+   * @returns {Promise<Schemas["WebhookOutput"]>}
+   */
+  updateWebhook(webhookId, body) {
+    return this.request("PUT", path`/channel/${this.channel}/webhooks/${webhookId}`, { body });
   }
 }

@@ -9,7 +9,9 @@ from datetime import datetime
 
 import structlog
 from django.conf import settings
+from django.db import DatabaseError, transaction
 
+from channels_app.feeds import EventKind, message_add
 from channels_app.pauses import platform_pause
 from notifications_app.delivery.registry import ServiceAccount
 from notifications_app.delivery.types import Misconfigured, Outcome
@@ -44,6 +46,23 @@ def pause(lease: Lease, version: int, refusal: Misconfigured) -> bool:
         code=refusal.code,
         detail=refusal.detail,
     )
+
+
+def tell_limit(lease: Lease, per_minute: int) -> None:
+    """Tells webhooks about a learned limit. If the database is away, it only logs, because the
+    limit is in Redis already."""
+    detail = f"It accepts about {per_minute:,} messages a minute of this channel."
+    try:
+        with transaction.atomic():
+            message_add(
+                EventKind.LIMITED,
+                lease.channel_id,
+                platform=lease.platform,
+                code=lease.push_service,
+                detail=detail,
+            )
+    except DatabaseError as error:
+        logger.warning("limit.untold", channel=lease.channel_id, error=type(error).__name__)
 
 
 class Recorder:
@@ -195,6 +214,8 @@ class Recorder:
         )
         self._is_limited |= verdict.is_limited
         self.is_trial_accepted |= verdict.is_cleared
+        if verdict.learned is not None:
+            tell_limit(lease, verdict.learned)
         return verdict.wait_seconds
 
     def _evidence(self, results: Results) -> Evidence:

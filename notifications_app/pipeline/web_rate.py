@@ -28,9 +28,7 @@ from uuid import UUID
 import redis
 import structlog
 from django.conf import settings
-from django.db import DatabaseError, transaction
 
-from channels_app.feeds import EventKind, message_add
 from notifications_app.delivery.registry import services_with_breaker
 from notifications_app.pipeline import breakers
 from notifications_app.pipeline import web_rate_scripts as scripts
@@ -89,11 +87,12 @@ class Standing(NamedTuple):
 
 class Verdict(NamedTuple):
     """`wait_seconds`: for how long the channel must not call. `is_cleared`: a trial found that it
-    is not limited."""
+    is not limited. `learned`: messages per minute, if the limit was learned now."""
 
     wait_seconds: float
     is_limited: bool = False
     is_cleared: bool = False
+    learned: int | None = None
 
 
 class Limit(NamedTuple):
@@ -176,23 +175,12 @@ def record(
     except redis.RedisError:
         logger.debug("web_rate.unrecorded", service=service)
         return Verdict(0.0)
-    if event == _LEARNED:
-        _tell_learned(service, channel_id, int(float(limit)))
+    learned = int(float(limit)) if event == _LEARNED else None
+    if learned is not None:
+        logger.warning("web_rate.learned", service=service, channel=channel_id, per_minute=learned)
     breaker_wait = breakers.recorded(service, channel_id, of_breaker)
     waits = max(wait / 1000, breaker_wait if seen.outages else 0.0)
-    return Verdict(waits, bool(limit), event == _CLEARED)
-
-
-def _tell_learned(service: str, channel_id: UUID, per_minute: int) -> None:
-    """Logs the limit, and tells webhooks. If the database is away, it only logs, because the limit
-    is in Redis already."""
-    logger.warning("web_rate.learned", service=service, channel=channel_id, per_minute=per_minute)
-    detail = f"It accepts about {per_minute:,} messages a minute of this channel."
-    try:
-        with transaction.atomic():
-            message_add(EventKind.LIMITED, channel_id, platform="web", code=service, detail=detail)
-    except DatabaseError as error:
-        logger.warning("web_rate.untold", channel=channel_id, error=type(error).__name__)
+    return Verdict(waits, bool(limit), event == _CLEARED, learned)
 
 
 def limits() -> list[Limit]:

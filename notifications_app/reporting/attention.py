@@ -14,7 +14,7 @@ from django.db.models import Count, Exists, F, Min, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
 from django.utils.text import Truncator
 
-from channels_app.models import ApiKey, Channel, ProviderCredential
+from channels_app.models import ApiKey, Channel, ProviderCredential, Webhook
 from channels_app.selectors import nearly_full_channels
 from notifications_app.delivery.registry import services_with_breaker
 from notifications_app.models import (
@@ -50,6 +50,12 @@ LATE_START: Final = timedelta(seconds=15)
 LATE_BATCH: Final = timedelta(seconds=60)
 VERY_LATE_BATCH: Final = timedelta(minutes=10)
 
+FAILING_WEBHOOK: Final = timedelta(hours=1)
+
+_DISABLED: Final = {
+    "gone": "Its receiver responded with 410, which means that it wants no more messages.",
+    "failing": "No call had succeeded for five days.",
+}
 _TEXT_SHOWN: Final = 60  # characters
 _PROVIDERS: Final = {Platform.ANDROID: "Google", Platform.IOS: "Apple"}
 
@@ -263,6 +269,28 @@ def _late_starts(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding
         yield Kind.START_LATE.found(number=late["number"], age=age, since=late["oldest"])
 
 
+def _webhooks(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
+    """The worker, if a webhook needs it, then webhooks that the service disabled, and failing
+    ones."""
+    own = Webhook.objects.filter(channel__in=channels)
+    alive = worker.liveness(["hooks"])
+    if alive and not alive.processes["hooks"] and own.filter(is_enabled=True).exists():
+        yield Kind.HOOKS_MISSING.found()
+    is_failing = Q(is_enabled=True, failing_since__lt=now - FAILING_WEBHOOK)
+    troubled = own.filter(is_failing | ~Q(disabled_code="")).select_related("channel")
+    for each in troubled.order_by("is_enabled", "failing_since")[:MOST_OF_A_KIND]:
+        about: dict[str, Any] = {
+            "webhook": each,
+            "quote": each.last_answer,
+            "since": each.failing_since,
+            "channel": (each.channel_id, each.channel.name),
+        }
+        if each.is_enabled:
+            yield Kind.WEBHOOK_FAILING.found(**about)
+        else:
+            yield Kind.WEBHOOK_DISABLED.found(reason=_DISABLED[each.disabled_code], **about)
+
+
 def _unshown(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
     return islice(unshown(channels, now), MOST_OF_A_KIND)
 
@@ -272,7 +300,14 @@ def _jumps(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
 
 
 # Each reads other tables, so that the doctor can run the others if one cannot be read.
-_SHARED: Final[tuple[Part, ...]] = (_planner, _platforms, _late_starts, _queues, unreached)
+_SHARED: Final[tuple[Part, ...]] = (
+    _planner,
+    _platforms,
+    _late_starts,
+    _queues,
+    unreached,
+    _webhooks,
+)
 PARTS: Final[tuple[Part, ...]] = (
     *_SHARED,
     _credentials,

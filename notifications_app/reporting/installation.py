@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import Count, Min, Q, Sum
+from django.db.models import Count, F, Min, Q, Sum
 from django.db.models.functions import Now
 
+from channels_app.models import Feed, WebhookAttempt, WebhookState
 from notifications_app.models import RECIPIENTS_LEFT, WANTED_SINCE, Batch, Notification
 from notifications_app.reporting.limited import is_not_limited
 from notifications_app.states import BatchStatus, NotificationStatus
@@ -41,6 +42,18 @@ def open_notifications() -> tuple[Counter[str], timedelta]:
     )
     lateness = pending.pop("lateness") or timedelta()
     return Counter(pending) + Counter(running), lateness
+
+
+def waiting_webhooks() -> tuple[int, timedelta]:
+    """How many messages wait for enabled webhooks, and how long ago the first became due, or the
+    first fact that is in no message yet became true."""
+    waiting = WebhookAttempt.objects.filter(state=WebhookState.WAITING, webhook__is_enabled=True)
+    found = waiting.aggregate(
+        count=Count("message_id"), lateness=Now() - Min("due_at", filter=Q(due_at__lte=Now()))
+    )
+    first = Feed.objects.order_by("pk").annotate(age=Now() - F("at")).values_list("age", flat=True)
+    ages = [found["lateness"], first.first(), timedelta()]
+    return found["count"], max(age for age in ages if age is not None)
 
 
 def open_batches() -> Mapping[tuple[str, str], OpenBatches]:

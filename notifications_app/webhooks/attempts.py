@@ -91,8 +91,9 @@ def _disable_if_hopeless(webhook_id: UUID, answer: Answer, *, failing_for: timed
 
 
 def _call(*row: Any) -> Call:
-    *own, body, secret, old_secret = row
-    return Call(*own, bytes(body), _readable([secret, old_secret]))
+    message, webhook, number, begun, url, body, secret, old_secret = row
+    secrets = _readable([secret, old_secret])
+    return Call(message, webhook, number, begun, url, bytes(body), secrets)
 
 
 def _readable(encrypted: Sequence[str]) -> list[str]:

@@ -63,6 +63,7 @@ _LEASES: Final = "workers-lose-leases"
 _PARKED: Final = "batches-are-parked"
 _BOUNCES: Final = "many-recipients-bounce"
 _DIFFER: Final = "processes-differ"
+_WEBHOOKS: Final = "webhooks-do-not-arrive"
 
 
 class Kind(Enum):
@@ -337,6 +338,27 @@ class Kind(Enum):
         "accepted a message for. If there is none, the new one is refused. Raise the limit in the "
         "channel's settings, or find out who subscribes.",
         "a-channel-is-full",
+    )
+    HOOKS_MISSING = (
+        _ERROR,
+        "The worker of webhooks is not running",
+        "Messages of webhooks wait; nothing is lost for 14 days. Start worker-hooks. If it is "
+        "running, its REDIS_URL names another Redis than this process's.",
+        _WEBHOOKS,
+    )
+    WEBHOOK_DISABLED = (
+        _ERROR,
+        "The webhook {webhook} was disabled",
+        "{reason} Its messages are kept for 14 days. Correct the receiver, enable the webhook, and "
+        "send the failed messages again.",
+        _WEBHOOKS,
+    )
+    WEBHOOK_FAILING = (
+        _WARNING,
+        "Calls of the webhook {webhook} fail",
+        "No call has succeeded for over an hour. Messages are tried again for three days; after "
+        "five days without a success the webhook is disabled.",
+        _WEBHOOKS,
     )
     API_KEY_ENDS = (
         _WARNING,

@@ -34,6 +34,7 @@ from notifications_app.reporting.installation import (
     OpenBatches,
     open_batches,
     open_notifications,
+    waiting_webhooks,
 )
 from notifications_app.states import BatchStatus
 from pushsvc.common import metrics, worker
@@ -88,7 +89,10 @@ class InstallationCollector(Collector):
             for name, (meaning, *labels) in _GAUGES.items()
         }
         totals, reported = installation_totals(), metric_reports.read()
-        samples = (_work(totals), _database(), _processes(reported), _breakers(), _findings())
+        samples = (
+            *(_work(totals), _webhooks(), _database()),
+            *(_processes(reported), _breakers(), _findings()),
+        )
         for name, values, number in chain(*samples):
             families[name].add_metric(values, number)
         yield from families.values()
@@ -107,6 +111,8 @@ _GAUGES: Final = {
     "batches": ("Batches that are not done.", "platform", "status"),
     "batch_lateness_seconds": ("Wait of the oldest due batch for a worker.", "platform"),
     "waiting_recipients": ("Recipients without an outcome.", "platform"),
+    "webhook_messages": ("Messages that wait for webhooks.",),
+    "webhook_lateness_seconds": ("Wait of the oldest due message or fact for worker-hooks.",),
     "subscribers": ("Active subscriptions.", "platform"),
     "database_connections": ("Connections to PostgreSQL, of all programs.",),
     "database_connections_max": ("Connections that PostgreSQL allows.",),
@@ -138,6 +144,12 @@ def _work(totals: ChannelTotals) -> _Samples:
         waiting = sum(batches[platform, status].recipients for status in _OPEN_STATUSES)
         yield "waiting_recipients", [platform], waiting
         yield "subscribers", [platform], totals.subscribers_on(platform)
+
+
+def _webhooks() -> _Samples:
+    count, lateness = waiting_webhooks()
+    yield "webhook_messages", [], count
+    yield "webhook_lateness_seconds", [], lateness.total_seconds()
 
 
 def _database() -> _Samples:

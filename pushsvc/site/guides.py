@@ -39,6 +39,7 @@ GROUPS: Final = {
         "segments": "Segments",
         "tags": "Tags",
         "categories": "Categories and preferences",
+        "webhooks": "Webhooks",
         "events": "Clicks and other events",
         "sends": "Find, pause, stop and edit a send",
         "results": "Results",

@@ -101,6 +101,14 @@ SCOPES = [
     ("POST", "/channel/{channel}/identity-keys", "manage"),
     ("DELETE", "/channel/{channel}/identity-keys/{other}", "manage"),
     *(
+        (method, f"/channel/{{channel}}/webhooks{part}", "manage")
+        for method, part in (
+            *(("GET", ""), ("POST", ""), ("GET", "/{other}"), ("PUT", "/{other}")),
+            *(("DELETE", "/{other}"), ("POST", "/{other}/test"), ("POST", "/{other}/replay")),
+            *(("POST", "/{other}/rotate-secret"), ("GET", "/{other}/messages")),
+        )
+    ),
+    *(
         (method, f"/channel/{{channel}}/{kind}", "manage")
         for kind in ("segments", "templates", "categories")
         for method in ("GET", "POST")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from schemathesis.core.failures import FailureGroup
 from schemathesis.openapi import from_dict, from_wsgi
 
+from channels_app.webhooks import webhook_create
 from notifications_app.content.tracking import make_token
 from pushsvc.common.ids import uuid7
 from tests.api.document import CHECKS
@@ -38,7 +39,14 @@ def own(alice):
         "tag": "team-7",
         "category_key": "offers",
         "identity_key_id": str(uuid7()),
+        "webhook_id": str(make_webhook(alice)),
     }
+
+
+def make_webhook(owner):
+    events = ["notifications.finished"]
+    url = "https://backend.shop.com/"
+    return webhook_create(channel=owner.channel, url=url, events=events)[0].pk
 
 
 @pytest.mark.django_db(transaction=True)  # as a real server, it closes its connections

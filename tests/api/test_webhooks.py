@@ -81,7 +81,7 @@ def test_neither_address_nor_secret_is_in_the_audit_log(alice):
         ({"url": "https://backend.internal/"}, ("url", "endpoint_not_allowed")),
         ({"url": "https://me:pass@backend.shop.com/"}, ("url", "endpoint_not_allowed")),
         ({"url": "https://backend.shop.com/#x"}, ("url", "endpoint_not_allowed")),
-        ({"url": ""}, ("url", "empty")),
+        ({"url": ""}, ("url", "blank")),
         ({"url": "https://backend.shop.com/" + "x" * 2000}, ("url", "too_long")),
         ({"events": []}, ("events", "empty")),
         ({"events": ["webhook.test"]}, ("events.0", "not_a_choice")),

@@ -56,6 +56,20 @@ def use_content(push):
         push.get_template(template_id)
 
 
+def use_webhooks(push):
+    where = {"url": "https://backend.shop.com/", "events": ["notifications.finished"]}
+    webhook = push.create_webhook(**where)
+    webhook_id = webhook["webhook_id"]
+    assert push.update_webhook(webhook_id, **where, enabled=True)["enabled"]
+    assert push.rotate_webhook_secret(webhook_id)["secret"] != webhook["secret"]
+    sent = push.test_webhook(webhook_id)["message_id"]
+    assert [each["message_id"] for each in push.list_webhook_messages(webhook_id)] == [sent]
+    since = push.get_webhook(webhook_id)["created_at"]
+    assert push.replay_webhook(webhook_id, since=since)["messages"] == 0
+    assert [each["webhook_id"] for each in push.list_webhooks()] == [webhook_id]
+    push.delete_webhook(webhook_id)
+
+
 def use_people(push, subscription_id):
     key = push.create_identity_key(algorithm="HS256")
     assert [each["identity_key_id"] for each in push.list_identity_keys()] == [
@@ -124,12 +138,13 @@ def use_everything(push, browser):
     use_halts(push)
     use_channel(push)
     use_content(push)
+    use_webhooks(push)
     use_people(push, subscription_id)
     assert push.erase_person(external_id="user 42")["erased"]
     push.unsubscribe(endpoint=browser["endpoint"])
 
 
-USES = [use_content, use_people, use_events, use_halts, use_channel, use_everything]
+USES = [use_content, use_webhooks, use_people, use_events, use_halts, use_channel, use_everything]
 
 
 def test_every_operation_of_the_document_works(push, shop):
@@ -333,7 +348,13 @@ def test_only_creations_without_an_idempotency_key_are_not_repeated():
 
     found = {each.partition("(")[0] for each in methods if "is_repeatable=False" in each}
 
-    assert found == {"create_category", "create_identity_key", "create_segment"}
+    assert found == {
+        "create_category",
+        "create_identity_key",
+        "create_segment",
+        "create_webhook",
+        "rotate_webhook_secret",
+    }
 
 
 @contextmanager

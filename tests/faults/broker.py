@@ -9,7 +9,7 @@ from kombu.exceptions import ChannelError
 
 from tests.faults.support import wait_at_random
 
-QUEUES = ("tick", "plan", "web", "android", "ios")
+QUEUES = ("tick", "plan", "web", "android", "ios", "hooks")
 _SENT_AGAIN = ("correlation_id", "reply_to", "delivery_mode", "priority")
 
 

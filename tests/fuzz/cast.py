@@ -20,6 +20,7 @@ _OF = {
     "segment_id": "segments",
     "template_id": "templates",
     "identity_key_id": "identity_keys",
+    "webhook_id": "webhooks",
     "category_key": "categories",
     "tag": "tags",
     "token": "tokens",
@@ -41,6 +42,7 @@ class Cast:
     segments: list[str] = field(default_factory=lambda: [NOWHERE])
     templates: list[str] = field(default_factory=lambda: [NOWHERE])
     identity_keys: list[str] = field(default_factory=lambda: [NOWHERE])
+    webhooks: list[str] = field(default_factory=lambda: [NOWHERE])
     categories: list[str] = field(default_factory=lambda: ["offers"])
     tags: list[str] = field(default_factory=lambda: ["team-7"])
 

@@ -23,6 +23,7 @@ _TOLD = {
     "create_segment": "segment_id",
     "create_template": "template_id",
     "create_identity_key": "identity_key_id",
+    "create_webhook": "webhook_id",
 }
 _FLOWS = 10
 _STEPS = 20

@@ -12,9 +12,10 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from channels_app.identity_keys import identity_key_create
-from channels_app.models import Account, ApiKey, Channel, IdentityKey, Scope
+from channels_app.models import Account, ApiKey, Channel, IdentityKey, Scope, Webhook
 from channels_app.selectors import current_vapid_key
 from channels_app.services import api_key_issue, provider_credentials_store
+from channels_app.webhooks import webhook_create
 from notifications_app.content.tracking import make_token
 from notifications_app.models import Notification
 from pushsvc.common import base64url
@@ -118,6 +119,7 @@ def make_estate(name: str, word: str) -> Estate:
         "segment": segment,
         "category": make_category(channel, word),
         "identity_key": _identity_key(channel),
+        "webhook": _webhook(channel),
         "subscription": devices[0],
         "person": Person.objects.create(channel=channel, external_id=word, left_at=Now()),
         "notification": _pending(channel, word, segment),
@@ -142,6 +144,7 @@ def add_channel(estate: Estate) -> Estate:
         "category": make_category(channel, "second"),
         "template": make_template(channel, "second"),
         "identity_key": _identity_key(channel),
+        "webhook": _webhook(channel),
         "notification": _pending(channel, "second", segment),
     }
     house = House(estate.account, channel, estate.house.members)
@@ -164,6 +167,11 @@ def _pending(channel: Channel, word: str, segment: Segment) -> Notification:
 
 def _identity_key(channel: Channel) -> IdentityKey:
     return identity_key_create(channel=channel, public_key=None)[0]
+
+
+def _webhook(channel: Channel) -> Webhook:
+    url = f"https://backend.{channel.name}.example.com/"
+    return webhook_create(channel=channel, url=url, events=["notifications.finished"])[0]
 
 
 def _rule(word: str) -> dict[str, str]:

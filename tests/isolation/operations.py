@@ -48,6 +48,7 @@ KINDS = {
     "category_key": "category",
     "category": "category",
     "identity_key_id": "id",
+    "webhook_id": "id",
     "subscription_id": "id",
     "previous_subscription_id": "id",
     "X-Channel-ID": "id",
@@ -77,11 +78,13 @@ providers_config fcm_service_account apns_key apns_key_id apns_team_id apns_topi
 content personalize vars on_missing
 format dry_run attributes tags_from columns takeover_days
 tags add_tags remove_tags prefix after external_ids subscription_ids remove
+enabled since until
 actions id action web_url android_url ios_url web android ios translations
 """
 PLAIN = frozenset(_PLAIN.split())
 _RULE = {"attribute": "plan", "operator": "eq", "value": "pro"}
 _CATEGORY = {"name": "new", "default": False}
+_WEBHOOK = {"url": "https://backend.shop.com/", "events": ["notifications.finished"]}
 _TEMPLATE = {"name": "new", "content": {"body": "Hello"}}
 # Bodies for routes whose path names the sender's own things.
 _BODIES = {
@@ -90,6 +93,11 @@ _BODIES = {
     },
     ("POST", "subscribe"): {"endpoint": "https://fcm.googleapis.com/x", "keys": browser_keys()},
     ("POST", "channel/<id:channel_id>/identity-keys"): {"algorithm": "HS256"},
+    ("POST", "channel/<id:channel_id>/webhooks"): _WEBHOOK,
+    ("PUT", "channel/<id:channel_id>/webhooks/<id:webhook_id>"): _WEBHOOK,
+    ("POST", "channel/<id:channel_id>/webhooks/<id:webhook_id>/replay"): {
+        "since": "2026-01-01T00:00:00Z"
+    },
     ("POST", "channel/<id:channel_id>/people/devices"): {"links": []},
     ("POST", "unsubscribe"): {"endpoint": "https://fcm.googleapis.com/x"},
     ("POST", "send-notification"): {"body": "Hello"},

@@ -26,6 +26,7 @@ PROCESSES = {
     "worker-web": "pushsvc-worker@.service",
     "worker-android": "pushsvc-worker@.service",
     "worker-ios": "pushsvc-worker@.service",
+    "worker-hooks": "pushsvc-worker@.service",
     "beat": "pushsvc-beat.service",
 }
 

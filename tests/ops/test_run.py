@@ -39,7 +39,15 @@ LAST_LINE = "Ctrl-C stops everything."
 GIVEN = "a-secret-that-the-environment-gives"
 PHONE_SETTINGS = {"FCM_API_BASE", "GOOGLE_TOKEN_URI", "APNS_SERVER", "PROVIDER_CA_FILE"}
 SERVERS = ("postgres", "redis")
-READERS = ("web", "worker-plan", "worker-web", "worker-android", "worker-ios", "beat")
+READERS = (
+    "web",
+    "worker-plan",
+    "worker-web",
+    "worker-android",
+    "worker-ios",
+    "worker-hooks",
+    "beat",
+)
 
 
 @dataclass

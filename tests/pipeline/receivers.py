@@ -2,9 +2,11 @@
 
 import json
 import threading
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from standardwebhooks.webhooks import Webhook as Verifier
 
@@ -33,7 +35,7 @@ class Receiver:
 
     origin: str
     requests: list = field(default_factory=list)
-    answer: object = staticmethod(lambda _request: 204)
+    answer: Callable[[Request], Any] = field(default=lambda _request: 204)
     most_at_once: int = 0
     _at_once: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)

@@ -20,7 +20,7 @@ from channels_app.selectors import channel_totals
 from notifications_app import tasks
 from notifications_app.erasure import person_forget
 from notifications_app.events import Event, events_record
-from notifications_app.pipeline import web_rate
+from notifications_app.pipeline import recording
 from notifications_app.sends.services import notification_cancel
 from notifications_app.webhooks import attempts, calls, messages, turns
 from pushsvc.common.platforms import Platform
@@ -175,7 +175,7 @@ def test_created_minus_expired_is_the_number_of_subscribers(sandbox, channel, re
 
 
 def test_a_pause_its_end_and_a_limit_are_told(channel, receiver):
-    hook(channel, receiver)
+    hook(channel, receiver, "credential.paused", "credential.resumed", "limit.learned")
     ProviderCredential.objects.create(channel=channel, platform="ios")
     of = {"channel_id": channel.id, "platform": Platform.IOS, "version": 1}
 
@@ -183,7 +183,9 @@ def test_a_pause_its_end_and_a_limit_are_told(channel, receiver):
     assert not platform_pause(**of, code="apns_403", detail="InvalidProviderToken")
     credential_check_record(**of, is_accepted=True, code="accepted")
     credential_check_record(**of, is_accepted=True, code="accepted")
-    web_rate._tell_learned("fcm", channel.id, 1000)
+    clicks.planned(channel, 1)
+    lease = support.claim()
+    recording.tell_limit(lease, 1000)
     work()
 
     told = {each.said["type"]: each.said["data"] for each in receiver.requests}

@@ -35,11 +35,15 @@ from pushsvc_client.schemas import (
     PreferencesOutput,
     PromptEventInput,
     ProvidersInput,
+    ReplayInput,
+    ReplayOutput,
     SegmentInput,
     SegmentOutput,
     SendInput,
     SendOutput,
+    SentTestOutput,
     ShownIdentityKeyOutput,
+    ShownWebhookOutput,
     SizeOutput,
     StoppedOutput,
     SubscribeInput,
@@ -49,6 +53,10 @@ from pushsvc_client.schemas import (
     TemplateInput,
     TemplateOutput,
     UnsubscribeOutput,
+    WebhookInput,
+    WebhookMessageOutput,
+    WebhookOutput,
+    WebhookUpdate,
     WebPushKeyOutput,
 )
 
@@ -137,6 +145,18 @@ class Operations:
         )
 
     @operation
+    def create_webhook(self, /, **fields: Unpack[WebhookInput]) -> Call[ShownWebhookOutput]:
+        """Create a webhook.
+
+        Facts that become true from now on are sent to it in signed requests. See
+        [webhooks](/docs/webhooks). `Idempotency-Key` is ignored, because a stored response
+        would contain the secret.
+        """
+        return Call(
+            "POST", f"/channel/{part(self.channel)}/webhooks", json=fields, is_repeatable=False
+        )
+
+    @operation
     def delete_identity_key(self, identity_key_id: str, /) -> Call[None]:
         """Retire an identity key.
 
@@ -172,6 +192,14 @@ class Operations:
         second call returns 404.
         """
         return Call("DELETE", f"/channel/{part(self.channel)}/templates/{part(template_id)}")
+
+    @operation
+    def delete_webhook(self, webhook_id: str, /) -> Call[None]:
+        """Delete a webhook.
+
+        Messages that wait for it are not sent. A second call returns 404.
+        """
+        return Call("DELETE", f"/channel/{part(self.channel)}/webhooks/{part(webhook_id)}")
 
     @operation
     def edit_notification(
@@ -311,6 +339,14 @@ class Operations:
         return Call("GET", "/web-push-key")
 
     @operation
+    def get_webhook(self, webhook_id: str, /) -> Call[WebhookOutput]:
+        """Get a webhook.
+
+        Its values, and how its last calls went.
+        """
+        return Call("GET", f"/channel/{part(self.channel)}/webhooks/{part(webhook_id)}")
+
+    @operation
     def link_devices(self, /, **fields: Unpack[LinksInput]) -> Call[LinkedOutput]:
         """Link devices to people.
 
@@ -406,6 +442,34 @@ class Operations:
         """List the channel's templates, newest first."""
         return Pages(f"/channel/{part(self.channel)}/templates", {"offset": offset}, limit)
 
+    @listing
+    def list_webhook_messages(
+        self,
+        webhook_id: str,
+        /,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        state: Literal["waiting", "delivered", "failed"] | None = None,
+    ) -> Pages[WebhookMessageOutput]:
+        """List the messages of a webhook, newest first.
+
+        Messages are kept for 14 days.
+        """
+        return Pages(
+            f"/channel/{part(self.channel)}/webhooks/{part(webhook_id)}/messages",
+            {"offset": offset, "state": state},
+            limit,
+        )
+
+    @operation
+    def list_webhooks(self) -> Call[list[WebhookOutput]]:
+        """List the channel's webhooks.
+
+        All of them, at most 10.
+        """
+        return Call("GET", f"/channel/{part(self.channel)}/webhooks")
+
     @operation
     def pause_notification(self, notification_id: str, /) -> Call[PausedOutput]:
         """Pause a notification.
@@ -415,6 +479,19 @@ class Operations:
         that was paused for seven days while it was `processing` is stopped. Safe to repeat.
         """
         return Call("POST", f"/notification/{part(notification_id)}/pause")
+
+    @operation
+    def replay_webhook(
+        self, webhook_id: str, /, **fields: Unpack[ReplayInput]
+    ) -> Call[ReplayOutput]:
+        """Send messages of a webhook again.
+
+        At most 10,000 messages of the last 14 days, the oldest first. They have the same
+        ids as before, so that your backend can ignore those that it knows.
+        """
+        return Call(
+            "POST", f"/channel/{part(self.channel)}/webhooks/{part(webhook_id)}/replay", json=fields
+        )
 
     @operation
     def report_events(self, /, **fields: Unpack[EventsInput]) -> Call[None]:
@@ -443,6 +520,18 @@ class Operations:
         notification that is not paused. Safe to repeat.
         """
         return Call("POST", f"/notification/{part(notification_id)}/resume")
+
+    @operation
+    def rotate_webhook_secret(self, webhook_id: str, /) -> Call[ShownWebhookOutput]:
+        """Replace a webhook's secret.
+
+        For 24 hours, requests have a signature with the old secret too.
+        """
+        return Call(
+            "POST",
+            f"/channel/{part(self.channel)}/webhooks/{part(webhook_id)}/rotate-secret",
+            is_repeatable=False,
+        )
 
     @operation
     def send_notification(
@@ -483,6 +572,14 @@ class Operations:
         setting `identity` is `trust`; see [identity](/docs/identity).
         """
         return Call("POST", "/subscribe", json=fields)
+
+    @operation
+    def test_webhook(self, webhook_id: str, /) -> Call[SentTestOutput]:
+        """Send a test message to a webhook.
+
+        A message of the type `webhook.test`, to this webhook alone.
+        """
+        return Call("POST", f"/channel/{part(self.channel)}/webhooks/{part(webhook_id)}/test")
 
     @operation
     def unsubscribe(self, /, **fields: Unpack[DeviceInput]) -> Call[UnsubscribeOutput]:
@@ -569,4 +666,16 @@ class Operations:
         """
         return Call(
             "PUT", f"/channel/{part(self.channel)}/templates/{part(template_id)}", json=fields
+        )
+
+    @operation
+    def update_webhook(
+        self, webhook_id: str, /, **fields: Unpack[WebhookUpdate]
+    ) -> Call[WebhookOutput]:
+        """Replace a webhook's values.
+
+        Its secret stays. Messages that wait are sent to the new address. Safe to repeat.
+        """
+        return Call(
+            "PUT", f"/channel/{part(self.channel)}/webhooks/{part(webhook_id)}", json=fields
         )

@@ -748,6 +748,20 @@ class ReleaseOutput(TypedDict):
     recipient_count: int
 
 
+class ReplayInput(TypedDict):
+    """Which messages to send again."""
+
+    since: datetime | str
+    until: NotRequired[datetime | str | None]
+    state: NotRequired[ReplayState | None]
+
+
+class ReplayOutput(TypedDict):
+    """How many messages are sent again."""
+
+    messages: int
+
+
 class RuleAll(TypedDict):
     """See [segments](/docs/segments)."""
 
@@ -823,6 +837,12 @@ class SendOutput(TypedDict):
     status: NotificationStatus
 
 
+class SentTestOutput(TypedDict):
+    """The message of a test."""
+
+    message_id: str
+
+
 class ServiceDryRunOutput(TypedDict):
     """What a push service would get."""
 
@@ -838,6 +858,20 @@ class ShownIdentityKeyOutput(TypedDict):
     public_key: str | None
     created_at: str
     secret: str | None
+
+
+class ShownWebhookOutput(TypedDict):
+    """A webhook with a new secret."""
+
+    webhook_id: str
+    url: str
+    events: list[WebhookEvent]
+    description: str
+    enabled: bool
+    disabled_code: str | None
+    created_at: str
+    health: WebhookHealthOutput
+    secret: str
 
 
 class SizeOutput(TypedDict):
@@ -1056,6 +1090,58 @@ class WebPushKeyOutput(TypedDict):
     retired_keys: list[str]
 
 
+class WebhookHealthOutput(TypedDict):
+    """How the last calls went."""
+
+    last_delivered_at: str | None
+    last_failed_at: str | None
+    last_answer: str | None
+    waiting: int
+
+
+class WebhookInput(TypedDict):
+    """A new webhook."""
+
+    url: str
+    events: list[WebhookEvent]
+    description: NotRequired[str | None]
+
+
+class WebhookMessageOutput(TypedDict):
+    """What became of one message at one webhook."""
+
+    message_id: str
+    type: str
+    created_at: str
+    state: WebhookState
+    attempts: int
+    next_attempt_at: str | None
+    finished_at: str | None
+    answer: str
+
+
+class WebhookOutput(TypedDict):
+    """A webhook, without its secret."""
+
+    webhook_id: str
+    url: str
+    events: list[WebhookEvent]
+    description: str
+    enabled: bool
+    disabled_code: str | None
+    created_at: str
+    health: WebhookHealthOutput
+
+
+class WebhookUpdate(TypedDict):
+    """What replaces the webhook's values. Fields that are missing get their defaults."""
+
+    url: str
+    events: list[WebhookEvent]
+    description: NotRequired[str | None]
+    enabled: NotRequired[bool | None]
+
+
 AttributeChange: TypeAlias = str | float | None
 AttributeValue: TypeAlias = str | float
 AudienceKind: TypeAlias = Literal["channel", "segment", "rule", "targets", "subscription"]
@@ -1091,6 +1177,7 @@ OnMissing: TypeAlias = Literal["empty", "bounce"]
 Platform: TypeAlias = Literal["web", "android", "ios"]
 PromptEvent: TypeAlias = Literal["shown", "accepted", "refused", "blocked"]
 PromptKind: TypeAlias = Literal["bell", "slide-in", "button", "categories"]
+ReplayState: TypeAlias = Literal["failed", "delivered"]
 SegmentRule: TypeAlias = (
     RuleAll
     | RuleAny
@@ -1114,5 +1201,17 @@ TargetState: TypeAlias = Literal["reached", "unknown", "left_out", "waiting"]
 TextDirection: TypeAlias = Literal["auto", "ltr", "rtl"]
 Urgency: TypeAlias = Literal["very-low", "low", "normal", "high"]
 Visibility: TypeAlias = Literal["private", "public", "secret"]
+WebhookEvent: TypeAlias = Literal[
+    "notifications.finished",
+    "notifications.cancelled",
+    "notifications.clicked",
+    "notifications.dismissed",
+    "subscriptions.created",
+    "subscriptions.expired",
+    "credential.paused",
+    "credential.resumed",
+    "limit.learned",
+]
+WebhookState: TypeAlias = Literal["waiting", "delivered", "failed"]
 AttributeChanges: TypeAlias = dict[str, AttributeChange] | None
 Attributes: TypeAlias = dict[str, AttributeValue]

@@ -22,6 +22,7 @@ from channels_app.models import (
     ProviderCredential,
     Role,
     VapidKey,
+    Webhook,
 )
 from channels_app.sign_in.admin import pages as sign_in
 from notifications_app.models import Draft, Notification, Template
@@ -143,6 +144,7 @@ def everything_of(house):
         Template,
         Person,
         IdentityKey,
+        Webhook,
         Category,
         Tag,
         TagRemoval,

@@ -12,7 +12,7 @@ from pushsvc.common.store.redis_client import redis_client
 from tests.admin.support import signed_in
 from tests.factories import make_plan, make_sent_notification
 
-QUEUES = ("plan", "tick", "web", "android", "ios")
+QUEUES = ("plan", "tick", "web", "android", "ios", "hooks")
 
 
 def page(user, **query):
