@@ -278,8 +278,14 @@ class _Slice:
         written = [_column_values(each, persons, now) for each in changed]
         for each, values in zip(changed, written, strict=True):
             before = Standing.of(each.known) if each.known else None
-            is_active = values["expired_at"] is None
-            changes.note(before, Standing(values["platform"], values["person_id"], is_active))
+            after = Standing(
+                values["platform"],
+                values["person_id"],
+                values["expired_at"] is None,
+                values["id"],
+                values.get("expired_code", ""),
+            )
+            changes.note(before, after)
         created = sum(each.known is None for each in changed)
         if self._rehearsal:
             self._rehearsal.count(changes.persons)
