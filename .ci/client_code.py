@@ -46,7 +46,7 @@ class Document:
 
 
 def is_json(operation: dict[str, Any]) -> bool:
-    """The clients send JSON. Files are for `curl` and `manage.py import_subscribers`."""
+    """The import of files is written by hand: client.py and index.js."""
     return "application/json" in operation.get("requestBody", {}).get(
         "content", ["application/json"]
     )

@@ -15,9 +15,3 @@ def document() -> dict[str, Any]:
     time."""
     read: dict[str, Any] = yaml.load(PATH.read_text(encoding="utf-8"), yaml.CSafeLoader)
     return read
-
-
-def is_json(operation: dict[str, Any]) -> bool:
-    """Whether the body of a request is JSON. The clients have no others."""
-    content = operation.get("requestBody", {}).get("content", {"application/json": None})
-    return "application/json" in content

@@ -24,7 +24,9 @@ export function sleep(milliseconds: number): Promise<any>;
  */
 /**
  * @typedef {object} RequestOptions
- * @property {unknown} [body]
+ * @property {unknown} [body] sent as JSON
+ * @property {string} [text] sent as it is, with its `contentType`
+ * @property {string} [contentType]
  * @property {Record<string, unknown>} [query]
  * @property {string} [idempotencyKey]
  * @property {boolean} [isRepeatable] whether a repeat does what one request does
@@ -109,7 +111,15 @@ export type ClientOptions = {
     longestWaitMs?: number | undefined;
 };
 export type RequestOptions = {
+    /**
+     * sent as JSON
+     */
     body?: unknown;
+    /**
+     * sent as it is, with its `contentType`
+     */
+    text?: string | undefined;
+    contentType?: string | undefined;
     query?: Record<string, unknown> | undefined;
     idempotencyKey?: string | undefined;
     /**

@@ -16,7 +16,9 @@
  */
 /**
  * @typedef {object} RequestOptions
- * @property {unknown} [body]
+ * @property {unknown} [body] sent as JSON
+ * @property {string} [text] sent as it is, with its `contentType`
+ * @property {string} [contentType]
  * @property {Record<string, unknown>} [query]
  * @property {string} [idempotencyKey]
  * @property {boolean} [isRepeatable] whether a repeat does what one request does
@@ -134,15 +136,17 @@ export class Calls {
    * @param {string} path
    * @param {RequestOptions} options
    */
-  async #answer(method, path, { body, query = {}, idempotencyKey, isRepeatable }) {
+  async #answer(method, path, options) {
+    const { body, text, contentType, query = {}, idempotencyKey, isRepeatable } = options;
+    const content = body === undefined ? text : JSON.stringify(body, refuseInvalidDates);
     const headers = new Headers(this.#headers);
-    if (body !== undefined) headers.set("Content-Type", "application/json");
+    if (content !== undefined) headers.set("Content-Type", contentType ?? "application/json");
     if (idempotencyKey !== undefined) headers.set("Idempotency-Key", idempotencyKey);
     const request = new Request(`${this.#url}${path}${written(query)}`, {
       method,
       headers,
       redirect: "manual",
-      ...(body === undefined ? {} : { body: JSON.stringify(body, refuseInvalidDates) }),
+      ...(content === undefined ? {} : { body: content }),
     });
     const mayRepeat = isRepeatable ?? (SAFE.has(method) || idempotencyKey !== undefined);
     const answer = await this.#persist(request, mayRepeat);

@@ -17,6 +17,19 @@ export class Client extends Methods {
      */
     dryRun(body: Schemas["SendInput"]): Promise<Schemas["DryRunOutput"]>;
     /**
+     * Import subscribers, as many as there are, in requests of at most 5,000 rows.
+     *
+     * `rows`: text of a file in pieces of any size, such as a stream of Node.js that is decoded, or
+     * objects for the formats of JSON. Resolves to the sum of all requests; refused rows have their
+     * lines in the file. Importing rows again changes nothing, so repeat an import that ended early.
+     * A dry run knows the rows of one request. See docs/migrating.md.
+     *
+     * @param {Rows} rows
+     * @param {ImportQuery} query
+     * @returns {Promise<Schemas["ImportOutput"]>}
+     */
+    importSubscriptions(rows: Rows, query: ImportQuery): Promise<Schemas["ImportOutput"]>;
+    /**
      * The notification once it is sent, failed or cancelled.
      *
      * @param {string} id
@@ -28,6 +41,8 @@ export class Client extends Methods {
     }): Promise<Schemas["NotificationOutput"]>;
 }
 export type Schemas = import("./schema.d.ts").components["schemas"];
+export type Rows = import("./imports.js").Rows;
+export type ImportQuery = NonNullable<import("./schema.d.ts").operations["import_subscriptions"]["parameters"]["query"]>;
 import { Methods } from "./operations.js";
 export { Refused, Unreachable, VERSION } from "./calls.js";
 export { InvalidWebhook, verifyWebhook } from "./webhooks.js";

@@ -18,7 +18,7 @@ import pytest
 
 import pushsvc_client
 from notifications_app.content.tracking import make_token
-from pushsvc_client import AsyncClient, Client, Refused, Unreachable, calls
+from pushsvc_client import AsyncClient, Client, Refused, Unreachable, calls, imports
 from tests import openapi
 from tests.api.credentials import GOOGLE
 from tests.clients.failing import BUSY, SENT, answering
@@ -141,6 +141,8 @@ def use_everything(push, browser):
     use_webhooks(push)
     use_people(push, subscription_id)
     assert push.erase_person(external_id="user 42")["erased"]
+    rows = [{"endpoint": browser["endpoint"], "keys": browser["keys"]}]
+    assert push.import_subscriptions(rows, format="webpush_json")["created"] == 1
     push.unsubscribe(endpoint=browser["endpoint"])
 
 
@@ -152,8 +154,7 @@ def test_every_operation_of_the_document_works(push, shop):
 
     text = "".join(map(inspect.getsource, USES))
     paths = openapi.document()["paths"].values()
-    all_ = [each for operations in paths for each in operations.values()]
-    names = [each["operationId"] for each in all_ if openapi.is_json(each)]
+    names = [each["operationId"] for operations in paths for each in operations.values()]
     assert [name for name in names if f"push.{name}(" not in text] == []
 
 
@@ -223,12 +224,64 @@ def test_the_asynchronous_client_has_the_same_results(shop):
             await push.subscribe(**shop.browser())
             sent = await push.send_notification(body="It works.")
             shown = await push.wait(sent["notification_id"])
+            rows = [{"platform": "web", "endpoint": "https://example.com/"}]
+            found = await push.import_subscriptions(rows, format="pushsvc_ndjson")
+            assert found["refused"] == 1
             with pytest.raises(Refused, match="validation_error"):
                 await push.send_notification(body="")
             listed = [each async for each in push.list_notifications(status="sent")]
             return shown["delivered_count"], len(listed)
 
     assert asyncio.run(send()) == (1, 1)
+
+
+# Imports
+
+TOKEN = "dQw4w9WgXcQ:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx"
+
+
+def phones(count):
+    return [
+        {"platform": "android", "provider_token": f"{TOKEN}{number}", "tags": ["news"]}
+        for number in range(count)
+    ]
+
+
+def test_a_file_of_any_size_is_imported_in_parts(push, shop, tmp_path):
+    shop.enable_android()
+    file = tmp_path / "tokens.csv"
+    rows = "".join(f'android;{each["provider_token"]};"a\nb"\n' for each in phones(5_001))
+    file.write_text(f"sep=;\nplatform;token;note\n{rows}android;none;\n")
+    with file.open(encoding="utf-8-sig", newline="") as lines:
+        found = push.import_subscriptions(lines, format="tokens_csv", attributes="")
+
+    assert (found["created"], found["refused"], found["attributes_dropped"]) == (5_001, 1, ["note"])
+    assert found["refusals"][0]["line"] == 2 + 2 * 5_001 + 1
+    again = push.import_subscriptions(iter(phones(5)), format="pushsvc_ndjson", dry_run=True)
+    assert (again["updated"], again["unchanged"]) == (5, 0)
+
+
+def test_a_part_has_a_mebibyte_and_its_own_header():
+    rows = [f"{number},{'x' * 1000}\n" for number in range(2_000)]
+    found = list(imports.parts(["\ufeffid,text\n", *rows], is_csv=True))
+
+    assert all(len(each.body) <= 1024 * 1024 for each in found)
+    assert b"".join(each.body.partition(b"\n")[2] for each in found).decode() == "".join(rows)
+    second = found[1].body.decode().splitlines()[:2]
+    assert second[0] == "\ufeffid,text"
+    assert int(second[1].partition(",")[0]) + 2 == 2 + found[1].before  # its line, without header
+
+
+def test_an_error_of_a_later_part_tells_where_the_part_begins(push):
+    rows = ["platform,token\n", *["android,x\n"] * 5_000, 'android,"a"b"c"\n']
+    with pytest.raises(Refused, match="Line 2: After a double quote") as refused:
+        push.import_subscriptions(rows, format="tokens_csv")
+    assert refused.value.__notes__ == ["Add 5000 to a line to get the line of the whole file."]
+
+
+def test_bytes_are_no_rows(push):
+    with pytest.raises(TypeError, match="as text"):
+        push.import_subscriptions([b"platform,token\n"], format="tokens_csv")
 
 
 # Times
@@ -393,16 +446,19 @@ def run(installed, shop, tmp_path):
         program.write_text(filled(text, shop))
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(installed)}
         command = [sys.executable, "-P", program]
-        said = subprocess.run(command, env=environment, capture_output=True, text=True)
+        said = subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True
+        )
         assert said.stderr == ""
         return said.stdout.splitlines()
 
     return run
 
 
-def test_the_examples_of_the_readme_run_with_the_installed_package(run, shop):
+def test_the_examples_of_the_readme_run_with_the_installed_package(run, shop, tmp_path):
     shop.subscribe()
     shop.enable_android()
+    (tmp_path / "tokens.csv").write_text(f"platform,token\nandroid,{TOKEN}\nandroid,none\n")
 
     said = run("\n".join([*blocks(PACKAGE / "README.md", "python"), received()]))
 
@@ -411,6 +467,8 @@ def test_the_examples_of_the_readme_run_with_the_installed_package(run, shop):
         "True The bakery opens at ten.",
         "2 notifications",
         "['bread']",
+        "1 new",
+        "line 3 not_a_token",
         "400 validation_error",
         "body too_long Must be at most 255 characters long.",
         "target_platforms.0 not_a_choice Must be one of: web, android, ios, all.",
@@ -469,6 +527,8 @@ sent: schemas.SendOutput = push.send_notification(body="Hello", scheduled_at=dat
 push.send_notification(bodytext="Hello")  # wrong
 push.send_notification(body=1)  # wrong
 push.get_segment(segment=1)  # wrong
+push.import_subscriptions([], format="xlsx")  # wrong
+print(push.import_subscriptions(open("x"), format="tokens_csv")["created"] + 1)
 print(sent["notification"])  # wrong
 for tag in push.list_tags(limit=3):
     print(tag["devices"] + 1, tag["tag"] + 1)  # wrong

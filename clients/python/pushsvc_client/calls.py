@@ -38,11 +38,14 @@ class Call(Generic[T]):
     params: Mapping[str, object] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     is_repeatable: bool = True
+    body: bytes | None = None  # instead of JSON
 
     @property
     def content(self) -> bytes | None:
         """Raises ValueError for a time without a time zone."""
-        return None if self.json is None else json.dumps(self.json, default=_plain).encode()
+        if self.json is None:
+            return self.body
+        return json.dumps(self.json, default=_plain).encode()
 
     @property
     def query(self) -> dict[str, str]:

@@ -4,10 +4,16 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from pushsvc_client.calls import Call, finished
+from pushsvc_client.calls import Call, finished, part
+from pushsvc_client.imports import Format, Import, Rows
 from pushsvc_client.operations import Operations
 from pushsvc_client.running import Awaiting, Blocking, operation
-from pushsvc_client.schemas import DryRunOutput, NotificationOutput, SendInput
+from pushsvc_client.schemas import (
+    DryRunOutput,
+    ImportOutput,
+    NotificationOutput,
+    SendInput,
+)
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})  # to repeat, by RFC 9110
 
@@ -17,6 +23,39 @@ class _Methods(Operations):
     def dry_run(self, /, **fields: Unpack[SendInput]) -> Call[DryRunOutput]:
         """Check a send and count its audience. Nothing is stored or sent."""
         return Call("POST", "/send-notification", json={**fields, "dry_run": True})
+
+    @operation
+    def import_subscriptions(
+        self,
+        rows: Rows,
+        /,
+        *,
+        format: Format,
+        dry_run: bool | None = None,
+        attributes: str | None = None,
+        tags_from: str | None = None,
+        columns: str | None = None,
+        vapid_public_key: str | None = None,
+        takeover_days: int | None = None,
+    ) -> Call[ImportOutput]:
+        """Import subscribers, as many as there are, in requests of at most 5,000 rows.
+
+        `rows`: a file that is open as text, other lines of a file, or dictionaries for the formats
+        of JSON. Returns the sum of all requests; refused rows have their lines in the file.
+        Importing rows again changes nothing, so repeat an import that ended early. A dry run knows
+        the rows of one request. See docs/migrating.md.
+        """
+        params = {
+            "format": format,
+            "dry_run": dry_run,
+            "attributes": attributes,
+            "tags_from": tags_from,
+            "columns": columns,
+            "vapid_public_key": vapid_public_key,
+            "takeover_days": takeover_days,
+        }
+        path = f"/channel/{part(self.channel)}/subscriptions/import"
+        return Import("POST", path, params=params, rows=rows, is_csv=format.endswith("_csv"))
 
     @operation
     def request(

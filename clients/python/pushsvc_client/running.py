@@ -19,10 +19,18 @@ from pushsvc_client.calls import (
     answered,
     attempts,
 )
+from pushsvc_client.imports import Import, imported
 from pushsvc_client.version import VERSION
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def steps(call: Call[T], patience: Patience) -> Steps[T]:
+    if isinstance(call, Import):
+        summed: Any = imported(call, patience)
+        return summed  # type: ignore[no-any-return] # an Import is a Call[ImportOutput]
+    return answered(call, patience)
 
 
 class Connection:
@@ -85,7 +93,7 @@ class Blocking(Connection):
             return error
 
     def _call(self, call: Call[T]) -> T:
-        return self._run(answered(call, self._patience))
+        return self._run(steps(call, self._patience))
 
     def _entries(self, reading: Reading[T]) -> Iterator[T]:
         while reading.call:
@@ -118,7 +126,7 @@ class Awaiting(Connection):
             return error
 
     def _call(self, call: Call[T]) -> Awaitable[T]:
-        return self._run(answered(call, self._patience))
+        return self._run(steps(call, self._patience))
 
     async def _entries(self, reading: Reading[T]) -> AsyncIterator[T]:
         while reading.call:

@@ -104,6 +104,17 @@ const names = (await all(push.listSegments())).map(({ name }) => name);
 console.log("segments", size, names, (await push.getSegment(segment)).name);
 await push.deleteSegment(segment);
 console.log("erased", (await push.erasePerson({ external_id })).erased !== undefined);
+function* table() {
+  yield "platform;endpoint;p256dh;auth;";
+  yield "note\n";
+  for (let number = 0; number < 5_002; number++) {
+    yield `web;${browser.endpoint}${number};${browser.keys.p256dh};${browser.keys.auth};"a\n`;
+    yield 'b"\n';
+  }
+  yield "web;none;;;";
+}
+const { created, refusals } = await push.importSubscriptions(table(), { format: "tokens_csv", dry_run: true });
+console.log("imported", created, refusals[0]?.line);
 await push.unsubscribe({ endpoint: browser.endpoint });
 
 // Other requests, and what the types find
