@@ -43,6 +43,7 @@ SHOWN: dict[str, tuple[str, ...]] = {  # notifications_app adds its own
         "vapid_subject",
         "site_url",
         "web_click",
+        "prompt",
         "sends_per_second",
         "subscribes_per_minute",
         "max_subscriptions",

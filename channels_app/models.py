@@ -120,6 +120,11 @@ class Channel(models.Model):
         default=CLICK_DEFAULT,
         help_text="What a click does if the send has no `web.click`.",
     )
+    prompt = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="Options of prompt.mjs, as the console sets them, and whether `isOn`.",
+    )
     sends_per_second = models.PositiveIntegerField(
         null=True, blank=True, help_text="For all keys together. Null: the installation's default."
     )

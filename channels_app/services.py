@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -162,6 +162,18 @@ def channel_update(
     audit.record(channel, audit.Action.UPDATE, before, audit.fields_of(channel))
     transaction.on_commit(recent_forget)
     return channel
+
+
+@transaction.atomic
+def channel_set_prompt(*, channel_id: UUID, is_on: bool, options: dict[str, Any]) -> None:
+    """Sets the options of prompt.mjs for sites that use those of the console, and whether they show
+    a prompt. Safe to repeat."""
+    channel = Channel.objects.select_for_update(no_key=True).get(pk=channel_id)
+    before = audit.fields_of(channel)
+    channel.prompt = {"isOn": is_on, **options}
+    channel.save(update_fields=["prompt"])
+    audit.record(channel, audit.Action.UPDATE, before, audit.fields_of(channel))
+    transaction.on_commit(recent_forget)
 
 
 def _take_place(account: Account) -> None:

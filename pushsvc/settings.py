@@ -265,7 +265,9 @@ REST_FRAMEWORK = {
     "COMPACT_JSON": True,
     "UNICODE_JSON": True,
 }
-CORS_URLS_REGEX = r"^/(subscribe|unsubscribe|preferences|prompt-events|web-push-key|events)/?$"
+CORS_URLS_REGEX = (
+    r"^/(subscribe|unsubscribe|preferences|prompt|prompt-events|web-push-key|events)/?$"
+)
 CORS_ALLOW_ALL_ORIGINS = True
 CORS_ALLOW_CREDENTIALS = False
 CORS_ALLOW_METHODS = ["GET", "POST", "OPTIONS"]

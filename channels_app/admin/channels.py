@@ -15,6 +15,7 @@ from typing_extensions import override
 from channels_app.admin.credentials import CredentialsPage, shown_facts
 from channels_app.admin.forms import NewChannelForm, SettingsForm
 from channels_app.admin.keys import KeysPage, RevokePage, SnippetPage, VapidPage
+from channels_app.admin.prompts import PromptPage
 from channels_app.admin.tabs import TabPage
 from channels_app.console.access import accounts_of, is_superuser
 from channels_app.console.lists import ScopedAdmin, list_url
@@ -158,6 +159,7 @@ class ChannelAdmin(ScopedAdmin):
             ),
             self.page("<uuid:channel_id>/web-push-key/", VapidPage, "channel_vapid"),
             self.page("<uuid:channel_id>/snippet/", SnippetPage, "channel_snippet"),
+            self.page("<uuid:channel_id>/prompt/", PromptPage, "channel_prompt"),
             self.page("<uuid:channel_id>/settings/", SettingsPage, "channel_settings"),
         ]
         return own + super().get_urls()

@@ -16,7 +16,6 @@ from channels_app.models import Role
 from channels_app.selectors import (
     channel_api_keys,
     current_vapid_key,
-    prompt_figures,
     retired_vapid_keys,
 )
 from channels_app.services import (
@@ -27,8 +26,6 @@ from channels_app.services import (
 )
 from pushsvc.common.http.origin import own_origin
 from pushsvc.sdk import snippet, worker_snippet
-
-_PROMPT_DAYS = 30
 
 
 class KeysPage(TabPage, FormPage):
@@ -100,7 +97,5 @@ class SnippetPage(TabPage):
             base_url=base_url,
             page_snippet=snippet(base_url, self.channel.pk),
             worker_snippet=worker_snippet(base_url),
-            prompts=prompt_figures(self.channel, days=_PROMPT_DAYS),
-            prompt_days=_PROMPT_DAYS,
             **kwargs,
         )

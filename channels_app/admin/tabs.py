@@ -16,6 +16,7 @@ _TABS = {
     "channel_credentials": "Credentials",
     "channel_keys": "API keys",
     "channel_snippet": "Add to a site",
+    "channel_prompt": "Prompt",
     "channel_devices": "Test devices",
     "channel_templates": "Templates",
     "channel_tags": "Tags",

@@ -58,6 +58,7 @@ class Migration(migrations.Migration):
                 ('vapid_subject', models.CharField(max_length=255)),
                 ('site_url', models.CharField(blank=True, default='', help_text='Opened by a click if the notification has no url and the worker is gone.', max_length=2000)),
                 ('web_click', models.CharField(choices=[('open', 'Open another tab, unless one shows the page'), ('navigate', 'Open the page in a tab of the site'), ('focus', "Let the site's script open it in a tab of the site")], default='open', help_text='What a click does if the send has no `web.click`.', max_length=8)),
+                ('prompt', models.JSONField(blank=True, help_text='Options of prompt.mjs, as the console sets them, and whether `isOn`.', null=True)),
                 ('sends_per_second', models.PositiveIntegerField(blank=True, help_text="For all keys together. Null: the installation's default.", null=True)),
                 ('subscribes_per_minute', models.PositiveIntegerField(blank=True, help_text="For each address. Null: the installation's default.", null=True)),
                 ('max_subscriptions', models.PositiveIntegerField(blank=True, help_text="Includes expired subscriptions. Null: the installation's default.", null=True)),

@@ -238,6 +238,15 @@ export class Methods extends Calls {
      */
     getPerson(query: Query<"get_person">): Promise<Schemas["PersonOutput"]>;
     /**
+     * Get the options of the channel's prompt.
+     *
+     * For sites whose prompt is set up in the console. The response can be cached for five
+     * minutes.
+     *
+     * @returns {Promise<Schemas["PromptOutput"]>}
+     */
+    getPrompt(): Promise<Schemas["PromptOutput"]>;
+    /**
      * Get a segment.
      *
      * Its name and its rule, as they were stored last.

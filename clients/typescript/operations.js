@@ -309,6 +309,18 @@ export class Methods extends Calls {
   }
 
   /**
+   * Get the options of the channel's prompt.
+   *
+   * For sites whose prompt is set up in the console. The response can be cached for five
+   * minutes.
+   *
+   * @returns {Promise<Schemas["PromptOutput"]>}
+   */
+  getPrompt() {
+    return this.request("GET", "/prompt");
+  }
+
+  /**
    * Get a segment.
    *
    * Its name and its rule, as they were stored last.

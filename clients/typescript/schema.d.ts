@@ -804,6 +804,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/prompt": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the options of the channel's prompt
+         * @description For sites whose prompt is set up in the console. The response can be cached for five minutes.
+         */
+        get: operations["get_prompt"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/prompt-events": {
         parameters: {
             query?: never;
@@ -2145,6 +2165,40 @@ export interface components {
          * @enum {string}
          */
         PromptKind: "bell" | "slide-in" | "button" | "categories";
+        /** @description The options of prompt.mjs, by the names that scripts have for them. See [prompts](/docs/prompts). */
+        PromptOptionsOutput: {
+            /** @description The kind of the prompt. */
+            kind: components["schemas"]["PromptKind"];
+            /** @description The CSS selector of the element to which a button is added. */
+            target?: string;
+            /** @description The first page view that shows it. */
+            afterPages: number;
+            /** @description Seconds on the page before it is shown. */
+            afterSeconds: number;
+            /** @description Days after a refusal before it is shown again. */
+            againAfterDays: number;
+            /** @description The number of refusals after which it is never shown again. */
+            maxRefusals: number;
+            /** @description `light`, `dark`, or `auto` for the visitor's. */
+            scheme: string;
+            /** @description `accent`, `accentText`, `background` and `text`, as `#rrggbb`. */
+            colors?: {
+                [key: string]: string;
+            };
+            /** @description Texts by name, by language. */
+            texts?: {
+                [key: string]: {
+                    [key: string]: string;
+                };
+            };
+            /** @description Of the kind `categories`: what visitors choose from. */
+            categories?: components["schemas"]["PreferenceOutput"][];
+        } | null;
+        /** @description The prompt that the console describes. */
+        PromptOutput: {
+            /** @description Null: sites show no prompt. */
+            prompt: components["schemas"]["PromptOptionsOutput"];
+        };
         /** @description Credentials of push services. Missing fields do not change. */
         ProvidersConfigInput: {
             /** @description The service account's JSON file, as a string. */
@@ -7924,6 +7978,76 @@ export interface operations {
             };
             /** @description The body is not JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_prompt: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The channel's id. */
+                "X-Channel-ID": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PromptOutput"];
+                };
+            };
+            /** @description The channel is not named */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

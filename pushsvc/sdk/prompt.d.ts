@@ -49,6 +49,8 @@ export interface PromptOptions {
   lang?: string;
   /** By default the visitor's. */
   scheme?: "auto" | "light" | "dark";
+  /** Colors that replace the prompt's own, such as `{ accent: "#9a3412" }`. */
+  colors?: Partial<Record<"accent" | "accentText" | "background" | "text", string>>;
   /** Whether the service counts what visitors do with the prompt; `true` by default. */
   count?: boolean;
   /** Origin of the service; by default the one that prompt.mjs came from. */
@@ -84,3 +86,12 @@ export interface Prompt extends EventTarget {
 
 /** Call it once on each page. Shows the prompt when its rules allow it. */
 export function addPrompt(push: PushClient, options: PromptOptions): Prompt;
+
+/**
+ * Adds the prompt that the channel's page in the console describes, or none. `options` win over
+ * those of the console.
+ */
+export function addConsolePrompt(
+  push: PushClient,
+  options: PromptOptions,
+): Promise<Prompt | undefined>;

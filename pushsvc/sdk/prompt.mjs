@@ -1,15 +1,13 @@
 /*
  * Prompts for notifications: a bell, a slide-in, a button in the page, and a choice of categories.
- *
- *   const push = pushsvc.init({ channel: "<channel id>", serviceWorker: "/push-sw.js" });
- *   addPrompt(push, { channel: "<channel id>", kind: "slide-in", afterPages: 2 });
- *
  * The browser's own prompt appears only after a click on one of these. The types are
- * /sdk/prompt.d.ts. One record for each channel in localStorage says how many pages the visitor
- * has opened, and when a prompt was shown and refused.
+ * /sdk/prompt.d.ts.
  */
 
 /**
+ * One record for each channel in localStorage, a State, says how many pages the visitor has opened,
+ * and when a prompt was shown and refused.
+ *
  * @typedef {import("./prompt").PromptOptions} PromptOptions
  * @typedef {import("./prompt").PromptTexts} PromptTexts
  * @typedef {import("./push").PushClient} PushClient
@@ -28,6 +26,7 @@ const DEFAULTS = {
   categories: [],
   texts: {},
   scheme: "auto",
+  colors: {},
   count: true,
   baseUrl: import.meta.url,
 };
@@ -60,10 +59,9 @@ class Prompt extends EventTarget {
    */
   constructor(push, options) {
     super();
-    this.#options = { ...DEFAULTS, ...options };
-    const { channel, kind, target, categories, baseUrl } = this.#options;
+    this.#options = { ...DEFAULTS, ...options, baseUrl: originOf(options) };
+    const { channel, kind, target, categories } = this.#options;
     if (!push?.subscribe || !channel) throw new TypeError("addPrompt needs `push` and `channel`.");
-    if (!baseUrl) throw new TypeError("addPrompt needs `baseUrl`, the address of the service.");
     if (!KINDS.includes(kind)) throw new TypeError(`\`kind\` is one of: ${KINDS.join(", ")}.`);
     if (kind === "button" && !target) throw new TypeError("A button needs a `target`.");
     if (kind === "categories" && !categories.length) throw new TypeError("`categories` is empty.");
@@ -78,11 +76,14 @@ class Prompt extends EventTarget {
   /** Shows it now, whatever the visitor said before. */
   show() {
     if (this.#host || this.#isRemoved) return;
-    const { kind, target = document.body, scheme } = this.#options;
+    const { kind, target = document.body, scheme, colors } = this.#options;
     const place = typeof target === "string" ? document.querySelector(target) : target;
     if (!place) throw new TypeError(`The page has no \`target\` ${target}.`);
     const dir = RIGHT_TO_LEFT.test(this.#language) ? "rtl" : "ltr";
     this.#host = make("pushsvc-prompt", { kind, scheme, dir, lang: this.#language });
+    for (const [name, color = ""] of Object.entries(colors)) {
+      this.#host.style.setProperty(`--pushsvc-${name.replace("T", "-t")}`, color); // accentText
+    }
     const root = this.#host.attachShadow({ mode: "open" });
     root.adoptedStyleSheets = [styles()];
     root.append(...this.#content(kind));
@@ -304,6 +305,27 @@ class Prompt extends EventTarget {
  * @param {PromptOptions} options
  */
 export const addPrompt = (push, options) => new Prompt(push, options);
+
+/**
+ * Adds the prompt that the console describes. `options` win over those of the console.
+ *
+ * @param {PushClient} push
+ * @param {PromptOptions} options
+ */
+export const addConsolePrompt = async (push, options) => {
+  const headers = { "X-Channel-ID": options.channel };
+  const url = new URL("/prompt", originOf(options));
+  const response = await fetch(url, { headers, credentials: "omit" });
+  const { prompt, detail } = await response.json();
+  if (!response.ok) throw new Error(detail);
+  return prompt ? addPrompt(push, { ...prompt, ...options }) : undefined;
+};
+
+/** @param {PromptOptions} options */
+const originOf = ({ baseUrl = DEFAULTS.baseUrl }) => {
+  if (!baseUrl) throw new TypeError("A prompt needs `baseUrl`, the address of the service.");
+  return baseUrl;
+};
 
 /**
  * @param {string} tag

@@ -1,22 +1,131 @@
-"""The public view that counts what visitors do with prompts."""
+"""The public views of prompts: the console's options, and counts of what visitors do."""
+
+from typing import Any, Final
+from uuid import UUID
 
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
+from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from channels_app.counters import prompt_count
 from channels_app.http import ChannelIdMissing
-from channels_app.models import PROMPT_EVENTS, PromptKind
+from channels_app.models import PROMPT_EVENTS, Channel, PromptKind
 from channels_app.openapi import CHANNEL_ID_HEADER
 from channels_app.selectors import ChannelNotFound
 from pushsvc.common.http.fields import Choice, StrictSerializer
 from pushsvc.common.http.openapi import problem_responses
+from pushsvc.common.store.recent import Recent
+from subscriptions_app.api.category_serializers import PreferenceOutput
 from subscriptions_app.api.views import DeviceView
+from subscriptions_app.categories.consent import categories_of
 
 
 class PromptEventInput(StrictSerializer):
     kind = Choice(PromptKind.values, help_text="The kind of the prompt.")
     event = Choice(PROMPT_EVENTS, help_text="What happened: shown once a day for each browser.")
+
+
+class PromptOptionsOutput(serializers.Serializer[Any]):
+    """The options of prompt.mjs, by the names that scripts have for them. See docs/prompts.md."""
+
+    kind = serializers.ChoiceField(choices=PromptKind.values, help_text="The kind of the prompt.")
+    target = serializers.CharField(
+        required=False, help_text="The CSS selector of the element to which a button is added."
+    )
+    afterPages = serializers.IntegerField(help_text="The first page view that shows it.")  # noqa: N815
+    afterSeconds = serializers.IntegerField(  # noqa: N815
+        help_text="Seconds on the page before it is shown."
+    )
+    againAfterDays = serializers.IntegerField(  # noqa: N815
+        help_text="Days after a refusal before it is shown again."
+    )
+    maxRefusals = serializers.IntegerField(  # noqa: N815
+        help_text="The number of refusals after which it is never shown again."
+    )
+    scheme = serializers.CharField(help_text="`light`, `dark`, or `auto` for the visitor's.")
+    colors = serializers.DictField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="`accent`, `accentText`, `background` and `text`, as `#rrggbb`.",
+    )
+    texts = serializers.DictField(
+        child=serializers.DictField(child=serializers.CharField()),
+        required=False,
+        help_text="Texts by name, by language.",
+    )
+    categories = PreferenceOutput(
+        many=True, required=False, help_text="Of the kind `categories`: what visitors choose from."
+    )
+
+
+class PromptOutput(serializers.Serializer[Any]):
+    """The prompt that the console describes."""
+
+    prompt = PromptOptionsOutput(allow_null=True, help_text="Null: sites show no prompt.")
+
+
+_EXAMPLE: Final = {
+    "prompt": {
+        "kind": "slide-in",
+        "afterPages": 2,
+        "afterSeconds": 10,
+        "againAfterDays": 30,
+        "maxRefusals": 3,
+        "scheme": "auto",
+        "colors": {"accent": "#9a3412"},
+        "texts": {"en": {"title": "Fresh bread"}},
+    }
+}
+
+
+class PromptView(DeviceView):
+    limit_name = "prompt-options"
+
+    @extend_schema(
+        operation_id="get_prompt",
+        summary="Get the options of the channel's prompt",
+        description="For sites whose prompt is set up in the console. The response can be cached"
+        " for five minutes.",
+        tags=["subscriptions"],
+        auth=[],
+        parameters=[CHANNEL_ID_HEADER],
+        responses={
+            200: PromptOutput,
+            **problem_responses(ChannelIdMissing(), ChannelNotFound(), 429, 503),
+        },
+        examples=[OpenApiExample("A slide-in", _EXAMPLE, response_only=True, status_codes=["200"])],
+    )
+    def get(self, request: Request) -> Response:
+        headers = {"Cache-Control": "public, max-age=300", "Vary": "X-Channel-ID"}
+        return Response({"prompt": _options(self.channel)}, headers=headers)
+
+
+def _options(channel: Channel) -> dict[str, Any] | None:
+    """None if no prompt is shown."""
+    options = dict(channel.prompt or {})
+    if not options.pop("isOn", False):
+        return None
+    if options["kind"] == PromptKind.CATEGORIES:
+        options["categories"] = _recent_choices(channel.id)
+        if not options["categories"]:
+            return None
+    return options
+
+
+def _choices(channel_id: UUID) -> list[dict[str, Any]]:
+    return [
+        {
+            "key": each.key,
+            "name": each.name,
+            "description": each.description,
+            "chosen": each.chosen_by_default,
+        }
+        for each in categories_of(channel_id)
+    ]
+
+
+_recent_choices: Final = Recent(_choices)
 
 
 class PromptEventsView(DeviceView):

@@ -2,7 +2,7 @@ from pushsvc.common.http.routes import endpoint
 from subscriptions_app.api.category_views import CategoryListView, CategoryView, PreferencesView
 from subscriptions_app.api.import_views import ImportView
 from subscriptions_app.api.people_views import PeopleDevicesView
-from subscriptions_app.api.prompt_views import PromptEventsView
+from subscriptions_app.api.prompt_views import PromptEventsView, PromptView
 from subscriptions_app.api.tag_views import TagListView, TagMembersView, TagView
 from subscriptions_app.api.views import SubscribeView, UnsubscribeView
 
@@ -10,6 +10,7 @@ urlpatterns = [
     endpoint("subscribe", SubscribeView),
     endpoint("unsubscribe", UnsubscribeView),
     endpoint("preferences", PreferencesView),
+    endpoint("prompt", PromptView),
     endpoint("prompt-events", PromptEventsView),
     endpoint("channel/<id:channel_id>/categories", CategoryListView),
     endpoint("channel/<id:channel_id>/categories/<slug:category_key>", CategoryView),

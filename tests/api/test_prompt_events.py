@@ -97,7 +97,7 @@ def test_the_owner_sees_which_prompt_visitors_accept():
     house = make_house("Alice")
     channel = house.channel
     page = signed_in(house.members["viewer"])
-    address = reverse("admin:channel_snippet", args=[channel.pk])
+    address = reverse("admin:channel_prompt", args=[channel.pk])
     assert "will appear here" in page.get(address).content.decode()
     now = timezone.now()
     PromptHour.objects.create(

@@ -114,13 +114,14 @@ def requests(owner):
             204,
             lambda: owner.device("/prompt-events", {"kind": "bell", "event": "shown"}),
         ),
-        ("web-push-keys", 200, lambda: key_of(owner)),
+        ("prompt-options", 200, lambda: public(owner, "/prompt")),
+        ("web-push-keys", 200, lambda: public(owner, "/web-push-key")),
     ]
 
 
-def key_of(owner):
+def public(owner, path):
     headers = {"X-Channel-ID": str(owner.channel.id), "Origin": "https://shop.example"}
-    return Client().get("/web-push-key", headers=headers)
+    return Client().get(path, headers=headers)
 
 
 def test_every_answer_tells_the_client_its_remaining_quota(alice):
@@ -294,16 +295,16 @@ def test_the_web_push_key_is_limited_by_address_before_the_channel_is_looked_up(
     alice, settings, django_assert_num_queries
 ):
     settings.WEB_PUSH_KEYS_PER_MINUTE = 1
-    assert key_of(alice).status_code == 200
+    assert public(alice, "/web-push-key").status_code == 200
 
     with django_assert_num_queries(0):
-        assert code(key_of(alice), 429) == "rate_limited"
+        assert code(public(alice, "/web-push-key"), 429) == "rate_limited"
 
 
 def test_pages_of_any_origin_may_read_their_remaining_quota(alice, settings):
-    allowed = key_of(alice)
+    allowed = public(alice, "/web-push-key")
     settings.WEB_PUSH_KEYS_PER_MINUTE = 0
-    refused = key_of(alice)
+    refused = public(alice, "/web-push-key")
 
     for response in (allowed, refused):
         shown = response.headers["Access-Control-Expose-Headers"].split(", ")

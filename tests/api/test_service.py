@@ -205,6 +205,7 @@ PUBLIC = [
     "/subscribe",
     "/unsubscribe",
     "/preferences",
+    "/prompt",
     "/prompt-events",
     "/events",
     "/web-push-key",

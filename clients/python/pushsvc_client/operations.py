@@ -34,6 +34,7 @@ from pushsvc_client.schemas import (
     PreferencesInput,
     PreferencesOutput,
     PromptEventInput,
+    PromptOutput,
     ProvidersInput,
     ReplayInput,
     ReplayOutput,
@@ -305,6 +306,15 @@ class Operations:
         return Call(
             "GET", f"/channel/{part(self.channel)}/person", params={"external_id": external_id}
         )
+
+    @operation
+    def get_prompt(self) -> Call[PromptOutput]:
+        """Get the options of the channel's prompt.
+
+        For sites whose prompt is set up in the console. The response can be cached for five
+        minutes.
+        """
+        return Call("GET", "/prompt")
 
     @operation
     def get_segment(self, segment_id: str, /) -> Call[SegmentOutput]:

@@ -705,6 +705,29 @@ class PromptEventInput(TypedDict):
     event: PromptEvent
 
 
+class PromptOptionsOutput(TypedDict):
+    """The options of prompt.mjs, by the names that scripts have for them. See
+    [prompts](/docs/prompts).
+    """
+
+    kind: PromptKind
+    target: NotRequired[str]
+    afterPages: int
+    afterSeconds: int
+    againAfterDays: int
+    maxRefusals: int
+    scheme: str
+    colors: NotRequired[dict[str, str]]
+    texts: NotRequired[dict[str, dict[str, str]]]
+    categories: NotRequired[list[PreferenceOutput]]
+
+
+class PromptOutput(TypedDict):
+    """The prompt that the console describes."""
+
+    prompt: PromptOptionsOutput | None
+
+
 class ProvidersConfigInput(TypedDict):
     """Credentials of push services. Missing fields do not change."""
 

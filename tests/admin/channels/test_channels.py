@@ -24,6 +24,7 @@ PAGES = [
     "channel_keys",
     "channel_vapid",
     "channel_snippet",
+    "channel_prompt",
     "channel_settings",
 ]
 

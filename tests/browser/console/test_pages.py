@@ -98,6 +98,7 @@ def furnished(alice):
         f"{own}/credentials/",
         f"{own}/keys/",
         f"{own}/snippet/",
+        f"{own}/prompt/",
         f"notifications_app/notification/templates/{channel.pk}/",
         f"notifications_app/notification/templates/{channel.pk}/new/",
         f"notifications_app/notification/templates/{template.pk}/edit/",

@@ -27,7 +27,7 @@ console.log(globalThis.pushsvc);
 TYPES = """
 import "pushsvc-browser/worker";
 import { init, type Options, type PushClient, type Subscribed } from "pushsvc-browser";
-import { addPrompt } from "pushsvc-browser/prompt";
+import { addConsolePrompt, addPrompt, type Prompt } from "pushsvc-browser/prompt";
 const options: Options = { baseUrl: "https://a", channel: "a", serviceWorker: "/sw.js" };
 const push: PushClient = init(options);
 export const subscribed: Promise<Subscribed> = push.subscribe({ attributes: { plan: "pro" } });
@@ -36,6 +36,10 @@ push.addEventListener("clicked", ({ detail }) => detail.url?.length);
 init({ channel: "a", serviceWorker: "/sw.js" });
 // @ts-expect-error: nor do its prompts
 addPrompt(push, { channel: "a" });
+// @ts-expect-error: the same
+addConsolePrompt(push, { channel: "a" });
+export const prompt: Promise<Prompt | undefined> =
+  addConsolePrompt(push, { baseUrl: "https://a", channel: "a" });
 // @ts-expect-error: no such code
 push.subscribe().catch((error: import("pushsvc-browser").PushError) => error.code === "other");
 """

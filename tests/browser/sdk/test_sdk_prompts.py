@@ -12,7 +12,9 @@ from django.conf import settings
 from playwright.sync_api import expect
 
 from channels_app.selectors import prompt_figures
+from channels_app.services import channel_set_prompt
 from subscriptions_app.models import Subscription
+from tests.api.support import NOWHERE
 from tests.browser.sdk.site import HTML, SCRIPT, visit
 from tests.factories import make_category
 from tests.pipeline.support import until
@@ -31,16 +33,18 @@ PAGE = """<!DOCTYPE html><html lang="{lang}"><title>Alice</title>
 <script type="module" src="/notifications.js"></script></html>"""
 
 
-def guide():
-    """The lines of docs/prompts.md that a site saves as a file."""
+def guide(site, call="addPrompt"):
+    """The lines of docs/prompts.md that the site saves as a file, to call this function."""
     text = (settings.BASE_DIR / "docs" / "prompts.md").read_text(encoding="utf-8")
-    return re.search(r"```js\n(.*?)```", text, re.DOTALL)[1]
+    blocks = re.findall(r"```js\n(.*?)```", text, re.DOTALL)
+    lines = next(each for each in blocks if f"import {{ {call} }}" in each)
+    lines = lines.replace("https://push.example.com", site.service)
+    return lines.replace("00000000-0000-0000-0000-000000000000", site.channel_id)
 
 
 def use(site, lang="en", **options):
     """The site has a prompt with these options."""
-    text = guide().replace("https://push.example.com", site.service)
-    text = text.replace("00000000-0000-0000-0000-000000000000", site.channel_id)
+    text = guide(site)
     text = text.replace('{ channel, kind: "slide-in" }', "{ channel, ...given }")
     text = text.replace("addPrompt(push", "globalThis.added = addPrompt(push")
     names = ["shown", "accepted", "refused", "blocked", "failed"]
@@ -381,3 +385,77 @@ def test_colours_come_from_variables(allowed, site):
     )
     shown = page.get_by_role("dialog").evaluate("(each) => getComputedStyle(each).backgroundColor")
     assert shown == "rgb(1, 2, 3)"
+
+
+def use_console(site, call="{ channel }"):
+    """The site has the prompt that its owner sets up in the console."""
+    text = guide(site, "addConsolePrompt").replace("{ channel })", f"{call})")
+    text = text.replace("addConsolePrompt(push", "globalThis.added = addConsolePrompt(push")
+    text += "globalThis.told = []; added.catch((error) => told.push(error.message));"
+    site.files["/notifications.js"] = (SCRIPT, text)
+    site.files["/"] = (HTML, PAGE.format(lang="en", service=site.service))
+
+
+def set_up(owner, **options):
+    rules = {"afterPages": 1, "afterSeconds": 0, "againAfterDays": 30, "maxRefusals": 3}
+    options = {"kind": "slide-in", "scheme": "auto", **rules, **options}
+    channel_set_prompt(channel_id=owner.channel.pk, is_on=True, options=options)
+
+
+def test_a_site_shows_the_prompt_of_the_console_and_loads_it_once(allowed, site, alice):
+    set_up(
+        alice,
+        kind="bell",
+        colors={"background": "#102030", "accentText": "#ffeedd"},
+        texts={"en": {"title": "Fresh bread"}},
+    )
+    use_console(site)
+    complaints, loaded = [], []
+    allowed.on("console", lambda said: complaints.append(said.text))
+    page = visit(allowed, site)
+    bell = page.get_by_role("button", name="Fresh bread")
+    expect(bell).to_have_css("color", "rgb(255, 238, 221)")
+    bell.click()
+    expect(page.get_by_role("dialog")).to_have_css("background-color", "rgb(16, 32, 48)")
+    assert [said for said in complaints if "favicon" not in said and "404" not in said] == []
+
+    network = allowed.new_cdp_session(page)
+    network.send("Network.enable")
+    network.on("Network.responseReceived", lambda told: loaded.append(told["response"]))
+    page.reload()
+    expect(bell).to_be_visible()
+    options = [each for each in loaded if each["url"] == f"{site.service}/prompt"]
+    assert [each["fromDiskCache"] for each in options] == [True]
+
+
+def test_options_of_the_page_win_over_those_of_the_console(allowed, site, alice):
+    set_up(alice, texts={"en": {"title": "Fresh bread"}})
+    use_console(site, '{ channel, kind: "bell" }')
+    page = visit(allowed, site)
+    expect(page.get_by_role("button", name="Fresh bread")).to_be_visible()
+    expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+def test_a_chooser_of_the_console_offers_the_categories_of_the_channel(allowed, site, alice):
+    make_category(alice.channel, "offers")
+    make_category(alice.channel, "news", default=True)
+    set_up(alice, kind="categories")
+    use_console(site)
+    page = visit(allowed, site)
+    expect(page.get_by_role("checkbox", name="News")).to_be_checked()
+    expect(page.get_by_role("checkbox", name="Offers")).not_to_be_checked()
+
+
+def test_no_prompt_appears_without_one_in_the_console(allowed, site):
+    use_console(site)
+    page = visit(allowed, site)
+    until(lambda: page.evaluate("Boolean(window.added)"))
+    assert page.evaluate("added.then((prompt) => prompt === undefined)")
+    assert not has_prompt(page)
+
+
+def test_a_page_learns_why_it_has_no_prompt_of_the_console(allowed, site):
+    use_console(site, f'{{ channel: "{NOWHERE}" }}')
+    page = visit(allowed, site)
+    until(lambda: page.evaluate("window.told?.length") == 1)
+    assert "channel" in page.evaluate("told[0]")

@@ -24,6 +24,7 @@ async function all<T>(list: AsyncIterable<T>) {
 
 // Devices, a send and its results
 const { public_key } = await push.getWebPushKey();
+await push.getPrompt();
 const { subscriptionId } = await push.subscribe(browser);
 console.log("subscribed", subscriptionId, public_key.length);
 const { categories } = await push.updatePreferences({ endpoint: browser.endpoint });
