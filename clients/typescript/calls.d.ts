@@ -57,6 +57,8 @@ export class Unreachable extends Error {
 }
 export class Calls {
     /**
+     * Throws a TypeError for an address without a scheme, and for a channel that is not a UUID.
+     *
      * @param {string} url
      * @param {ClientOptions} options
      */

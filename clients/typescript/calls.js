@@ -37,6 +37,8 @@ const NOT_CONNECTED = new Set([
   "ENOTFOUND",
   "UND_ERR_CONNECT_TIMEOUT",
 ]);
+const ADDRESS = /^https?:\/\/[^/]/i;
+const CHANNEL_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
 
@@ -79,10 +81,19 @@ export class Calls {
   #longestWaitMs;
 
   /**
+   * Throws a TypeError for an address without a scheme, and for a channel that is not a UUID.
+   *
    * @param {string} url
    * @param {ClientOptions} options
    */
   constructor(url, options) {
+    if (!ADDRESS.test(url)) {
+      throw new TypeError(`"${url}" is no address: write it as https://push.example.com`);
+    }
+    if (!CHANNEL_ID.test(options.channel)) {
+      const why = "it is a UUID, and the console shows it";
+      throw new TypeError(`"${options.channel}" is no channel id: ${why}`);
+    }
     this.channel = options.channel;
     this.#url = url.replace(/\/+$/, "");
     this.#headers = {
@@ -247,6 +258,9 @@ function written(query) {
   const given = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value === undefined || value === null) continue;
+    if (typeof value === "object" && !(value instanceof Date)) {
+      throw new TypeError(`${name}: give one value, not ${JSON.stringify(value)}`);
+    }
     given.set(name, value instanceof Date ? value.toISOString() : String(value));
   }
   return given.size > 0 ? `?${given}` : "";

@@ -5,6 +5,7 @@ import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+CHANNEL = "00000000-0000-0000-0000-000000000000"
 BUSY = (503, {"code": "busy"}, {"Retry-After": "0"})
 SENT = (202, {"notification_id": "one"}, {})
 

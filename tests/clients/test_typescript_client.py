@@ -9,7 +9,7 @@ import pytest
 from tests import openapi
 from tests.api.credentials import GOOGLE
 from tests.clients import generators
-from tests.clients.failing import BUSY, SENT, answering
+from tests.clients.failing import BUSY, CHANNEL, SENT, answering
 from tests.clients.readme import blocks, filled
 
 PACKAGE = generators.CHECKOUT / "clients" / "typescript"
@@ -33,6 +33,23 @@ imported 5002 10006
 request 0
 dates no error but "scheduled_at is an invalid Date"
 undefined
+"""
+MISTAKES = """
+import { Client } from "pushsvc-client";
+const key = "psk_x";
+const url = "https://push.example.com";
+for (const use of [
+  () => new Client("push.example.com", { channel: "CHANNEL", key }),
+  () => new Client("localhost:8000", { channel: "CHANNEL", key }),
+  () => new Client(url, { channel: "My shop", key }),
+  () => new Client(url, { channel: "CHANNEL", key }).listNotifications({ status: ["sent"] }).next(),
+]) {
+  try {
+    await use();
+  } catch (error) {
+    console.log(error.name, error.message);
+  }
+}
 """
 IN_FLIGHT = (409, {"code": "idempotency_key_in_flight"}, {"Retry-After": "0"})
 REFUSED = (400, {"code": "validation_error"}, {})
@@ -93,6 +110,19 @@ def test_the_examples_of_the_readme_run(project, shop):
     ]
 
 
+def test_a_mistake_in_the_options_is_an_error_at_once(project):
+    (project / "mistakes.js").write_text(MISTAKES.replace("CHANNEL", CHANNEL))
+
+    said = generators.run(generators.NODE, "mistakes.js", cwd=project)
+
+    assert said.splitlines() == [
+        'TypeError "push.example.com" is no address: write it as https://push.example.com',
+        'TypeError "localhost:8000" is no address: write it as https://push.example.com',
+        'TypeError "My shop" is no channel id: it is a UUID, and the console shows it',
+        'TypeError status: give one value, not ["sent"]',
+    ]
+
+
 def test_the_package_has_a_version_of_its_own(project):
     version = json.loads((PACKAGE / "package.json").read_text())["version"]
     show = 'import { VERSION } from "pushsvc-client"; console.log(VERSION);'
@@ -107,7 +137,13 @@ def retried(project, *answers, retries=4, call="sendNotification"):
     shutil.copy(generators.PROGRAMS / "retries.js", project)
     with answering(*answers) as (url, requests):
         said = generators.run(
-            generators.NODE, "retries.js", cwd=project, URL=url, RETRIES=str(retries), CALL=call
+            generators.NODE,
+            "retries.js",
+            cwd=project,
+            URL=url,
+            RETRIES=str(retries),
+            CALL=call,
+            CHANNEL=CHANNEL,
         )
     return said.splitlines(), requests
 

@@ -50,7 +50,7 @@ class Call(Generic[T]):
     @property
     def query(self) -> dict[str, str]:
         given = {name: value for name, value in self.params.items() if value is not None}
-        return {name: _text(value) for name, value in given.items()}
+        return {name: _text(name, value) for name, value in given.items()}
 
 
 @dataclass(frozen=True)
@@ -158,13 +158,15 @@ def _plain(value: object) -> str:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def _text(value: object) -> str:
+def _text(name: str, value: object) -> str:
     match value:
         case bool():
             return str(value).lower()
         case str() | int() | float():
             return str(value)
-    return _plain(value)
+        case datetime() | UUID():
+            return _plain(value)
+    raise TypeError(f"{name}={value!r}: give one value, not a {type(value).__name__}")
 
 
 def _may_repeat(call: Call[Any], answer: Answer) -> bool:

@@ -89,7 +89,8 @@ class Client(Blocking, _Methods):
 
     Every call is repeated up to `retries` times if the service says that this may help, after the
     time that it names. If that time is longer than `longest_wait` (in seconds), the call is not
-    repeated. Raises `Refused` or `Unreachable`, and ValueError for a time without a time zone.
+    repeated. Raises `Refused` or `Unreachable`, and ValueError for a time without a time zone, an
+    address without a scheme, or a channel that is not a UUID.
 
     Lists are iterators, which read the next page when it is needed. `limit`: at most so many
     entries.

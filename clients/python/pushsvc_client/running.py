@@ -5,6 +5,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from urllib.parse import urlsplit
+from uuid import UUID
 
 import httpx
 
@@ -48,7 +50,7 @@ class Connection:
         retries: int = 4,
         longest_wait: float = 60.0,
     ) -> None:
-        self.channel = str(channel)
+        self.channel = _channel_id(channel)
         self._patience = Patience(retries, longest_wait)
         headers = {
             "Authorization": f"Key {key}",
@@ -56,7 +58,7 @@ class Connection:
             "Content-Type": "application/json",
             "User-Agent": f"pushsvc-client-python/{VERSION}",
         }
-        self._open(base_url=url, headers=headers, timeout=timeout)
+        self._open(base_url=_address(url), headers=headers, timeout=timeout)
 
     def _open(self, **options: Any) -> None:
         raise NotImplementedError
@@ -65,6 +67,22 @@ class Connection:
         return self._http.build_request(
             call.method, call.path, content=call.content, params=call.query, headers=call.headers
         )
+
+
+def _address(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError(f"{url!r} is no address: write it as https://push.example.com")
+    return url
+
+
+def _channel_id(channel: str) -> str:
+    try:
+        return str(UUID(str(channel)))
+    except ValueError:
+        raise ValueError(
+            f"channel={channel!r} is no channel id: it is a UUID, and the console shows it"
+        ) from None
 
 
 class Blocking(Connection):

@@ -1,0 +1,117 @@
+"""The retries of clients/python, against a server that fails."""
+
+import re
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from pushsvc_client import Client, Refused, Unreachable, calls, operations
+from tests.clients.failing import BUSY, CHANNEL, SENT, answering
+
+
+@pytest.mark.parametrize("answer", [BUSY, None], ids=["busy", "none"])
+def test_a_send_is_retried_with_the_same_idempotency_key(answer):
+    with failing(answer, answer, SENT) as (push, requests):
+        assert push.send_notification(body="Once")["notification_id"] == "one"
+
+    assert len(requests) == 3
+    assert len({headers["Idempotency-Key"] for headers in requests}) == 1
+
+
+def test_two_sends_have_two_idempotency_keys():
+    with failing(SENT, SENT) as (push, requests):
+        push.send_notification(body="One")
+        push.send_notification(body="Two")
+
+    assert len({headers["Idempotency-Key"] for headers in requests}) == 2
+
+
+@pytest.mark.parametrize(
+    ("answers", "retries", "error", "words"),
+    [
+        ([(400, {"code": "validation_error"}, {})], 4, Refused, "validation"),
+        ([BUSY] * 5, 4, Refused, "busy"),
+        ([None, None], 1, Unreachable, None),
+    ],
+    ids=["for good", "too often", "no answer"],
+)
+def test_the_last_attempts_error_is_raised(answers, retries, error, words):
+    with (
+        failing(*answers, retries=retries) as (push, requests),
+        pytest.raises(error, match=words),
+    ):
+        push.send_notification(body="Once")
+
+    assert len(requests) == len(answers)
+
+
+PATIENCE = calls.Patience(retries=1, longest_wait=60.0)
+READ = calls.Call("GET", "/notification/one")
+CREATE = calls.Call("POST", "/channel/shop/segments", is_repeatable=False)
+
+
+def after(answer, call=READ):
+    """What the client does after this answer."""
+    steps = calls.attempts(call, PATIENCE)
+    next(steps)
+    return steps.send(answer)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_retry_waits_for_as_long_as_the_response_says(status):
+    assert after(httpx.Response(status, headers={"Retry-After": "7"})) == calls.Pause(7.0)
+
+
+def test_a_call_is_not_retried_if_the_service_asks_for_a_long_wait():
+    with pytest.raises(Refused, match="check the address") as refused:
+        after(httpx.Response(429, headers={"Retry-After": "86400", "X-Request-ID": "abc"}))
+
+    assert (refused.value.retry_after, refused.value.request_id) == (86400, "abc")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [httpx.Response(429, headers={"Retry-After": "1"}), httpx.ConnectError("refused")],
+    ids=["limited", "not connected"],
+)
+def test_a_creation_is_retried_if_nothing_was_done(answer):
+    assert isinstance(after(answer, CREATE), calls.Pause)
+
+
+@pytest.mark.parametrize(
+    "answer", [httpx.Response(503), httpx.ReadTimeout("late")], ids=["busy", "no answer"]
+)
+def test_a_creation_that_may_have_been_done_is_not_retried(answer):
+    with pytest.raises((Refused, Unreachable)):
+        after(answer, CREATE)
+
+
+def test_an_id_is_quoted_as_one_part_of_the_path():
+    assert calls.part("../channel?x=1") == "..%2Fchannel%3Fx%3D1"
+
+
+def test_only_creations_without_an_idempotency_key_are_not_repeated():
+    text = Path(operations.__file__).read_text()
+    methods = re.split(r"\n    def ", text)[1:]
+
+    found = {each.partition("(")[0] for each in methods if "is_repeatable=False" in each}
+
+    assert found == {
+        "create_category",
+        "create_identity_key",
+        "create_segment",
+        "create_webhook",
+        "rotate_webhook_secret",
+    }
+
+
+@contextmanager
+def failing(*answers, retries=4):
+    """A client of a server that gives these answers, None being none; and the requests' headers."""
+    with (
+        answering(*answers) as (url, requests),
+        Client(url, channel=CHANNEL, key="psk_x", retries=retries) as push,
+    ):
+        yield push, requests
