@@ -17,6 +17,7 @@ from channels_app.admin.forms import NewChannelForm, SettingsForm
 from channels_app.admin.keys import KeysPage, RevokePage, SnippetPage, VapidPage
 from channels_app.admin.prompts import PromptPage
 from channels_app.admin.tabs import TabPage
+from channels_app.admin.webhooks import WebhookPage, WebhooksPage
 from channels_app.console.access import accounts_of, is_superuser
 from channels_app.console.lists import ScopedAdmin, list_url
 from channels_app.console.pages import FormPage
@@ -158,6 +159,10 @@ class ChannelAdmin(ScopedAdmin):
                 "<uuid:channel_id>/keys/<uuid:key_id>/revoke/", RevokePage, "channel_key_revoke"
             ),
             self.page("<uuid:channel_id>/web-push-key/", VapidPage, "channel_vapid"),
+            self.page("<uuid:channel_id>/webhooks/", WebhooksPage, "channel_webhooks"),
+            self.page(
+                "<uuid:channel_id>/webhooks/<uuid:webhook_id>/", WebhookPage, "channel_webhook"
+            ),
             self.page("<uuid:channel_id>/snippet/", SnippetPage, "channel_snippet"),
             self.page("<uuid:channel_id>/prompt/", PromptPage, "channel_prompt"),
             self.page("<uuid:channel_id>/settings/", SettingsPage, "channel_settings"),

@@ -22,6 +22,7 @@ _TABS = {
     "channel_tags": "Tags",
     "channel_categories": "Categories",
     "channel_identity": "Identity",
+    "channel_webhooks": "Webhooks",
     "channel_vapid": "Web push key",
     "channel_settings": "Settings",
 }

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from channels_app.models import Account, Channel, Membership, Role
 from channels_app.services import api_key_issue
+from channels_app.webhooks import webhook_create
 from notifications_app.models import HourlyStat
 from subscriptions_app.models import Person, Segment, Subscription
 from tests.factories import (
@@ -69,6 +70,12 @@ def stocked(house: House) -> House:
         "notification": sent,
         "draft": make_draft(channel, house.members["owner"], title=WORD),
         "template": make_template(channel, WORD),
+        "webhook": webhook_create(
+            channel=channel,
+            url=f"https://{WORD}.example.com/",
+            events=["notifications.finished"],
+            description=WORD,
+        )[0],
     }
     return house
 

@@ -71,6 +71,7 @@ def ids_of(house):
         "subscription_id": rows["subscription"].pk,
         "person_id": rows["person"].pk,
         "user_id": house.members["owner"].pk,
+        "webhook_id": rows["webhook"].pk,
         "platform": "web",
         "app_label": "channels_app",
         "content_type_id": ContentType.objects.get_for_model(Channel).pk,

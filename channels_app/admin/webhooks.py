@@ -1,0 +1,164 @@
+"""A channel's Webhooks tab: its webhooks with their health, and a page for each one."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from django import forms
+from django.db.models.functions import Substr
+from django.http import Http404, HttpRequest, HttpResponseRedirect, QueryDict
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from typing_extensions import override
+
+from channels_app.admin.tabs import TabPage
+from channels_app.console.pages import ActsPage, FormPage
+from channels_app.feeds import EVENTS
+from channels_app.models import Role, Webhook, WebhookAttempt
+from channels_app.webhooks import (
+    KEPT_FOR,
+    MOST_WEBHOOKS,
+    attempts_of,
+    waiting_count,
+    webhook_create,
+    webhook_delete,
+    webhook_get,
+    webhook_replay,
+    webhook_rotate_secret,
+    webhook_test,
+    webhook_update,
+    webhooks_of,
+)
+from pushsvc.common.console.forms import ConsoleForm
+from pushsvc.common.errors import NotFound
+from pushsvc.common.store import sql
+
+_SHOWN_MESSAGES = 100
+_SHOWN_BYTES = 2_000  # of a message
+_REPLAYS = {"1": "day", "3": "3 days", "14": "14 days"}
+
+
+class WebhookForm(ConsoleForm):
+    url = forms.CharField(
+        max_length=2000,
+        label="Address",
+        help_text="https at port 443 of a public host.",
+        widget=forms.URLInput(attrs={"placeholder": "https://backend.example.com/push-events"}),
+    )
+    events = forms.MultipleChoiceField(
+        choices=[(each, each) for each in EVENTS], widget=forms.CheckboxSelectMultiple
+    )
+    description = forms.CharField(max_length=200, required=False, help_text="For people.")
+
+
+class WebhooksPage(TabPage, FormPage):
+    title = "Webhooks"
+    template_name = "console/channels/webhooks.html"
+    tab = "channel_webhooks"
+    post_role = Role.MANAGER
+    form_class = WebhookForm
+
+    @override
+    def accept(self, form: WebhookForm) -> HttpResponseBase:
+        """Shows the secret in this response, because a redirect would have to store it."""
+        _, secret = webhook_create(channel=self.channel, **form.cleaned_data)
+        return _once(self.render_to_response(self.get_context_data(secret=secret)))
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        found = webhooks_of(self.channel.pk)
+        shown = [(each, waiting_count(each.pk)) for each in found]
+        return super().get_context_data(webhooks=shown, most=MOST_WEBHOOKS, **kwargs)
+
+
+class WebhookPage(TabPage, ActsPage):
+    """For managers, because the address may contain secrets, and messages name people."""
+
+    title = "Webhook"
+    template_name = "console/channels/webhook.html"
+    tab = "channel_webhooks"
+    role = Role.MANAGER
+    webhook: Webhook
+
+    @override
+    def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
+        super().check_access(request, **kwargs)
+        try:
+            self.webhook = webhook_get(channel_id=self.channel.pk, webhook_id=kwargs["webhook_id"])
+        except NotFound as error:
+            raise Http404 from error
+
+    @override
+    def acts(self) -> Mapping[str, Callable[[QueryDict], HttpResponseBase]]:
+        return {
+            "save": self._save,
+            "test": self._test,
+            "rotate": self._rotate,
+            "replay": self._replay,
+            "delete": self._delete,
+        }
+
+    @override
+    def own_url(self) -> str:
+        return reverse("admin:channel_webhook", args=[self.channel.pk, self.webhook.pk])
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        own = attempts_of(self.webhook.pk).select_related("message").defer("message__body")
+        begun = own.annotate(beginning=Substr("message__body", 1, _SHOWN_BYTES + 1))
+        newest = begun.order_by("-message_id")[:_SHOWN_MESSAGES]
+        kwargs.setdefault("form", self._form())
+        return super().get_context_data(
+            webhook=self.webhook,
+            waiting=waiting_count(self.webhook.pk),
+            messages_sent=[(each, _text(each)) for each in newest],
+            most_messages=_SHOWN_MESSAGES,
+            replays=_REPLAYS,
+            **kwargs,
+        )
+
+    def _form(self, data: QueryDict | None = None) -> WebhookForm:
+        own = ("url", "events", "description")
+        return WebhookForm(data, initial={name: getattr(self.webhook, name) for name in own})
+
+    @property
+    def _named(self) -> dict[str, Any]:
+        return {"channel_id": self.channel.pk, "webhook_id": self.webhook.pk}
+
+    def _save(self, post: QueryDict) -> HttpResponseBase:
+        form = self._form(post)
+        if form.is_valid():
+            with form.showing_errors():
+                enabled = post.get("enabled") == "on"
+                webhook_update(**self._named, **form.cleaned_data, enabled=enabled)
+                return ActsPage.back(self, "The webhook was saved.")
+        return self.refused(form=form)
+
+    def _test(self, post: QueryDict) -> HttpResponseBase:
+        webhook_test(**self._named)
+        return ActsPage.back(self, "A test is being sent. Reload the page to see the response.")
+
+    def _rotate(self, post: QueryDict) -> HttpResponseBase:
+        self.webhook, secret = webhook_rotate_secret(**self._named)
+        return _once(self.render_to_response(self.get_context_data(secret=secret)))
+
+    def _replay(self, post: QueryDict) -> HttpResponseBase:
+        days = post.get("days", "")
+        since = sql.now() - (timedelta(days=int(days)) if days in _REPLAYS else KEPT_FOR)
+        count = webhook_replay(**self._named, since=since)
+        return ActsPage.back(self, f"Failed messages that are sent again: {count:,}.")
+
+    def _delete(self, post: QueryDict) -> HttpResponseBase:
+        webhook_delete(**self._named)
+        return HttpResponseRedirect(reverse("admin:channel_webhooks", args=[self.channel.pk]))
+
+
+def _text(attempt: WebhookAttempt) -> str:
+    beginning = bytes(attempt.beginning)  # type: ignore[attr-defined]  # an annotation
+    more = "…" if len(beginning) > _SHOWN_BYTES else ""
+    return beginning[:_SHOWN_BYTES].decode(errors="ignore") + more
+
+
+def _once(response: HttpResponseBase) -> HttpResponseBase:
+    response.headers["Cache-Control"] = "no-store"
+    return response
