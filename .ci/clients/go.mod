@@ -1,6 +1,9 @@
-// What the client imports that OpenAPI Generator makes for Go. Its tests run without a network.
+// What the client of OpenAPI Generator for Go and the receiver of docs/webhooks.md import. Tests run without a network.
 module clients
 
 go 1.23
 
-require gopkg.in/validator.v2 v2.0.1
+require (
+	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
+	gopkg.in/validator.v2 v2.0.1
+)

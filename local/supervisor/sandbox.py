@@ -15,6 +15,7 @@ PROBES = {"web": "/messages", "android": "/messages", "ios": "/apns"}
 
 _HOST = "127.0.0.1"
 _RECORD = "run/sandbox.json"
+_EXAMPLE_RECEIVER = f"http://{_HOST}:9100"  # examples/webhook.py
 # Also the defaults of `python -m sandbox`. Others are chosen if these are in use.
 _PORTS = {"web": 8030, "fcm": 8031, "apns": 8032, "apns_control": 8033}
 # If one of these is given, the platform does not use the sandbox, because it needs all of them.
@@ -53,10 +54,13 @@ class Sandbox:
         )
 
     def settings(self) -> dict[str, str]:
-        """The settings with which the platforms use the sandbox. Keeps given trusted origins."""
+        """The settings with which the platforms use the sandbox, and webhooks the example of a
+        receiver. Keeps given trusted origins."""
         given = os.environ.get("WEBPUSH_TRUSTED_ORIGINS", "").split(",")
         origins = [*filter(None, map(str.strip, given)), self.controls["web"].public_url]
         chosen = {"WEBPUSH_TRUSTED_ORIGINS": ",".join(origins)}
+        if not os.environ.get("WEBHOOK_TRUSTED_ORIGINS"):
+            chosen["WEBHOOK_TRUSTED_ORIGINS"] = _EXAMPLE_RECEIVER
         if fcm := self.controls.get("android"):
             chosen["FCM_API_BASE"] = fcm.public_url
             chosen["GOOGLE_TOKEN_URI"] = f"{fcm.public_url}/token"

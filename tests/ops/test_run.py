@@ -35,6 +35,7 @@ from tests.ops.helpers import (
 )
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+README = (CHECKOUT / "README.md").read_text()
 LAST_LINE = "Ctrl-C stops everything."
 GIVEN = "a-secret-that-the-environment-gives"
 PHONE_SETTINGS = {"FCM_API_BASE", "GOOGLE_TOKEN_URI", "APNS_SERVER", "PROVIDER_CA_FILE"}
@@ -173,7 +174,12 @@ def in_screen(run):
 
 
 def test_the_sandboxes_addresses_are_saved_for_later_commands(run):
-    assert set(run.settings) == {"PUBLIC_BASE_URL", "WEBPUSH_TRUSTED_ORIGINS", *PHONE_SETTINGS}
+    assert set(run.settings) == {
+        "PUBLIC_BASE_URL",
+        "WEBPUSH_TRUSTED_ORIGINS",
+        "WEBHOOK_TRUSTED_ORIGINS",
+        *PHONE_SETTINGS,
+    }
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason=missing.reason("curl"))
@@ -188,6 +194,20 @@ def test_the_printed_example_sends(run):
     in_checkout = {"cwd": CHECKOUT, "capture_output": True, "text": True, "timeout": 60}
     pasted = subprocess.run(["/bin/sh", "-c", command], **in_checkout)
     assert re.search(r"^result sent: (\d+) of \1$", pasted.stdout, re.MULTILINE), pasted
+
+
+def test_the_example_of_a_webhook_prints_what_happened(run):
+    """The lines of README.md."""
+    (lines,) = re.findall(r"^### Webhooks\n.*?```sh\n(.*?)```", README, re.MULTILINE | re.DOTALL)
+    environment = f". {run.home}/demo.env\n"
+    done = subprocess.run(
+        ["/bin/bash", "-mc", environment + lines.replace("sleep 3", "sleep 8")],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert '"type": "notifications.finished"' in done.stdout, done
 
 
 def test_the_printed_login_opens_the_console(run):
