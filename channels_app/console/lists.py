@@ -90,13 +90,13 @@ class OneChannelAdmin(ScopedAdmin):
         is_chosen = self.list_always_of in request.GET
         first = None if is_chosen else channels_of(request.user).first()
         if first is None:
-            own = {"channel": self._chosen_channel(request)}
+            own = {"channel": self.chosen_channel(request)}
             return super().changelist_view(request, {**(extra_context or {}), **own})
         query = request.GET.copy()
         query[self.list_always_of] = str(first.pk)
         return HttpResponseRedirect(f"?{query.urlencode()}")
 
-    def _chosen_channel(self, request: HttpRequest) -> Channel | None:
+    def chosen_channel(self, request: HttpRequest) -> Channel | None:
         try:
             chosen = parse_uuid(request.GET.get(self.list_always_of, ""))
         except ValueError:

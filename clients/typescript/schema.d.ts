@@ -5293,6 +5293,8 @@ export interface operations {
                 dry_run?: boolean;
                 /** @description The format of the body. */
                 format: "pushsvc_ndjson" | "webpush_json" | "tokens_csv" | "onesignal_csv" | "pinpoint_json";
+                /** @description Of rows of `tokens_csv` that name none. */
+                platform?: "web" | "android" | "ios";
                 /** @description The attribute whose words become tags. */
                 tags_from?: string;
                 /** @description For so many days, the first phone that registers an imported token with its own `auth` keeps what the row says. */

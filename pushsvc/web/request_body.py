@@ -18,6 +18,7 @@ MAX_IMPORT_BYTES: Final = 1024 * 1024
 BODY_SECONDS: Final = 10.0
 DISCARDED_BYTES: Final = 1024 * 1024
 UNREAD_BODY_SECONDS: Final = 5.0  # as long as a connection may be open without a request
+_CONSOLE: Final = ["admin", "subscriptions_app", "subscription", "import"]
 _ENDED_EARLY: Final = "The body ended before its announced length."
 
 Message = MutableMapping[str, Any]
@@ -32,11 +33,12 @@ class BodyTooSlow(errors.PushsvcError):
 
 
 def is_import(method: str, path: str) -> bool:
-    """Whether the request brings a part of a file, which may be larger than other bodies. Takes a
-    time that is linear in the path, because it is called before authentication."""
-    parts = path.strip("/").split("/", 4)
-    is_route = parts[:1] == ["channel"] and parts[2:] == ["subscriptions", "import"]
-    return method == "POST" and is_route
+    """Whether the request brings a part of a file, which may be larger than other bodies: through
+    the API, or from the console. Takes a time that is linear in the path, because it is called
+    before authentication."""
+    parts = path.strip("/").split("/", 6)
+    is_keyed = parts[:1] == ["channel"] and parts[2:] == ["subscriptions", "import"]
+    return method == "POST" and (is_keyed or (parts[:4] == _CONSOLE and parts[5:] == ["part"]))
 
 
 class RequestBody:

@@ -14,6 +14,7 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 from typing_extensions import override
 
+from channels_app.console.access import may
 from channels_app.console.lists import ChannelFilter, OneChannelAdmin, WithinFilter, list_url
 from channels_app.console.pages import ChannelPage, own_or_404
 from channels_app.models import Channel, Role
@@ -25,6 +26,7 @@ from subscriptions_app.addresses import Address
 from subscriptions_app.admin.categories import CategoriesPage
 from subscriptions_app.admin.devices import DevicesPage
 from subscriptions_app.admin.identity import IdentityPage
+from subscriptions_app.admin.imports import ImportPage, LookPage, PartPage, RowsPage
 from subscriptions_app.admin.tags import TagNamesPage, TagsPage
 from subscriptions_app.devices.services import subscription_expire, subscription_forget
 from subscriptions_app.models import Subscription
@@ -234,8 +236,16 @@ class SubscriptionAdmin(OneChannelAdmin):
         own = {
             "since": WithinFilter.since(request),
             "is_of_expired": request.GET.get(StateFilter.parameter_name) == "expired",
+            "empty_action": self._import_link(request),
         }
         return super().changelist_view(request, {**(extra_context or {}), **own})
+
+    def _import_link(self, request: HttpRequest) -> dict[str, str] | None:
+        channel = self.chosen_channel(request)
+        if channel is None or not may(request.user, channel.account_id, Role.MANAGER):
+            return None
+        url = reverse("admin:subscribers_import", args=[channel.pk])
+        return {"url": url, "title": "Import subscribers"}
 
     @override
     def get_urls(self) -> list[URLPattern]:
@@ -247,5 +257,9 @@ class SubscriptionAdmin(OneChannelAdmin):
             self.page("tags/<uuid:channel_id>/names/", TagNamesPage, "tag_names"),
             self.page("categories/<uuid:channel_id>/", CategoriesPage, "channel_categories"),
             self.page("identity/<uuid:channel_id>/", IdentityPage, "channel_identity"),
+            self.page("import/<uuid:channel_id>/", ImportPage, "subscribers_import"),
+            self.page("import/<uuid:channel_id>/look/", LookPage, "subscribers_import_look"),
+            self.page("import/<uuid:channel_id>/rows/", RowsPage, "subscribers_import_rows"),
+            self.page("import/<uuid:channel_id>/part/", PartPage, "subscribers_import_part"),
         ]
         return own + super().get_urls()

@@ -1,9 +1,6 @@
 """The view that imports subscribers from a part of a file, for programs with an API key."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from io import BytesIO
-from itertools import islice
+from collections.abc import Mapping
 from typing import IO, Any, Final
 from uuid import UUID
 
@@ -18,14 +15,13 @@ from typing_extensions import override
 from channels_app.http import KeyedView, own_channel_now, require_scope
 from channels_app.models import Scope
 from channels_app.selectors import ChannelNotFound
-from pushsvc.common.errors import FieldError, Invalid, MissingScope, UnsupportedMediaType
+from pushsvc.common.errors import MissingScope, UnsupportedMediaType
 from pushsvc.common.http.openapi import problem_responses
-from pushsvc.common.store import sql
-from subscriptions_app.importing.formats import Format, Reading, rows_read
-from subscriptions_app.importing.running import Judged, Summary, imported
-from subscriptions_app.importing.values import MAX_TAKEOVER_DAYS, Options, Outcome
+from pushsvc.common.platforms import Platform
+from subscriptions_app.importing.formats import Format
+from subscriptions_app.importing.parts import Part, parameters
+from subscriptions_app.importing.values import MAX_TAKEOVER_DAYS
 
-MOST_ROWS: Final = 5_000
 _KINDS: Final = ("text/csv", "application/x-ndjson")
 _NDJSON: Final = (
     '{"platform": "android", "provider_token": "dQw4w9WgXcQ:APA91bH", "external_id": "user-42"}\n'
@@ -119,6 +115,11 @@ class ImportView(KeyedView):
             ),
             _parameter("vapid_public_key", OpenApiTypes.STR, "Of browsers whose row names no key."),
             _parameter(
+                "platform",
+                {"type": "string", "enum": [each.value for each in Platform]},
+                "Of rows of `tokens_csv` that name none.",
+            ),
+            _parameter(
                 "takeover_days",
                 {"type": "integer", "minimum": 0, "maximum": MAX_TAKEOVER_DAYS, "default": 0},
                 "For so many days, the first phone that registers an imported token with its own"
@@ -149,15 +150,9 @@ class ImportView(KeyedView):
     )
     def post(self, request: Request, channel_id: UUID) -> Response:
         channel = own_channel_now(request, channel_id)
-        body, (reading, options) = _body(request), _parameters(request)
-        dropped: Counter[str] = Counter()
-        reads = rows_read(BytesIO(body), reading, dropped, sql.now())
-        rows = list(islice(reads, MOST_ROWS + 1))
-        if len(rows) > MOST_ROWS:
-            raise Invalid([FieldError("", "too_many", f"Send at most {MOST_ROWS} rows at once.")])
-        steps = imported(channel=channel, reads=rows, options=options)
-        judged = [each for step in steps for each in step]
-        return Response(_output(judged, sorted(dropped)))
+        body, (reading, options) = _body(request), parameters(request.query_params)
+        part = Part.read(body, reading)
+        return Response(part.summed_up(part.imported(channel, options)))
 
 
 def _body(request: Request) -> bytes:
@@ -165,50 +160,3 @@ def _body(request: Request) -> bytes:
     if not isinstance(data, bytes):
         raise UnsupportedMediaType("Send the file as text/csv or application/x-ndjson.")
     return data
-
-
-def _parameters(request: Request) -> tuple[Reading, Options]:
-    given = request.query_params
-    errors: list[FieldError] = []
-    format_ = given.get("format", "")
-    if format_ not in [each.value for each in Format]:
-        names = ", ".join(Format)
-        errors.append(FieldError("format", "not_a_choice", f"Must be one of: {names}."))
-    is_dry = given.get("dry_run", "false")
-    if is_dry not in ("true", "false"):
-        errors.append(FieldError("dry_run", "not_a_boolean", "Must be true or false."))
-    days = given.get("takeover_days", "0")
-    if not (days.isascii() and days.isdecimal() and int(days[:4]) <= MAX_TAKEOVER_DAYS):
-        detail = f"Must be 0 to {MAX_TAKEOVER_DAYS}."
-        errors.append(FieldError("takeover_days", "out_of_range", detail))
-    columns = dict(_column(each, errors) for each in _listed(given.get("columns", "")))
-    if errors:
-        raise Invalid(errors)
-    attributes = given.get("attributes")
-    reading = Reading(
-        Format(format_),
-        columns,
-        None if attributes is None else _listed(attributes),
-        given.get("tags_from", ""),
-        given.get("vapid_public_key") or None,
-    )
-    return reading, Options(takeover_days=int(days), dry_run=is_dry == "true")
-
-
-def _column(text: str, errors: list[FieldError]) -> tuple[str, str]:
-    theirs, separator, ours = text.rpartition("=")
-    if not separator or not theirs:
-        detail = "Write the name of the file, = and the name here."
-        errors.append(FieldError("columns", "malformed", detail))
-    return theirs, ours.strip()
-
-
-def _listed(text: str) -> list[str]:
-    return [each.strip() for each in text.split(",") if each.strip()]
-
-
-def _output(judged: Sequence[Judged], dropped: Sequence[str]) -> dict[str, Any]:
-    summary = Summary()
-    summary.add(judged)
-    refusals = [each.as_refusal() for each in judged if each.result.outcome == Outcome.REFUSED]
-    return {**summary.outcomes, "refusals": refusals, "attributes_dropped": dropped}

@@ -15,6 +15,9 @@ from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
 from subscriptions_app.importing.values import Result, refused
 
 MOST_COLUMNS: Final = 200
+FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet takes such a text for a formula
+_QUOTED: Final = re.compile(r'"(?:[^"]|"")*+"')
+_MOST_HEADER_LINES: Final = 50
 _SEPARATORS: Final = ",;\t|"
 _BOMS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -40,9 +43,10 @@ class Record(NamedTuple):
     fields: Mapping[str, Any] | Result
 
 
-def json_records(stream: BinaryIO) -> Iterator[Record]:
-    """One object a line. A line that is no object is refused, and the next ones are read."""
-    for line, raw in enumerate(_without_bom(stream), 1):
+def json_records(stream: BinaryIO, first_line: int | None = None) -> Iterator[Record]:
+    """One object a line. A line that is no object is refused, and the next ones are read.
+    `first_line`: if the stream is a later part of a file."""
+    for line, raw in enumerate(_without_bom(stream), first_line or 1):
         if not raw.strip():
             continue
         if line == 1 and raw.lstrip().startswith(b"["):
@@ -61,32 +65,52 @@ def _object(raw: bytes) -> Mapping[str, Any] | Result:
     return value
 
 
-def csv_records(stream: BinaryIO) -> Iterator[Record]:
-    """One record for each row below the header, with its texts by column, without empty ones.
+class Table:
+    """A CSV file whose header has been read. `first_line`: the line of the first record.
 
     The separator is that of the header: comma, semicolon, tab or bar. Excel's first line `sep=;` is
     read. Raises FileUnreadable.
     """
-    lines = _Lines(stream)
-    separator = lines.separator()
-    rows = csv.reader(lines, delimiter=separator, strict=True)
-    header: list[str] | None = None
-    begin = lines.skipped + 1
-    while True:
-        try:
-            row = next(rows, None)
-        except csv.Error as error:
-            raise FileUnreadable("malformed_csv", begin, None, _words(error)) from error
-        if row is None:
-            break
-        if header is None:
+
+    def __init__(self, stream: BinaryIO, first_line: int | None = None) -> None:
+        """`first_line`: if the stream is the header of a file and a later part of it."""
+        self._lines = lines = _Lines(stream)
+        self.separator = lines.separator()
+        self._rows = csv.reader(lines, delimiter=self.separator, strict=True)
+        self.header: list[str] = []
+        while not self.header:
+            begin = lines.begin_record()
+            row = self._next()
+            if row is None:
+                detail = "The file is empty. Its first line names the columns."
+                raise FileUnreadable("empty", 1, 1, detail)
             if any(name.strip() for name in row):
-                header = _header(row, begin)
-        elif any(row):
-            yield Record(begin, _by_name(header, row))
-        begin = lines.number + 1
-    if header is None:
-        raise FileUnreadable("empty", 1, 1, "The file is empty. Its first line names the columns.")
+                self.header = _header(row, begin)
+        if first_line is not None:
+            lines.number = first_line - 1
+        self.first_line = lines.number + 1
+
+    def records(self) -> Iterator[Record]:
+        """One record for each row, with its texts by column, without empty ones."""
+        while True:
+            begin = self._lines.begin_record()
+            row = self._next()
+            if row is None:
+                return
+            if any(row):
+                yield Record(begin, _by_name(self.header, row))
+
+    def _next(self) -> list[str] | None:
+        try:
+            return next(self._rows, None)
+        except csv.Error as error:
+            line, column = self._lines.place(self.separator)
+            raise FileUnreadable("malformed_csv", line, column, _words(error)) from error
+
+
+def csv_records(stream: BinaryIO, first_line: int | None = None) -> Iterator[Record]:
+    """The records of a Table."""
+    yield from Table(stream, first_line).records()
 
 
 def _header(names: list[str], line: int) -> list[str]:
@@ -109,8 +133,15 @@ def _by_name(header: list[str], row: list[str]) -> Mapping[str, Any] | Result:
             " the separator must be in double quotes."
         )
         return refused("wrong_number_of_fields", "", detail)
-    pairs = zip(header, row)  # noqa: B905 - the shorter one decides
-    return {name: text.strip() for name, text in pairs if name and text.strip()}
+    pairs = zip(header, map(_typed, row))  # noqa: B905 - the shorter one decides
+    return {name: text for name, text in pairs if name and text}
+
+
+def _typed(text: str) -> str:
+    """Without the apostrophe that our CSV files put before what a spreadsheet would take for a
+    formula."""
+    text = text.strip()
+    return text[1:] if text[:1] == "'" and text[1:2] in FORMULAS else text
 
 
 def _words(error: csv.Error) -> str:
@@ -127,26 +158,59 @@ class _Lines:
 
     def __init__(self, stream: BinaryIO) -> None:
         self.number = 0
-        self.skipped = 0
+        self._record: list[str] = []
         self._lines = _decoded(stream)
         self._first: list[str] = []
 
     def separator(self) -> str:
         first = next(self._lines, "")
         if first.lower().startswith("sep=") and len(first.strip()) == len("sep=") + 1:
-            self.number = self.skipped = 1
+            self.number = 1
             return first[4]
-        self._first = [first] if first else []
-        plain = re.sub(r'"[^"]*"', "", first)
+        first_lines = [first]
+        while "".join(first_lines).count('"') % 2 and len(first_lines) < _MOST_HEADER_LINES:
+            first_lines.append(next(self._lines, ""))
+        self._first = [line for line in first_lines if line]
+        plain = re.sub(r'"[^"]*"', "", "".join(first_lines))
         return max(_SEPARATORS, key=plain.count)
+
+    def begin_record(self) -> int:
+        """The line where the next record begins."""
+        self._record.clear()
+        return self.number + 1
+
+    def place(self, separator: str) -> tuple[int, int]:
+        """The line and column at which csv.reader stopped in the record."""
+        text = "".join(self._record)
+        at = _stop(text, separator)
+        begun = self.number - len(self._record) + 1
+        return begun + text.count("\n", 0, at), at - text.rfind("\n", 0, at)
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        line = self._first.pop() if self._first else next(self._lines)
+        line = self._first.pop(0) if self._first else next(self._lines)
         self.number += 1
+        self._record.append(line)
         return line
+
+
+def _stop(text: str, separator: str) -> int:
+    at, ends = 0, re.compile(f"[{re.escape(separator)}\r\n]")
+    while at < len(text):
+        if text[at] == '"':
+            quoted = _QUOTED.match(text, at)
+            if quoted is None:
+                return at
+            at = quoted.end()
+            if text[at : at + 1] not in ("", separator, "\r", "\n"):
+                return at
+        end = ends.search(text, at)
+        if end is None or (end[0] == "\r" and text[end.end() :] not in ("", "\n")):
+            return end.start() if end else at
+        at = end.end()
+    return 0
 
 
 def _without_bom(stream: BinaryIO) -> Iterator[bytes]:

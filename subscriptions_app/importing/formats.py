@@ -41,13 +41,15 @@ class Reading:
     """How to read a file. `columns`: the name of this service for a name of the file; empty to
     ignore it. `attributes`: the attributes to take; None: all of `tokens_csv` and
     `pushsvc_ndjson`, and none of other vendors. `tags_from`: the attribute or column whose words
-    become tags. `vapid_public_key`: of browsers whose row names none."""
+    become tags. `vapid_public_key`: of browsers whose row names none. `platform`: of rows of
+    `tokens_csv` that name none."""
 
     format: Format
     columns: Mapping[str, str] = field(default_factory=dict)
     attributes: Sequence[str] | None = None
     tags_from: str = ""
     vapid_public_key: str | None = None
+    platform: Platform | None = None
 
 
 class Read(NamedTuple):
@@ -58,11 +60,16 @@ class Read(NamedTuple):
 
 
 def rows_read(
-    stream: BinaryIO, reading: Reading, dropped: Counter[str], now: datetime
+    stream: BinaryIO,
+    reading: Reading,
+    dropped: Counter[str],
+    now: datetime,
+    first_line: int | None = None,
 ) -> Iterator[Read]:
     """Reads the rows one by one. Counts attributes that are not taken in `dropped`. Raises
-    FileUnreadable, also after some rows."""
-    records = (csv_records if reading.format.is_csv else json_records)(stream)
+    FileUnreadable, also after some rows. `first_line`: the line of the file at which the stream
+    begins, not counting the header of CSV."""
+    records = (csv_records if reading.format.is_csv else json_records)(stream, first_line)
     mapped = _Mapping(reading, dropped, now)
     for line, fields in records:
         yield Read(line, fields if isinstance(fields, Result) else mapped.row(fields, line))
@@ -104,6 +111,10 @@ class _Mapping:
         kept = named | ({self._reading.tags_from} - {""})
         return {name: each for name, each in attributes.items() if name in kept} or None
 
+    @property
+    def platform(self) -> Platform | None:
+        return self._reading.platform
+
     def is_for_tags(self, attributes: _Fields) -> bool:
         """Whether one of the attributes only becomes tags."""
         return self._reading.tags_from in attributes
@@ -142,12 +153,13 @@ def _webpush(given: _Fields, mapping: _Mapping) -> _Fields | Result:
 
 def _tokens(given: _Fields, mapping: _Mapping) -> _Fields | Result:
     address = given.get("endpoint") or given.get("token") or given.get("provider_token")
-    word = str(given.get("platform", "web" if given.get("endpoint") else "")).lower()
+    own = "web" if given.get("endpoint") else mapping.platform or ""
+    word = str(given.get("platform", own)).lower()
     platform = _PLATFORMS.get(word)
     if platform is None:
         detail = f"Must be one of: {', '.join(Platform)}."
         return refused("not_a_choice" if word else "required", "platform", detail)
-    others = {name: each for name, each in given.items() if name not in _TOKEN_COLUMNS}
+    others = {name: each for name, each in given.items() if name not in TOKEN_COLUMNS}
     taken = mapping.taken(others, all_by_default=True)
     if taken is not None and len(taken) > MAX_ATTRIBUTES + (mapping.is_for_tags(taken)):
         detail = (
@@ -253,8 +265,12 @@ def _locale(language: object, timezone: object) -> _Fields:
 
 def _plain(name: str) -> str:
     """The name of a known column, however it is spelled. Other columns keep their names."""
-    plain = re.sub(r"[\s-]+", "_", name).lower()
+    plain = plain_name(name)
     return plain if plain in _KNOWN else name
+
+
+def plain_name(name: str) -> str:
+    return re.sub(r"[\s-]+", "_", name).lower()
 
 
 def _words(text: str) -> list[str]:
@@ -264,10 +280,10 @@ def _words(text: str) -> list[str]:
 _KEPT: Final = (
     "vapid_public_key", "external_id", "language", "timezone", "created_at", "last_seen_at",
 )  # fmt: skip
-_TOKEN_COLUMNS: Final = frozenset(
+TOKEN_COLUMNS: Final = frozenset(
     {*_KEPT, "platform", "token", "endpoint", "provider_token", "p256dh", "auth", "tags"}
 )
-_KNOWN: Final = _TOKEN_COLUMNS | {
+_KNOWN: Final = TOKEN_COLUMNS | {
     "device_type", "identifier", "web_p256", "web_auth", "external_user_id", "timezone_id",
     "last_active", "notification_types", "invalid_identifier",
 }  # fmt: skip

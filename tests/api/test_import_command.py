@@ -63,7 +63,7 @@ def test_it_imports_a_file_and_says_what_became_of_it(channel, file, tmp_path):
 
 def test_it_goes_on_where_it_ended(channel, file):
     file.write_text(file.read_text() + '"open\n')
-    with pytest.raises(CommandError, match=r"Line 12: .* --resume 12"):
+    with pytest.raises(CommandError, match=r"Line 12, column 1: .* --resume 12"):
         run(channel, file)
     assert Subscription.objects.count() == 10
     file.write_text(table(range(14)))

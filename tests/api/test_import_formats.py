@@ -11,6 +11,7 @@ from pushsvc.common.platforms import Platform
 from subscriptions_app.importing.fields import moment_of
 from subscriptions_app.importing.files import FileUnreadable
 from subscriptions_app.importing.formats import Format, Reading, rows_read
+from subscriptions_app.importing.guessing import looked_at
 from subscriptions_app.importing.values import Row
 from tests.api.devices import ANDROID_TOKEN, FID, IOS_TOKEN
 from tests.factories import browser_keys
@@ -151,8 +152,9 @@ def test_a_wrong_record_is_refused_alone(record, code):
         (b"", ("empty", 1, 1)),
         (b"platform,token,token\n", ("given_twice", 1, 3)),
         (b"platform,token\nandroid,x\nios,\xe4\xf6\n", ("not_utf_8", 3, 5)),
-        (b'platform,token\nandroid,"open\nios,x\n', ("malformed_csv", 2, None)),
-        (b'platform,token\nandroid,"a"b\n', ("malformed_csv", 2, None)),
+        (b'platform,token\nandroid,"open\nios,x\n', ("malformed_csv", 2, 9)),
+        (b'platform,token\n"and\nroid","a"b\n', ("malformed_csv", 3, 10)),
+        (b'platform,token\nandroid,"a""b",c\rd\n', ("malformed_csv", 2, 17)),
         (b"\xff\xfep\x00l\x00\n\x00a\x00\xd8", ("not_utf_16", 2, None)),
     ],
 )
@@ -167,6 +169,63 @@ def test_a_file_that_is_closed_before_its_end_is_left_quietly(encoding):
     assert isinstance(next(rows).row, Row)
     stream.close()
     rows.close()  # would raise
+
+
+def test_a_later_part_of_a_file_keeps_the_lines_of_the_file():
+    part = BytesIO(b"sep=;\nplatform;token\nios;x\n\nios;y\n")
+    found = rows_read(part, Reading(Format.TOKENS_CSV), Counter(), NOW, first_line=900)
+    assert [line for line, _ in found] == [900, 902]
+    part = BytesIO(b'{"a": 1}\n{"a": 1}\n')
+    found = rows_read(part, Reading(Format.PUSHSVC_NDJSON), Counter(), NOW, first_line=900)
+    assert [line for line, _ in found] == [900, 901]
+
+
+def test_rows_without_a_platform_have_that_of_the_file():
+    data = f"token\n{FID}\n"
+    assert token_rows(data) == ["required"]
+    (row,) = token_rows(data, platform=Platform.ANDROID)
+    assert row.address.platform == Platform.ANDROID
+
+
+def test_an_apostrophe_of_our_own_lists_is_not_part_of_the_value():
+    (row,) = token_rows(f"platform,token,a,b\nandroid,{FID},'=1,'t\n")
+    assert row.attributes == {"a": "=1", "b": "'t"}
+
+
+# --- what a file seems to be ----------------------------------------------------------------------
+
+
+def looks(data):
+    found = looked_at(data.encode())
+    return found.format, found.separator, found.first_line
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        ("sep=;\n\nGerät;Schlüssel\nx;y\n", ("tokens_csv", ";", 4)),
+        ('"a\nb"\tc\nx\ty\n', ("tokens_csv", "\t", 3)),
+        ("identifier,device_type\n", ("onesignal_csv", ",", 2)),
+        ('\ufeff{"ChannelType": "GCM"}\n', ("pinpoint_json", "", 1)),
+        ('{"endpoint": "x", "keys": {}}', ("webpush_json", "", 1)),
+        ('{"subscription": {}}', ("webpush_json", "", 1)),
+        ('{"platform": "web", "keys": {}}', ("pushsvc_ndjson", "", 1)),
+        ('{"platform": "we', ("pushsvc_ndjson", "", 1)),
+    ],
+)
+def test_the_format_of_a_file_is_guessed(data, found):
+    assert looks(data) == found
+
+
+def test_the_meaning_of_columns_is_guessed():
+    data = 'Platform;FCM-Token;token;Token;User ID;Kunde;import_line;\nios;x;y;z;u;"k;\n'
+    columns = looked_at(data.encode()).columns
+    assert [(each.name, each.means) for each in columns] == [
+        ("Platform", "platform"), ("FCM-Token", ""), ("token", "token"), ("Token", "-"),
+        ("User ID", "external_id"), ("Kunde", ""), ("import_line", "-"), ("", "-"),
+    ]  # fmt: skip
+    (column, _) = looked_at(b"Kunde;Alter\nA;1\nB;2\n").columns
+    assert column.samples == ["A", "B"]
 
 
 # --- JSON -----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 
 from pushsvc.web.bulkhead import ADDRESS_IN_IMPORTS, IMPORTS, Bulkhead, TooManyInFlight
 from pushsvc.web.request_body import is_import
-from subscriptions_app.api.import_views import MOST_ROWS
+from subscriptions_app.importing.parts import MOST_ROWS
 from subscriptions_app.models import Subscription
 from tests.api.devices import FID, IOS_TOKEN
 from tests.api.support import owner_of
@@ -64,6 +64,8 @@ def test_json_lines_are_imported_and_a_dry_run_stores_nothing(alice):
         ({"format": "xlsx"}, "format", "not_a_choice"),
         ({"dry_run": "1"}, "dry_run", "not_a_boolean"),
         ({"takeover_days": "91"}, "takeover_days", "out_of_range"),
+        ({"takeover_days": "00001234"}, "takeover_days", "out_of_range"),
+        ({"platform": "huawei"}, "platform", "not_a_choice"),
         ({"takeover_days": "-1"}, "takeover_days", "out_of_range"),
         ({"columns": "token"}, "columns", "malformed"),
         ({"body": b"platform,token\nios,\xe4\n"}, "file", "not_utf_8"),
@@ -95,6 +97,9 @@ def test_it_needs_the_scope_the_own_channel_and_the_kind_of_body(alice):
         ("POST", "/channel/subscriptions/import", False),
         ("POST", "/channel/x/subscriptions/import/more", False),
         ("POST", "/admin/x/subscriptions/import", False),
+        ("POST", "/admin/subscriptions_app/subscription/import/x/part/", True),
+        ("POST", "/admin/subscriptions_app/subscription/import/x/rows/", False),
+        ("POST", "/admin/subscriptions_app/subscription/import/x/part/more", False),
     ],
 )
 def test_only_imports_have_large_bodies(method, path, found):

@@ -250,12 +250,15 @@ def test_a_file_of_any_size_is_imported_in_parts(push, shop, tmp_path):
     shop.enable_android()
     file = tmp_path / "tokens.csv"
     rows = "".join(f'android;{each["provider_token"]};"a\nb"\n' for each in phones(5_001))
-    file.write_text(f"sep=;\nplatform;token;note\n{rows}android;none;\n")
+    file.write_text(f"sep=;\nplatform;token;note\n{rows};none;\n")
     with file.open(encoding="utf-8-sig", newline="") as lines:
-        found = push.import_subscriptions(lines, format="tokens_csv", attributes="")
+        found = push.import_subscriptions(
+            lines, format="tokens_csv", attributes="", platform="android"
+        )
 
     assert (found["created"], found["refused"], found["attributes_dropped"]) == (5_001, 1, ["note"])
     assert found["refusals"][0]["line"] == 2 + 2 * 5_001 + 1
+    assert found["refusals"][0]["code"] == "not_a_token"
     again = push.import_subscriptions(iter(phones(5)), format="pushsvc_ndjson", dry_run=True)
     assert (again["updated"], again["unchanged"]) == (5, 0)
 

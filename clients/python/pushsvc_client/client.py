@@ -12,6 +12,7 @@ from pushsvc_client.schemas import (
     DryRunOutput,
     ImportOutput,
     NotificationOutput,
+    Platform,
     SendInput,
 )
 
@@ -36,6 +37,7 @@ class _Methods(Operations):
         tags_from: str | None = None,
         columns: str | None = None,
         vapid_public_key: str | None = None,
+        platform: Platform | None = None,
         takeover_days: int | None = None,
     ) -> Call[ImportOutput]:
         """Import subscribers, as many as there are, in requests of at most 5,000 rows.
@@ -52,6 +54,7 @@ class _Methods(Operations):
             "tags_from": tags_from,
             "columns": columns,
             "vapid_public_key": vapid_public_key,
+            "platform": platform,
             "takeover_days": takeover_days,
         }
         path = f"/channel/{part(self.channel)}/subscriptions/import"

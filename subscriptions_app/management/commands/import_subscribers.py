@@ -14,6 +14,7 @@ from django.core.management.base import CommandError
 from typing_extensions import override
 
 from channels_app.management.output import DatabaseCommand, add_json_option, channel_argument
+from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from subscriptions_app.importing.files import FileUnreadable
 from subscriptions_app.importing.formats import Format, Read, Reading, rows_read
@@ -44,6 +45,11 @@ class Command(DatabaseCommand):
         parser.add_argument("--attributes", help="attributes to take, separated by commas")
         parser.add_argument("--tags-from", default="", help="attribute whose words become tags")
         parser.add_argument("--vapid-public-key", help="of browsers whose row names no key")
+        parser.add_argument(
+            "--platform",
+            choices=[each.value for each in Platform],
+            help="of rows of tokens_csv that name none",
+        )
         parser.add_argument(
             "--takeover-days",
             type=int,
@@ -121,6 +127,7 @@ def _reading(options: Mapping[str, Any]) -> Reading:
         None if attributes is None else [each.strip() for each in attributes.split(",") if each],
         options["tags_from"],
         options["vapid_public_key"],
+        Platform(options["platform"]) if options["platform"] else None,
     )
 
 

@@ -112,6 +112,7 @@ def furnished(alice):
         f"subscriptions_app/segment/{segment.pk}/change/",
         "subscriptions_app/subscription/",
         f"subscriptions_app/subscription/{one.pk}/change/",
+        f"subscriptions_app/subscription/import/{channel.pk}/",
         "subscriptions_app/person/",
         f"subscriptions_app/person/{one.person_id}/change/",
         "channels_app/account/",
