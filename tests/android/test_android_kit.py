@@ -394,6 +394,10 @@ def test_a_tap_on_a_notification_of_the_system_is_counted_once(phone, shop, devi
     assert shop.events(notification) == (1, 1, 0, {})
 
 
+def test_the_permission_for_notifications_is_requested(phone):
+    assert phone.do("ask") == ["android.permission.POST_NOTIFICATIONS"]
+
+
 def test_reports_without_a_network_are_sent_together_later(phone, shop, network, device):
     sent = [shop.send(device, body=f"Bread {count}") for count in range(3)]
     network.down()

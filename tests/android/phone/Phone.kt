@@ -73,6 +73,7 @@ class Phone {
         "tap" -> tap(line.getString("tag"), line.text("action"))
         "dismiss" -> dismiss(line.getString("tag"))
         "tap_of_system" -> tapOfSystem(line.getJSONObject("message"), line.optBoolean("again"))
+        "ask" -> asked()
         "stop" -> Push::class.java.getDeclaredField("app").apply { isAccessible = true }.set(null, null)
         "wait_for_messages" -> messages.forEach { it.join() }
         "mute" -> shadowOf(manager).setNotificationsEnabled(false)
@@ -223,6 +224,13 @@ class Phone {
         val intent = Intent(context, MainActivity::class.java).putExtras(bundle(message))
         if (isAgain) intent.addFlags(Intent.FLAG_ACTIVITY_LAUNCHED_FROM_HISTORY)
         Robolectric.buildActivity(MainActivity::class.java, intent).create()
+    }
+
+    /** The permissions that the app requests. */
+    private fun asked(): JSONArray {
+        val activity = Robolectric.buildActivity(MainActivity::class.java).create().get()
+        askForNotifications(activity)
+        return JSONArray(shadowOf(activity).lastRequestedPermission.requestedPermissions)
     }
 
     private fun runJob(): Boolean {
