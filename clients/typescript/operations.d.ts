@@ -162,6 +162,16 @@ export class Methods extends Calls {
      */
     erasePerson(query: Query<"erase_person">): Promise<Schemas["ErasedOutput"]>;
     /**
+     * Explain who gets a send, and why somebody did not.
+     *
+     * For one person or one subscription. Nothing is sent or stored, except an entry in the audit
+     * log. See [explain](/docs/explain).
+     *
+     * @param {Schemas["ExplainInput"]} body
+     * @returns {Promise<Schemas["ExplainOutput"]>}
+     */
+    explainDelivery(body: Schemas["ExplainInput"]): Promise<Schemas["ExplainOutput"]>;
+    /**
      * Get everything that is stored of a person.
      *
      * With addresses, keys, and outcomes as far as they are kept. The audit log says that it was

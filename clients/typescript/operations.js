@@ -209,6 +209,19 @@ export class Methods extends Calls {
   }
 
   /**
+   * Explain who gets a send, and why somebody did not.
+   *
+   * For one person or one subscription. Nothing is sent or stored, except an entry in the audit
+   * log. See [explain](/docs/explain).
+   *
+   * @param {Schemas["ExplainInput"]} body
+   * @returns {Promise<Schemas["ExplainOutput"]>}
+   */
+  explainDelivery(body) {
+    return this.request("POST", path`/channel/${this.channel}/explain`, { body, isRepeatable: true });
+  }
+
+  /**
    * Get everything that is stored of a person.
    *
    * With addresses, keys, and outcomes as far as they are kept. The audit log says that it was

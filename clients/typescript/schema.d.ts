@@ -132,6 +132,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/channel/{channel_id}/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Explain who gets a send, and why somebody did not
+         * @description For one person or one subscription. Nothing is sent or stored, except an entry in the audit log. See [explain](/docs/explain).
+         */
+        post: operations["explain_delivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/channel/{channel_id}/identity-keys": {
         parameters: {
             query?: never;
@@ -1261,6 +1281,11 @@ export interface components {
             /** @description So many days before now. */
             days_ago: number;
         };
+        /**
+         * @description The outcome of a recipient.
+         * @enum {string}
+         */
+        DeliveryOutcome: "waiting" | "delivered" | "bounced";
         /** @description Active subscriptions by platform. */
         DeviceCountsOutput: {
             /** @description Browsers. */
@@ -1459,6 +1484,132 @@ export interface components {
         EventsInput: {
             /** @description In any order. */
             events: components["schemas"]["EventInput"][];
+        };
+        /** @description What to explain, and for whom. */
+        ExplainInput: {
+            /** @description A send, as `POST /send-notification` takes it. */
+            send?: components["schemas"]["SendInput"] | null;
+            /**
+             * Format: uuid
+             * @description A notification of the channel.
+             */
+            notification_id?: string | null;
+            /** @description All devices of this person. */
+            external_id?: string | null;
+            /**
+             * Format: uuid
+             * @description This subscription alone.
+             */
+            subscription_id?: string | null;
+        };
+        /** @description Each device, the active ones first. */
+        ExplainOutput: {
+            /**
+             * Format: date-time
+             * @description When the devices were read.
+             */
+            as_of: string;
+            /** @description At most 100. */
+            devices: components["schemas"]["ExplainedDeviceOutput"][];
+        };
+        /**
+         * @description A decision about a device. See [explain](/docs/explain).
+         * @enum {string}
+         */
+        ExplainStep: "notification" | "active" | "platform" | "audience" | "category" | "content" | "delivery" | "retention" | "changes";
+        /**
+         * @description What becomes, or became, of the message for a device. See [explain](/docs/explain).
+         * @enum {string}
+         */
+        ExplainVerdict: "gets" | "bounces" | "left_out" | "not_in_audience" | "got" | "bounced" | "waiting" | "unknown";
+        /** @description The delivery of the device. */
+        ExplainedDeliveryOutput: {
+            /** @description Its outcome. */
+            status: components["schemas"]["DeliveryOutcome"];
+            /** @description As [outcomes](/docs/outcomes) explains; empty without a reason. */
+            code: string;
+            /** @description What the push service said, or empty. */
+            detail: string;
+            /** @description Calls that were made. */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description Of one that waits: not before this time.
+             */
+            due_at: string | null;
+            /**
+             * Format: date-time
+             * @description When its outcome was known.
+             */
+            finished_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the device reported `received`.
+             */
+            received_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the device reported `clicked`.
+             */
+            clicked_at: string | null;
+            /** @description Which service was called. */
+            push_service: string;
+            /** @description Finds its log lines and spans. */
+            trace: string;
+        } | null;
+        /** @description A device, and what becomes or became of the message for it. */
+        ExplainedDeviceOutput: {
+            /**
+             * Format: uuid
+             * @description The device's subscription.
+             */
+            subscription_id: string;
+            /** @description Its platform. */
+            platform: components["schemas"]["Platform"];
+            /** @description See [explain](/docs/explain). */
+            verdict: components["schemas"]["ExplainVerdict"];
+            /** @description The step that decided, or the code of the bounce. Empty: nothing is against it. */
+            because: string;
+            /** @description The decisions in their order. */
+            steps: components["schemas"]["ExplainedStepOutput"][];
+            /** @description For people: what changed about the device since the notification began. */
+            changes: string[];
+            /** @description With values of now. null: there is no message for the device. */
+            message: components["schemas"]["ExplainedMessageOutput"];
+            /** @description null: the device is no recipient, or its result was deleted. */
+            delivery: components["schemas"]["ExplainedDeliveryOutput"];
+        };
+        /** @description The texts that the device shows. */
+        ExplainedMessageOutput: {
+            /** @description May be empty. */
+            title: string;
+            /** @description Main text. */
+            body: string;
+            /** @description What a click opens, or empty. */
+            url: string;
+            /** @description URL of the icon, or empty. */
+            icon: string;
+            /** @description URL of the large image, or empty. */
+            image: string;
+            /** @description Titles of the buttons. */
+            buttons: string[];
+        } | null;
+        /** @description One decision about a device. */
+        ExplainedStepOutput: {
+            /** @description What is decided. */
+            step: components["schemas"]["ExplainStep"];
+            /** @description false: the device gets nothing because of it. */
+            ok: boolean;
+            /** @description For people; may be empty. */
+            detail: string;
+            /** @description The condition of the rule that decided. */
+            rule: components["schemas"]["AudienceRule"];
+            /** @description Of `content`: the device's language, or empty. */
+            language: string | null;
+            /** @description Of `content`: the message's size. */
+            bytes: number | null;
+            /** @description Of `content`: placeholders without a value and without a default. */
+            missing: string[] | null;
         };
         /** @description One error of the input. */
         FieldError: {
@@ -3666,6 +3817,117 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    explain_delivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ExplainInput"];
+            };
+        };
+        responses: {
+            /** @description Each device. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplainOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

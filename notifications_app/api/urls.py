@@ -1,4 +1,5 @@
 from notifications_app.api.device_views import ClickView, EventsView
+from notifications_app.api.explain_views import ExplainView
 from notifications_app.api.halt_views import PauseView, ResumeView, StopView
 from notifications_app.api.person_views import PersonExportView, PersonView
 from notifications_app.api.segment_views import SegmentListView, SegmentSizeView, SegmentView
@@ -28,6 +29,7 @@ urlpatterns = [
     endpoint("channel/<id:channel_id>/segments/<id:segment_id>/size", SegmentSizeView),
     endpoint("channel/<id:channel_id>/templates", TemplateListView),
     endpoint("channel/<id:channel_id>/templates/<id:template_id>", TemplateView),
+    endpoint("channel/<id:channel_id>/explain", ExplainView),
     endpoint("channel/<id:channel_id>/person", PersonView),
     endpoint("channel/<id:channel_id>/person/export", PersonExportView),
     endpoint("events", EventsView),

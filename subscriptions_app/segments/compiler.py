@@ -68,6 +68,14 @@ def compiled(rule: Rule, *, now: datetime | None = None) -> Condition:
     return Condition(text, writer.parameters)
 
 
+def compiled_leaves(rule: Rule, *, now: datetime | None = None) -> Condition:
+    """An array with the truth of each condition of the rule, in the order of `leaves`. `now`: as
+    for `compiled`."""
+    writer = _Writer(now, "leaf", _ATTRIBUTES)
+    texts = ", ".join(map(writer.rule, leaves(rule)))
+    return Condition(f"ARRAY[{texts}]::boolean[]", writer.parameters)
+
+
 def compiled_for_index(rule: Rule) -> Condition:
     """Compiles a rule of `indexed_part`, so that PostgreSQL can use the index on attributes."""
     writer = _Writer(None, "indexed", _ATTRIBUTES, uses_index=True)

@@ -57,6 +57,52 @@ def rule_text(rule: Rule) -> str:
     raise ValueError("not a rule")
 
 
+def wanted_text(rule: Rule) -> str:
+    """What a condition asks of a device, for a sentence that begins with the device's own value,
+    such as `"pro"` or `anything but "free"`."""
+    match rule:
+        case {"not": inner}:
+            return _unwanted_text(inner)
+        case {"attribute": _, "operator": "exists", "value": value}:
+            return "any value" if value else "no value"
+        case {"attribute": _, "operator": "ne", "value": value}:
+            return f"anything but {_shown(value)}"
+        case {"attribute": _, "operator": "contains" | "starts_with" as operator, "value": value}:
+            return f"a text that {operator.replace('_', ' ')} {_shown(value)}"
+        case {"attribute": _, "operator": operator, "value": value}:
+            return _of_attribute(operator, value).removeprefix("is ")
+        case {"field": "language" | "timezone", "operator": "ne", "value": value}:
+            return f"anything but {_shown(value)}"
+        case {"field": "language" | "timezone", "operator": operator, "value": value}:
+            return (
+                _of_attribute(operator, value)
+                .removeprefix("is ")
+                .replace("starts", "one that starts")
+            )
+        case {"field": "platform"}:
+            return rule_text(rule).removeprefix("platform is ")
+        case {"field": "external_id", "value": value}:
+            return "a person" if value else "no person"
+        case {"tag": _}:
+            return "it"
+        case {"notification": _, "outcome": outcome}:
+            return f"one that {_OUTCOMES[outcome]}"
+    return rule_text(rule)
+
+
+def _unwanted_text(rule: Rule) -> str:
+    match rule:
+        case {"tag": _}:
+            return "no such tag"
+        case {"field": "external_id", "value": value}:
+            return "no person" if value else "a person"
+        case {"attribute": _, "operator": "exists", "value": value}:
+            return "no value" if value else "any value"
+        case {"attribute": _} | {"field": "language" | "timezone" | "platform"}:
+            return f"anything but {wanted_text(rule)}"
+    return rule_text({"not": rule})
+
+
 def _joined(rules: Sequence[Rule], word: str) -> str:
     if len(rules) == 1:
         return rule_text(rules[0])

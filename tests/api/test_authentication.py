@@ -130,6 +130,7 @@ SCOPES = [
         for method in ("GET", "PATCH", "DELETE")
     ),
     ("GET", "/channel/{channel}/person/export?external_id=x", "subscribers"),
+    ("POST", "/channel/{channel}/explain", "subscribers"),
     ("POST", "/send-notification", "send"),
     ("DELETE", "/cancel-notification/{other}", "send"),
 ]

@@ -90,6 +90,7 @@ def requests(owner):
         ("manage", 404, lambda: owner.call("GET", f"{here}/person?external_id=a")),
         ("manage", 400, lambda: owner.call("GET", f"{here}/person/export")),
         ("manage", 404, lambda: owner.call("DELETE", f"{here}/person?external_id=a")),
+        ("manage", 400, lambda: owner.call("POST", f"{here}/explain", {})),
         ("manage", 200, lambda: owner.call("GET", f"{here}/categories")),
         ("manage", 400, lambda: owner.call("POST", f"{here}/categories", {})),
         ("manage", 400, lambda: owner.call("PUT", f"{here}/categories/gone", {})),

@@ -76,6 +76,7 @@ public_key name rule platform keys p256dh auth attributes events event kind
 key description default position choices opted_out
 providers_config fcm_service_account apns_key apns_key_id apns_team_id apns_topic apns_environment
 content personalize vars on_missing
+send
 format dry_run attributes tags_from columns takeover_days
 tags add_tags remove_tags prefix after external_ids subscription_ids remove
 enabled since until
@@ -116,6 +117,7 @@ _BODIES = {
 }
 # Routes whose body is a file, with a query.
 _ROW = {"endpoint": "https://fcm.googleapis.com/fcm/send/x", "keys": browser_keys()}
+_EXPLAIN = "channel/<id:channel_id>/explain"
 _FILES = {
     ("POST", "channel/<id:channel_id>/subscriptions/import"): (
         "application/x-ndjson",
@@ -206,7 +208,16 @@ class Operation:
         if file := _FILES.get((method, self.route)):
             kind, text, query = file
             return Request(method, f"{path}?{urlencode(query | fields)}", text, headers, kind)
+        if self.route == _EXPLAIN:
+            return Request(self.method, path, _explained(own, fields), headers)
         return Request(self.method, path, _filled(body, fields), headers)
+
+
+def _explained(own, fields):
+    """What is explained, for whom. A channel without a subscription names another id."""
+    who = {"subscription_id": own.ids.get("subscription_id", own.ids["channel_id"])}
+    what = {} if "notification_id" in fields else {"send": {"body": "Hello"}}
+    return who | what | fields
 
 
 def _filled(body, fields):

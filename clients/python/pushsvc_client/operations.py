@@ -17,6 +17,8 @@ from pushsvc_client.schemas import (
     EditInput,
     ErasedOutput,
     EventsInput,
+    ExplainInput,
+    ExplainOutput,
     IdentityKeyInput,
     IdentityKeyOutput,
     LinkedOutput,
@@ -227,6 +229,15 @@ class Operations:
         return Call(
             "DELETE", f"/channel/{part(self.channel)}/person", params={"external_id": external_id}
         )
+
+    @operation
+    def explain_delivery(self, /, **fields: Unpack[ExplainInput]) -> Call[ExplainOutput]:
+        """Explain who gets a send, and why somebody did not.
+
+        For one person or one subscription. Nothing is sent or stored, except an entry in
+        the audit log. See [explain](/docs/explain).
+        """
+        return Call("POST", f"/channel/{part(self.channel)}/explain", json=fields)
 
     @operation
     def export_person(self, *, external_id: str) -> Call[PersonKnown]:

@@ -298,6 +298,73 @@ class EventsInput(TypedDict):
     events: list[EventInput]
 
 
+class ExplainInput(TypedDict):
+    """What to explain, and for whom."""
+
+    send: NotRequired[SendInput | None]
+    notification_id: NotRequired[str | None]
+    external_id: NotRequired[str | None]
+    subscription_id: NotRequired[str | None]
+
+
+class ExplainOutput(TypedDict):
+    """Each device, the active ones first."""
+
+    as_of: str
+    devices: list[ExplainedDeviceOutput]
+
+
+class ExplainedDeliveryOutput(TypedDict):
+    """The delivery of the device."""
+
+    status: DeliveryOutcome
+    code: str
+    detail: str
+    attempts: int
+    due_at: str | None
+    finished_at: str | None
+    received_at: str | None
+    clicked_at: str | None
+    push_service: str
+    trace: str
+
+
+class ExplainedDeviceOutput(TypedDict):
+    """A device, and what becomes or became of the message for it."""
+
+    subscription_id: str
+    platform: Platform
+    verdict: ExplainVerdict
+    because: str
+    steps: list[ExplainedStepOutput]
+    changes: list[str]
+    message: ExplainedMessageOutput | None
+    delivery: ExplainedDeliveryOutput | None
+
+
+class ExplainedMessageOutput(TypedDict):
+    """The texts that the device shows."""
+
+    title: str
+    body: str
+    url: str
+    icon: str
+    image: str
+    buttons: list[str]
+
+
+class ExplainedStepOutput(TypedDict):
+    """One decision about a device."""
+
+    step: ExplainStep
+    ok: bool
+    detail: str
+    rule: AudienceRule
+    language: str | None
+    bytes: int | None
+    missing: list[str] | None
+
+
 class FieldError(TypedDict):
     """One error of the input."""
 
@@ -1191,7 +1258,22 @@ AudienceRule: TypeAlias = (
 Choices: TypeAlias = dict[str, bool | None] | None
 ClickBehavior: TypeAlias = Literal["open", "navigate", "focus"]
 CredentialKind: TypeAlias = Literal["vapid_key", "fcm_service_account", "apns_key"]
+DeliveryOutcome: TypeAlias = Literal["waiting", "delivered", "bounced"]
 DeviceEvent: TypeAlias = Literal["received", "clicked", "dismissed"]
+ExplainStep: TypeAlias = Literal[
+    "notification",
+    "active",
+    "platform",
+    "audience",
+    "category",
+    "content",
+    "delivery",
+    "retention",
+    "changes",
+]
+ExplainVerdict: TypeAlias = Literal[
+    "gets", "bounces", "left_out", "not_in_audience", "got", "bounced", "waiting", "unknown"
+]
 IdentityAlgorithm: TypeAlias = Literal["HS256", "ES256"]
 InterruptionLevel: TypeAlias = Literal["passive", "active", "time-sensitive", "critical"]
 Moment: TypeAlias = datetime | str | DaysAgo

@@ -39,6 +39,10 @@ const shown: Schemas["NotificationOutput"] = await push.wait(sent.notification_i
 console.log(`result ${shown.status}: ${shown.delivered_count} of ${shown.recipient_count}`);
 console.log("before", categories.length, tried.platforms["web"]?.audience);
 const [target] = await all(push.listNotificationTargets(sent.notification_id));
+const why = await push.explainDelivery({
+  notification_id: sent.notification_id, subscription_id: subscriptionId,
+});
+if (why.devices[0]?.verdict !== "got") throw new Error("not explained");
 await push.reportEvents({ events: [{ token: "A".repeat(64), event: "clicked" }] });
 await push.reportPromptEvent({ kind: "bell", event: "shown" });
 console.log("target", target?.state, await code(push.followClick("A".repeat(64))));
