@@ -197,7 +197,8 @@ def _choose(device: Subscription | None, auth: str, changes: ChoiceChanges) -> d
 def _is_proven(device: Subscription, auth: str) -> bool:
     """Whether the request is the device's. Endpoints and tokens are not secret, so an address alone
     proves nothing. Compares in constant time."""
-    return bool(device.auth) and compare_digest(device.auth.encode(), auth.encode())
+    is_same = compare_digest(device.auth.encode(), auth.encode())
+    return is_same and bool(device.auth) and not device.awaits_login
 
 
 _SEEN: Final = 1_000

@@ -106,7 +106,7 @@ RETURNING id
 """
 _IS_NOBODYS: Final = " AND person_id IS NULL"
 _IS_OF_PERSON: Final = """
-  AND person_id = (SELECT id FROM subscriptions_app_person
+  AND takeover_until IS NULL AND person_id = (SELECT id FROM subscriptions_app_person
     WHERE channel_id = %(channel)s AND external_id = %(external_id)s)"""
 
 # Raw, because the ORM has neither advisory locks nor conditional inserts. The second statement sees

@@ -24,8 +24,7 @@ class Match:
     `current`: the row at the address that now gets messages. `aside`: the row that is set aside.
     `person`: the device's person, and `proven_choices`: what the device chose with proof. Only
     `auth` proves both, because not only the device knows the id of the subscription.
-    `is_takeover`: `own` has no `auth` and comes from an import that lets the first device with an
-    `auth` have it.
+    `awaits_login`: as in the model, of `own`.
     """
 
     own: Subscription | None
@@ -34,15 +33,16 @@ class Match:
     aside: Subscription | None
     person: Person | None
     proven_choices: Mapping[str, bool]
-    is_takeover: bool = False
+    awaits_login: bool = False
 
     @classmethod
     def of(cls, rows: Sequence[Subscription], visit: Visit, now: datetime) -> Self:
         """`rows`: the rows at the address and at the previous address.
 
-        Until the end of an import's takeover, the person stays at the address. Otherwise a stranger
-        who knows a token could take the subscription over, move it to another phone, and get the
-        person's messages there.
+        A subscription that an import gave to the first device with an `auth` stays at its address:
+        with a person until somebody signs in, otherwise until the takeover ends. Otherwise a
+        stranger who knows a token could take the subscription over, move it to another phone, and
+        get the person's messages there.
         """
         proof = _Proof(visit)
         ordered = sorted(rows, key=lambda row: row.is_set_aside)
@@ -52,9 +52,12 @@ class Match:
         if not own and visit.facts.auth:
             own = [row for row in here if _may_be_taken(row, now)][:1]
             is_takeover = bool(own)
-        previous = [row for row in ordered if row not in here and proof.holds_for(row)][:1]
-        moving = [row for row in previous if not _is_held(row, now)]
-        proven = [row for row in own + moving if proof.is_same(row) or proof.has_auth(row)]
+        previous = [
+            row
+            for row in ordered
+            if row not in here and proof.holds_for(row) and not _is_held(row, now)
+        ][:1]
+        proven = [row for row in own + previous if proof.is_same(row) or proof.has_auth(row)]
         certain = own + proven if is_takeover else proven
         return cls(
             own=next(iter(own), None),
@@ -63,7 +66,7 @@ class Match:
             aside=next((row for row in here if row.is_set_aside), None),
             person=next((row.person for row in certain if row.person), None),
             proven_choices=next((row.proven_choices for row in certain if row.choices), {}),
-            is_takeover=is_takeover,
+            awaits_login=any(row.awaits_login for row in own),
         )
 
     @property
@@ -110,11 +113,15 @@ class _Proof:
 
 
 def _is_held(row: Subscription, now: datetime) -> bool:
+    return row.awaits_login or _is_open(row, now)
+
+
+def _is_open(row: Subscription, now: datetime) -> bool:
     return row.takeover_until is not None and row.takeover_until > now
 
 
 def _may_be_taken(row: Subscription, now: datetime) -> bool:
-    return not row.auth and not row.is_set_aside and _is_held(row, now)
+    return not row.auth and not row.is_set_aside and _is_open(row, now)
 
 
 def _is_same(stored: str, given: str) -> bool:

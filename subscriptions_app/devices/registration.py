@@ -72,12 +72,11 @@ def subscription_register(
     the previous one expires. A subscription of another device at the address is replaced.
 
     Only `auth` keeps the person: a subscription that moves by its id loses its person. An import
-    may allow that the first device with an `auth` has a subscription without one
-    (`takeover_until`). Without
-    `auth`, a login must prove even the present person, because anyone who knows the address could
-    try external ids. Safe to repeat, also concurrently. Raises PlatformNotEnabled, EndpointRefused,
-    VapidKeyUnknown, SubscriptionsFull, IdentityOff, IdentityRefused, TooManyDevices, and Invalid
-    for too many tags.
+    may allow that the first device with an `auth` has a subscription without one (ownership.py).
+    Without `auth`, and after such an import until somebody has signed in, a login must prove even
+    the present person, because anyone who knows the address could try external ids. Safe to repeat,
+    also concurrently. Raises PlatformNotEnabled, EndpointRefused, VapidKeyUnknown,
+    SubscriptionsFull, IdentityOff, IdentityRefused, TooManyDevices, and Invalid for too many tags.
     """
     if not is_enabled(channel, address.platform):
         raise PlatformNotEnabled("platform", address.platform)
@@ -195,11 +194,12 @@ def _is_refused(own: Subscription | None, key_id: UUID | None, now: datetime) ->
 
 
 def _person_of(visit: Visit, match: Match) -> Person | None:
-    """The new person of the device. Proof is required only if the person changes, and in a
-    takeover: otherwise a stranger who knows the token could try external ids."""
+    """The new person of the device. Proof is required only if the person changes, and until a
+    device that an import knew has signed in: otherwise a stranger who knows the token could try
+    external ids."""
     if visit.facts.login is None:
         return match.person
-    if match.is_takeover and visit.refusal is not None:
+    if match.awaits_login and visit.refusal is not None:
         raise IdentityRefused(visit.refusal)
     external_id = visit.external_id
     if external_id is None or (match.person and match.person.external_id == external_id):
@@ -279,6 +279,8 @@ class _Registration:
         }
         if match.own and match.previous and not match.own.attributes:
             values["attributes"] = match.previous.attributes
+        if visit.external_id is not None and visit.facts.auth:
+            values["takeover_until"] = None  # _person_of required a proof if it was set
         values |= visit.facts.kept_fields
         if match.known and values.get("timezone", match.known.timezone) != match.known.timezone:
             values["timezone_changed_at"] = self.now

@@ -95,7 +95,7 @@ class Migration(migrations.Migration):
                 ('registered_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='The last time that the device itself said it is there.')),
                 ('expired_at', models.DateTimeField(blank=True, null=True)),
                 ('expired_code', models.CharField(blank=True, default='', max_length=64)),
-                ('takeover_until', models.DateTimeField(editable=False, help_text='Set by an import. Until then, the first device that registers the address with its own `auth` gets a subscription that has none.', null=True)),
+                ('takeover_until', models.DateTimeField(editable=False, help_text='Set by an import. Until then, the first device that registers the address with its own `auth` gets a subscription that has none. Null when a person has signed in.', null=True)),
                 ('is_proven', models.BooleanField(db_default=False, default=False, editable=False, help_text='A push service has taken a message for it.')),
                 ('not_found_at', models.DateTimeField(editable=False, help_text="The last send that counted as one that did not find the host's name.", null=True)),
                 ('not_found_sends', models.SmallIntegerField(editable=False, help_text='How many such sends there were since the last visit.', null=True)),

@@ -119,7 +119,7 @@ class Subscription(models.Model):
         null=True,
         editable=False,
         help_text="Set by an import. Until then, the first device that registers the address with"
-        " its own `auth` gets a subscription that has none.",
+        " its own `auth` gets a subscription that has none. Null when a person has signed in.",
     )
     is_proven = models.BooleanField(
         default=False,
@@ -188,3 +188,10 @@ class Subscription(models.Model):
     @override
     def __str__(self) -> str:
         return str(self.id)
+
+    @property
+    def awaits_login(self) -> bool:
+        """Whether an import named its person, and nobody has signed in on the device since. Then
+        `auth` does not prove the person, because the first device with the address may have set it.
+        """
+        return self.takeover_until is not None and self.person_id is not None

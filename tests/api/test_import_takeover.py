@@ -10,8 +10,9 @@ from pushsvc.common.platforms import Platform
 from subscriptions_app.addresses import Address
 from subscriptions_app.importing.services import subscriptions_import
 from subscriptions_app.importing.values import Options, Row
-from subscriptions_app.models import Subscription
+from subscriptions_app.models import Person, Subscription
 from tests.api.devices import ANDROID_TOKEN
+from tests.api.people import new_key, token
 from tests.api.support import owner_of
 from tests.factories import browser_keys, make_category, make_channel, phone
 from tests.pipeline.support import assert_people_exact
@@ -50,8 +51,8 @@ def auth():
     return browser_keys()["auth"]
 
 
-def registered(owner, token=ANDROID_TOKEN, status=200, **fields):
-    answer = owner.subscribe(phone("android", token, **fields))
+def registered(owner, address=ANDROID_TOKEN, status=200, **fields):
+    answer = owner.subscribe(phone("android", address, **fields))
     assert answer.status_code == status, answer.content
     return answer.json()
 
@@ -96,35 +97,89 @@ def test_without_a_takeover_the_phone_is_another_device(alice, is_over):
     assert person_at(ANDROID_TOKEN) is None
 
 
-def test_a_stranger_cannot_move_the_person_to_another_phone(alice):
-    """Not while the takeover lasts. The phone that registered moves without the person."""
+def end_takeover():
+    Subscription.objects.update(takeover_until=timezone.now() - timedelta(seconds=1))
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+@pytest.mark.parametrize("proof", ["auth", "id"])
+def test_a_stranger_cannot_move_the_subscription_to_another_phone(alice, is_over, proof):
+    """Neither the person, whose messages it would get, nor attributes and tags. Not by waiting."""
     bring(alice)
     own = auth()
-    registered(alice, auth=own)
-    moved = {"auth": own, "previous_endpoint": ANDROID_TOKEN}
-    registered(alice, OTHER_TOKEN, **moved)
-    assert person_at(OTHER_TOKEN) is None
+    id_ = registered(alice, auth=own)["subscriptionId"]
+    if is_over:
+        end_takeover()
+    claimed = {"previous_auth": own} if proof == "auth" else {"previous_subscription_id": id_}
+    claimed["previous_endpoint"] = ANDROID_TOKEN
+    other = registered(alice, OTHER_TOKEN, auth=auth(), status=201, **claimed)
+    row = Subscription.objects.get(address=OTHER_TOKEN)
+    assert (other["subscriptionId"] != id_, row.person, row.attributes) == (True, None, {})
+    assert not row.tags.exists()
+    assert person_at(ANDROID_TOKEN) == "user-1"
     assert_people_exact(alice.channel)
 
 
-def test_after_the_takeover_the_phone_moves_with_its_person(alice):
+def test_a_stranger_cannot_move_what_the_phone_has_replaced(alice):
     bring(alice)
     own = auth()
     registered(alice, auth=own)
-    Subscription.objects.update(takeover_until=timezone.now() - timedelta(seconds=1))
+    registered(alice, auth=auth(), status=201)
+    end_takeover()
+    registered(alice, OTHER_TOKEN, auth=own, status=201, previous_endpoint=ANDROID_TOKEN)
+    assert person_at(OTHER_TOKEN) is None
+
+
+def test_a_phone_that_signed_in_moves_with_its_person(alice):
+    bring(alice)
+    own, key = auth(), new_key(alice)
+    registered(alice, auth=own)
+    signed = {"external_id": "user-1", "identity_token": token(alice, key, "user-1")}
+    registered(alice, auth=own, **signed)
     registered(alice, OTHER_TOKEN, auth=own, previous_endpoint=ANDROID_TOKEN)
     assert person_at(OTHER_TOKEN) == "user-1"
+    assert Subscription.objects.get().attributes == {"plan": "gold"}
+
+
+def test_an_anonymous_phone_moves_after_the_takeover(alice):
+    bring(alice, external_id=None)
+    own = auth()
+    registered(alice, auth=own)
+    end_takeover()
+    registered(alice, OTHER_TOKEN, auth=own, previous_endpoint=ANDROID_TOKEN)
+    assert Subscription.objects.get().attributes == {"plan": "gold"}
+
+
+def test_a_stranger_neither_reads_nor_changes_what_the_person_chose(alice):
+    bring(alice, choices=None)
+    Person.objects.update(choices={"offers": True})
+    own = auth()
+    registered(alice, auth=own)
+    device = {"platform": "android", "provider_token": ANDROID_TOKEN, "auth": own}
+    answer = alice.device("/preferences", device | {"choices": {"offers": False}})
+    assert answer.status_code == 200, answer.content
+    assert Person.objects.get().choices == {"offers": True}
+    found = alice.device("/preferences", device).json()["categories"][0]
+    assert (found["key"], found["chosen"]) == ("offers", False)
 
 
 def test_a_stranger_cannot_try_external_ids(alice):
-    """The answer is the same for the person and for another one, and nothing is taken over."""
+    """The answer is the same for the person and for another one: before and after the takeover."""
     bring(alice)
-    answers = [
-        registered(alice, auth=auth(), external_id=each, status=403)["code"]
-        for each in ("user-1", "user-2")
-    ]
-    assert answers == ["identity_refused"] * 2
+    own = auth()
+
+    def tried():
+        return [
+            registered(alice, auth=own, external_id=each, status=403)["code"]
+            for each in ("user-1", "user-2")
+        ]
+
+    assert tried() == ["identity_refused"] * 2
     assert Subscription.objects.get().auth == ""
+    registered(alice, auth=own)
+    assert tried() == ["identity_refused"] * 2
+    end_takeover()
+    assert tried() == ["identity_refused"] * 2
 
 
 def test_a_phone_that_registered_before_the_import_gets_the_person_only_with_a_takeover(alice):
@@ -134,7 +189,7 @@ def test_a_phone_that_registered_before_the_import_gets_the_person_only_with_a_t
     assert bring(alice, days=30) == "updated"
     row = Subscription.objects.get()
     assert (row.person.external_id, row.auth) == ("user-1", own)
-    registered(alice, OTHER_TOKEN, auth=own, previous_endpoint=ANDROID_TOKEN)
+    registered(alice, OTHER_TOKEN, auth=own, status=201, previous_endpoint=ANDROID_TOKEN)
     assert person_at(OTHER_TOKEN) is None
     assert_people_exact(alice.channel)
 
