@@ -2296,6 +2296,17 @@ export interface components {
             /** @description Names the request in the service's log. */
             request_id?: string;
         };
+        /** @description Colors that replace those of the prompt. */
+        PromptColorsOutput: {
+            /** @description Of the button that accepts. */
+            accent?: string;
+            /** @description Of that button's text. */
+            accentText?: string;
+            /** @description Of the prompt. */
+            background?: string;
+            /** @description Of the text. */
+            text?: string;
+        };
         /**
          * @description What a visitor did with a prompt. See [prompts](/docs/prompts).
          * @enum {string}
@@ -2332,23 +2343,30 @@ export interface components {
             maxRefusals: number;
             /** @description `light`, `dark`, or `auto` for the visitor's. */
             scheme: string;
-            /** @description `accent`, `accentText`, `background` and `text`, as `#rrggbb`. */
-            colors?: {
-                [key: string]: string;
-            };
-            /** @description Texts by name, by language. */
+            /** @description Colors that replace the prompt's own, as `#rrggbb`. */
+            colors?: components["schemas"]["PromptColorsOutput"];
+            /** @description By language: texts that replace the prompt's own. */
             texts?: {
-                [key: string]: {
-                    [key: string]: string;
-                };
+                [key: string]: components["schemas"]["PromptTextsOutput"];
             };
             /** @description Of the kind `categories`: what visitors choose from. */
             categories?: components["schemas"]["PreferenceOutput"][];
-        } | null;
+        };
         /** @description The prompt that the console describes. */
         PromptOutput: {
-            /** @description Null: sites show no prompt. */
-            prompt: components["schemas"]["PromptOptionsOutput"];
+            /** @description Missing if sites show no prompt. */
+            prompt?: components["schemas"]["PromptOptionsOutput"];
+        };
+        /** @description Texts that replace those of the prompt. */
+        PromptTextsOutput: {
+            /** @description The title, and a button's label. */
+            title?: string;
+            /** @description The text below the title. */
+            body?: string;
+            /** @description The button that accepts. */
+            allow?: string;
+            /** @description The button that refuses. */
+            later?: string;
         };
         /** @description Credentials of push services. Missing fields do not change. */
         ProvidersConfigInput: {

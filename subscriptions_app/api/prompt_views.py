@@ -26,6 +26,26 @@ class PromptEventInput(StrictSerializer):
     event = Choice(PROMPT_EVENTS, help_text="What happened: shown once a day for each browser.")
 
 
+class PromptTextsOutput(serializers.Serializer[Any]):
+    """Texts that replace those of the prompt."""
+
+    title = serializers.CharField(required=False, help_text="The title, and a button's label.")
+    body = serializers.CharField(required=False, help_text="The text below the title.")
+    allow = serializers.CharField(required=False, help_text="The button that accepts.")
+    later = serializers.CharField(required=False, help_text="The button that refuses.")
+
+
+class PromptColorsOutput(serializers.Serializer[Any]):
+    """Colors that replace those of the prompt."""
+
+    accent = serializers.CharField(required=False, help_text="Of the button that accepts.")
+    accentText = serializers.CharField(  # noqa: N815
+        required=False, help_text="Of that button's text."
+    )
+    background = serializers.CharField(required=False, help_text="Of the prompt.")
+    text = serializers.CharField(required=False, help_text="Of the text.")
+
+
 class PromptOptionsOutput(serializers.Serializer[Any]):
     """The options of prompt.mjs, by the names that scripts have for them. See docs/prompts.md."""
 
@@ -44,15 +64,13 @@ class PromptOptionsOutput(serializers.Serializer[Any]):
         help_text="The number of refusals after which it is never shown again."
     )
     scheme = serializers.CharField(help_text="`light`, `dark`, or `auto` for the visitor's.")
-    colors = serializers.DictField(
-        child=serializers.CharField(),
-        required=False,
-        help_text="`accent`, `accentText`, `background` and `text`, as `#rrggbb`.",
+    colors = PromptColorsOutput(
+        required=False, help_text="Colors that replace the prompt's own, as `#rrggbb`."
     )
     texts = serializers.DictField(
-        child=serializers.DictField(child=serializers.CharField()),
+        child=PromptTextsOutput(),
         required=False,
-        help_text="Texts by name, by language.",
+        help_text="By language: texts that replace the prompt's own.",
     )
     categories = PreferenceOutput(
         many=True, required=False, help_text="Of the kind `categories`: what visitors choose from."
@@ -62,7 +80,7 @@ class PromptOptionsOutput(serializers.Serializer[Any]):
 class PromptOutput(serializers.Serializer[Any]):
     """The prompt that the console describes."""
 
-    prompt = PromptOptionsOutput(allow_null=True, help_text="Null: sites show no prompt.")
+    prompt = PromptOptionsOutput(required=False, help_text="Missing if sites show no prompt.")
 
 
 _EXAMPLE: Final = {
@@ -98,7 +116,8 @@ class PromptView(DeviceView):
     )
     def get(self, request: Request) -> Response:
         headers = {"Cache-Control": "public, max-age=300", "Vary": "X-Channel-ID"}
-        return Response({"prompt": _options(self.channel)}, headers=headers)
+        options = _options(self.channel)
+        return Response({"prompt": options} if options else {}, headers=headers)
 
 
 def _options(channel: Channel) -> dict[str, Any] | None:

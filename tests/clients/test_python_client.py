@@ -94,7 +94,7 @@ def use_people(push, subscription_id):
 
 def use_events(push, notification_id, subscription_id):
     token = make_token(UUID(notification_id), UUID(subscription_id))
-    assert push.get_prompt()["prompt"] is None
+    assert push.get_prompt() == {}
     push.report_prompt_event(kind="bell", event="shown")
     push.report_events(events=[{"token": token, "event": "received"}])
     assert push.follow_click(token) == "https://example.com/"

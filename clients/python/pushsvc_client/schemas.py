@@ -763,6 +763,15 @@ class Problem(TypedDict):
     request_id: NotRequired[str]
 
 
+class PromptColorsOutput(TypedDict):
+    """Colors that replace those of the prompt."""
+
+    accent: NotRequired[str]
+    accentText: NotRequired[str]
+    background: NotRequired[str]
+    text: NotRequired[str]
+
+
 class PromptEventInput(TypedDict):
     """The shape of an input object. An undeclared field is an error; without `refuse_unknown`
     only if its name is a misspelling.
@@ -784,15 +793,24 @@ class PromptOptionsOutput(TypedDict):
     againAfterDays: int
     maxRefusals: int
     scheme: str
-    colors: NotRequired[dict[str, str]]
-    texts: NotRequired[dict[str, dict[str, str]]]
+    colors: NotRequired[PromptColorsOutput]
+    texts: NotRequired[dict[str, PromptTextsOutput]]
     categories: NotRequired[list[PreferenceOutput]]
 
 
 class PromptOutput(TypedDict):
     """The prompt that the console describes."""
 
-    prompt: PromptOptionsOutput | None
+    prompt: NotRequired[PromptOptionsOutput]
+
+
+class PromptTextsOutput(TypedDict):
+    """Texts that replace those of the prompt."""
+
+    title: NotRequired[str]
+    body: NotRequired[str]
+    allow: NotRequired[str]
+    later: NotRequired[str]
 
 
 class ProvidersConfigInput(TypedDict):
