@@ -122,13 +122,16 @@ class _Mapping:
     def _tagged(self, fields: _Fields) -> _Fields:
         """Takes tags from an attribute: several words, or a list."""
         name = self._reading.tags_from
-        attributes = dict(fields.get("attributes") or {})
+        given, before = fields.get("attributes") or {}, fields.get("tags") or []
+        if not isinstance(given, dict) or not isinstance(before, list):
+            return fields  # which are refused
+        attributes = dict(given)
         value = attributes.get(name)
         if name not in (self._reading.attributes or ()):
             attributes.pop(name, None)
         if value is None:
             return {**fields, "attributes": attributes or None}
-        tags = [*(fields.get("tags") or ()), *_words(str(value))]
+        tags = [*before, *_words(str(value))]
         return {**fields, "attributes": attributes or None, "tags": tags}
 
 
