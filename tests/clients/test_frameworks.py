@@ -125,6 +125,22 @@ def test_a_tap_is_counted_and_opens_the_link(phone, owner, framework, platform):
     assert counts(notification) == (1, 1, 0)
 
 
+TEXTS = {"title": "Shipped", "body": "It left."}
+
+
+@pytest.mark.parametrize("is_data_only", [False, True])
+def test_a_message_to_an_open_react_native_app_is_shown_and_counted(phone, owner, is_data_only):
+    notification, [tracking] = reached(owner, 1)
+    data = {"token": tracking, "url": "shop://orders/17"}
+    message = {"data": data | TEXTS} if is_data_only else {"data": data, "notification": TEXTS}
+    app = {"FRAMEWORK": "react-native", "PLATFORM": "android", "ADDRESS": new_address("android")}
+
+    said = phone("app.mjs", DO="receive", ARGUMENT=json.dumps(message), **app)
+
+    assert said == ["shown Shipped It left. shop://orders/17"]
+    assert counts(notification) == (1, 0, 0)
+
+
 def called(phone, *calls):
     return phone("calls.mjs", DO=json.dumps(calls))
 

@@ -12,7 +12,7 @@ const store = {
 };
 
 /** What the user does, for the test. */
-export const user = { taps: [], renews: [] };
+export const user = { taps: [], renews: [], arrivals: [] };
 
 // react-native
 export const Platform = { OS: PLATFORM };
@@ -37,6 +37,7 @@ export const registerDeviceForRemoteMessages = async () => {
 export const getAPNSToken = async () => (isIos && isRegisteredWithApple ? ADDRESS : null);
 export const getToken = async () => (isIos ? FCM_OF_IOS : ADDRESS);
 export const getInitialNotification = async () => null;
+export const onMessage = (_, listener) => user.arrivals.push(listener);
 export const onTokenRefresh = (_, listener) => user.renews.push(listener);
 export const onNotificationOpenedApp = (_, listener) =>
   user.taps.push((data) => listener({ data }));
