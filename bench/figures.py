@@ -25,6 +25,7 @@ from bench import (
     tables,
     transports,
     waiting,
+    webhooks,
 )
 from bench.results import Options, Result
 
@@ -46,6 +47,7 @@ FIGURES: Final[dict[str, Figure]] = {
     "personal-web": Figure("Three placeholders in browsers", personal.web),
     "requests": Figure("Requests, beside a view with one INSERT", requests.measure),
     "people": Figure("Devices that belong to people", people.measure),
+    "webhooks": Figure("Facts for webhooks", webhooks.measure),
     "import": Figure("Subscribers from a file", importing.measure),
     "planning": Figure("Planning a notification to everybody", planning.measure),
     "rows": Figure("A recipient in PostgreSQL", rows.measure),

@@ -19,6 +19,7 @@ PLATFORMS = ("web", "android", "ios")
 DELIVERING = tuple(f"worker-{platform}" for platform in PLATFORMS)
 WORKERS = ("worker-plan", *DELIVERING)
 EVERYTHING = ("web", *WORKERS, "beat")
+HOOKS = "worker-hooks"  # started by the tests that need it
 CONCURRENCY = 2
 _TOO_LONG = 50.0
 _STOP_SECONDS = 60.0
@@ -38,7 +39,7 @@ class Processes:
         self._log = self._log_path.open("ab")
         self._log_begins = 0
         self._started_at = {}
-        self._running = {name: [] for name in EVERYTHING}
+        self._running = {name: [] for name in (*EVERYTHING, HOOKS)}
         self._one_stop_at_a_time = threading.Lock()
 
     # What they say

@@ -75,7 +75,7 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def running_receiver(tls=None, host="127.0.0.1"):
+def running_receiver(port=0):
     receiver = Receiver("")
 
     class Handler(BaseHTTPRequestHandler):
@@ -95,11 +95,8 @@ def running_receiver(tls=None, host="127.0.0.1"):
         def log_message(self, *_):
             pass
 
-    with _Server(("127.0.0.1", 0), Handler) as server:
-        if tls:
-            server.socket = tls.wrap_socket(server.socket, server_side=True)
-        scheme = "https" if tls else "http"
-        receiver.origin = f"{scheme}://{host}:{server.server_address[1]}"
+    with _Server(("127.0.0.1", port), Handler) as server:
+        receiver.origin = f"http://127.0.0.1:{server.server_address[1]}"
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:

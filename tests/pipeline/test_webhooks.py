@@ -14,7 +14,14 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from channels_app import webhooks
 from channels_app.feeds import EVENTS, EventKind
-from channels_app.models import Feed, ProviderCredential, Webhook, WebhookAttempt, WebhookMessage
+from channels_app.models import (
+    Channel,
+    Feed,
+    ProviderCredential,
+    Webhook,
+    WebhookAttempt,
+    WebhookMessage,
+)
 from channels_app.pauses import credential_check_record, platform_pause
 from channels_app.selectors import channel_totals
 from notifications_app import tasks
@@ -32,10 +39,13 @@ from subscriptions_app.devices.services import (
     subscription_unsubscribe,
 )
 from subscriptions_app.devices.values import Login
+from subscriptions_app.importing.services import subscriptions_import
+from subscriptions_app.importing.values import Row
 from subscriptions_app.models import Subscription
 from tests import factories
 from tests.pipeline import clicks, support
 from tests.pipeline.receivers import running_receiver
+from tests.scrape import scrape
 
 
 @pytest.fixture
@@ -523,6 +533,50 @@ def test_an_erased_person_is_removed_from_messages_that_were_not_sent(channel, r
     last = receiver.requests[-1].said["data"]["subscriptions"]
     assert len(receiver.requests[0].said["data"]["subscriptions"]) == len(last)
     assert [each["external_id"] for each in last] == [None, None, "user-421"]
+
+
+def test_neither_address_nor_secret_nor_body_is_logged(channel, receiver, caplog):
+    row, secret = hook(channel, receiver, path="/of-the-owner")
+    answers = iter([500, 410])
+    receiver.answer = lambda _: next(answers)
+    webhooks.webhook_test(channel_id=channel.id, webhook_id=row.pk)
+    work()
+    make_due()
+    work()
+
+    logged = str([record.__dict__ for record in caplog.records])
+    assert "webhook.disabled" in logged
+    for hidden in ("of-the-owner", receiver.origin, secret, "webhook.test"):
+        assert hidden not in logged
+
+
+def test_messages_and_facts_that_wait_are_measured(channel, receiver):
+    row, _ = hook(channel, receiver)
+    assert scrape()["pushsvc_webhook_messages"] == {(): 0}
+    webhooks.webhook_test(channel_id=channel.id, webhook_id=row.pk)
+    WebhookAttempt.objects.update(due_at=Now() - timedelta(minutes=2))
+    assert scrape()["pushsvc_webhook_messages"] == {(): 1}
+    assert scrape()["pushsvc_webhook_lateness_seconds"][()] >= 120
+    work()
+    _, events = clicks.planned(channel, 1)
+    events_record(events)
+    Feed.objects.update(at=Now() - timedelta(minutes=3))
+    assert scrape()["pushsvc_webhook_lateness_seconds"][()] >= 180
+
+
+def test_an_import_is_told(channel, receiver):
+    hook(channel, receiver, "subscriptions.created")
+    Channel.objects.update(android_enabled=True)
+    channel.refresh_from_db()
+    rows = [
+        Row(Address.of(Platform.ANDROID, f"token:{number:0140}"), "fcm_v1") for number in range(3)
+    ]
+
+    list(subscriptions_import(channel=channel, rows=rows))
+    list(subscriptions_import(channel=channel, rows=rows))
+    work()
+
+    assert len(receiver.facts("subscriptions.created")) == 3
 
 
 def test_every_frequent_kind_has_a_reader():

@@ -11,8 +11,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from channels_app.counters import counter_add
-from channels_app.models import ApiKey, Channel, ProviderCredential
+from channels_app.models import ApiKey, Channel, ProviderCredential, Webhook
 from channels_app.services import api_key_issue
+from channels_app.webhooks import webhook_create, webhook_disable
 from notifications_app import tasks
 from notifications_app.models import Delivery, OutcomeMinute, Plan
 from notifications_app.pipeline import breakers
@@ -58,6 +59,30 @@ def test_a_pause_is_shown_with_the_push_services_words_and_its_remedy(alice):
     assert "iOS is paused" in text
     assert "InvalidProviderToken &lt;b&gt;" in text
     assert reverse("admin:channel_credentials", args=[alice.channel.pk]) in text
+
+
+def test_webhooks_that_fail_or_were_disabled_are_found_and_their_missing_worker(alice, bob):
+    everything_lives()
+    given = {"url": "https://backend.shop.com/x?key=secret", "events": ["notifications.finished"]}
+    good, failing, gone, off = (
+        webhook_create(channel=alice.channel, description=name, **given)[0]
+        for name in ("good", "failing", "gone", "off")
+    )
+    del good
+    Webhook.objects.filter(pk=failing.pk).update(
+        failing_since=timezone.now() - timedelta(hours=2), last_answer="500"
+    )
+    webhook_disable(gone.pk, "gone")
+    Webhook.objects.filter(pk=off.pk).update(is_enabled=False)
+    kinds = (Kind.HOOKS_MISSING, Kind.WEBHOOK_DISABLED, Kind.WEBHOOK_FAILING)
+
+    assert [each.code for each in found(alice, *kinds)] == ["webhook_disabled", "webhook_failing"]
+    assert found(alice, Kind.WEBHOOK_FAILING)[0].quote == "500"
+    assert found(bob, *kinds) == []
+    redis_client().delete("pushsvc:workers:hooks")
+    assert len(found(alice, Kind.HOOKS_MISSING)) == 1
+    assert found(bob, Kind.HOOKS_MISSING) == []  # it has no webhook
+    assert "key=secret" not in html(alice.members["viewer"])
 
 
 def test_a_platform_without_credentials_is_found(alice):
