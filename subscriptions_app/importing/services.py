@@ -208,7 +208,7 @@ class _Slice:
             address_lock(self._channel.pk, each.platform, each.digest) for each in addresses
         )
         statement = _NOW if self._rehearsal else _LOCK
-        moment: datetime = sql.rows(statement, {"names": names})[-1][1]
+        moment: datetime = sql.rows(statement, {"names": sql.array(names)})[-1][1]
         return moment
 
     def _judged(self, now: datetime) -> dict[int, Merged | Result]:
@@ -253,7 +253,7 @@ class _Slice:
         `auth` and there is no other."""
         parameters = {
             "channel": self._channel.pk,
-            "platforms": [row.address.platform for _, row in self._numbered],
+            "platforms": sql.array(row.address.platform for _, row in self._numbered),
             "digests": [row.address.digest for _, row in self._numbered],
         }
         ids = [each[0] for each in sql.rows(_FIND, parameters)]
@@ -347,9 +347,9 @@ def _write_tags(channel_id: UUID, changed: Sequence[Merged]) -> None:
     parameters = {
         "channel": channel_id,
         "replaced": [each.id for each in tagged if each.known],
-        "platforms": list(platforms),
+        "platforms": sql.array(platforms),
         "tags": list(tags),
-        "ids": list(ids),
+        "ids": sql.array(id_.hex for id_ in ids),
     }
     sql.rows_of_last(_WRITE_TAGS, parameters)
 
