@@ -35,6 +35,7 @@ from notifications_app.admin.compose.templates import (
 )
 from notifications_app.admin.credentials import CredentialCheckPage
 from notifications_app.admin.edit import EditPage
+from notifications_app.admin.explaining import TryPart, WhyPart
 from notifications_app.admin.export import ListDownload
 from notifications_app.admin.filters import (
     FromFilter,
@@ -217,6 +218,8 @@ class NotificationAdmin(ScopedAdmin):
             self.page("compose/check/", ComposeCheck, "notification_compose_check"),
             self.page("compose/image/", ImageCheckPage, "notification_image_check"),
             self.page("compose/test/", ComposeTest, "notification_compose_test"),
+            self.page("compose/try/", TryPart, "notification_compose_try"),
+            self.page("why/<uuid:channel_id>/", WhyPart, "notification_why"),
             self.page("export/notifications.csv", ListDownload, EXPORT),
             self.page(f"{one}progress/", ProgressPart, "notification_progress"),
             self.page(f"{one}test/", TestPart, "notification_test_part"),

@@ -17,7 +17,7 @@ from typing_extensions import override
 from channels_app.console.lists import ChannelFilter, OneChannelAdmin, list_url
 from channels_app.console.pages import ActsPage, ChannelPage, own_or_404
 from channels_app.models import Channel, Role
-from notifications_app.admin.subscribers import json_download, shown_deliveries
+from notifications_app.admin.subscribers import json_download, shown_deliveries, why_context
 from notifications_app.erasure import person_forget
 from notifications_app.reporting.stored_data import person_data
 from notifications_app.selectors import person_deliveries
@@ -116,6 +116,7 @@ class HistoryPage(PersonPage):
             "deliveries": shown_deliveries(found[:_OUTCOMES]),
             "looked_at": _LOOKED_AT,
             "most": _OUTCOMES,
+            **why_context(self.channel.pk, self.person.external_id),
         }
 
 

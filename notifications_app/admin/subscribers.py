@@ -1,6 +1,7 @@
 """A subscriber's history of notifications, and the export of everything that is stored."""
 
 from typing import Any
+from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from typing_extensions import override
@@ -8,7 +9,7 @@ from typing_extensions import override
 from channels_app import audit
 from channels_app.models import Role
 from notifications_app.reporting.stored_data import devices_data
-from notifications_app.selectors import SubscriberDelivery, subscriber_deliveries
+from notifications_app.selectors import SubscriberDelivery, notification_page, subscriber_deliveries
 from subscriptions_app.admin.subscriptions import SubscriberPage
 
 _SHOWN = 50  # newest notifications of the channel that are searched
@@ -24,7 +25,17 @@ class HistoryPage(SubscriberPage):
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         found = subscriber_deliveries(self.subscription, notifications=_SHOWN)
-        return {"deliveries": shown_deliveries(found), "looked_at": _SHOWN}
+        return {
+            "deliveries": shown_deliveries(found),
+            "looked_at": _SHOWN,
+            **why_context(self.subscription.channel_id, str(self.subscription.pk)),
+        }
+
+
+def why_context(channel_id: UUID, who: str) -> dict[str, Any]:
+    """The context of console/notifications/why.html for a person or a subscriber."""
+    newest = notification_page(channel_id=channel_id, limit=_SHOWN, offset=0)
+    return {"who": who, "notifications": newest, "channel_id": channel_id}
 
 
 def shown_deliveries(found: list[SubscriberDelivery]) -> list[dict[str, Any]]:
