@@ -2,6 +2,7 @@ from channels_app.api.audience_views import AudienceView
 from channels_app.api.identity_key_views import IdentityKeyListView, IdentityKeyView
 from channels_app.api.platform_views import PlatformsView
 from channels_app.api.views import ChannelView, ProvidersView, WebPushKeyView
+from channels_app.api.web_push_key_views import WebPushKeyListView
 from channels_app.api.webhook_views import (
     WebhookListView,
     WebhookMessagesView,
@@ -27,5 +28,6 @@ urlpatterns = [
     endpoint(f"{_WEBHOOK}/test", WebhookTestView),
     endpoint(f"{_WEBHOOK}/replay", WebhookReplayView),
     endpoint(f"{_WEBHOOK}/messages", WebhookMessagesView),
+    endpoint("channel/<id:channel_id>/web-push-keys", WebPushKeyListView),
     endpoint("web-push-key", WebPushKeyView),
 ]

@@ -102,6 +102,20 @@ export class Methods extends Calls {
   }
 
   /**
+   * Store a key pair that another service used.
+   *
+   * Browsers that subscribed with this pair at another service or library can then be imported,
+   * and get messages signed with it. New subscriptions use the channel's own key, to which the
+   * SDK moves each browser. Safe to repeat.
+   *
+   * @param {Schemas["StoredWebPushKeyInput"]} body
+   * @returns {Promise<Schemas["StoredWebPushKeyOutput"]>}
+   */
+  createWebPushKey(body) {
+    return this.request("POST", path`/channel/${this.channel}/web-push-keys`, { body });
+  }
+
+  /**
    * Create a webhook.
    *
    * Facts that become true from now on are sent to it in signed requests. See
@@ -482,6 +496,17 @@ export class Methods extends Calls {
    */
   listTemplates(query = {}) {
     return this.pages(path`/channel/${this.channel}/templates`, query);
+  }
+
+  /**
+   * List the channel's keys for web push.
+   *
+   * The current key first, then the others, at most 100. Never with a private key.
+   *
+   * @returns {Promise<Schemas["StoredWebPushKeyOutput"][]>}
+   */
+  listWebPushKeys() {
+    return this.request("GET", path`/channel/${this.channel}/web-push-keys`);
   }
 
   /**

@@ -49,6 +49,8 @@ from pushsvc_client.schemas import (
     ShownWebhookOutput,
     SizeOutput,
     StoppedOutput,
+    StoredWebPushKeyInput,
+    StoredWebPushKeyOutput,
     SubscribeInput,
     SubscriptionOutput,
     TagOutput,
@@ -145,6 +147,20 @@ class Operations:
             f"/channel/{part(self.channel)}/templates",
             json=fields,
             headers={"Idempotency-Key": idempotency_key or new_key()},
+        )
+
+    @operation
+    def create_web_push_key(
+        self, /, **fields: Unpack[StoredWebPushKeyInput]
+    ) -> Call[StoredWebPushKeyOutput]:
+        """Store a key pair that another service used.
+
+        Browsers that subscribed with this pair at another service or library can then be
+        imported, and get messages signed with it. New subscriptions use the channel's own
+        key, to which the SDK moves each browser. Safe to repeat.
+        """
+        return Call(
+            "POST", f"/channel/{part(self.channel)}/web-push-keys", json=fields, is_repeatable=False
         )
 
     @operation
@@ -462,6 +478,14 @@ class Operations:
     ) -> Pages[TemplateOutput]:
         """List the channel's templates, newest first."""
         return Pages(f"/channel/{part(self.channel)}/templates", {"offset": offset}, limit)
+
+    @operation
+    def list_web_push_keys(self) -> Call[list[StoredWebPushKeyOutput]]:
+        """List the channel's keys for web push.
+
+        The current key first, then the others, at most 100. Never with a private key.
+        """
+        return Call("GET", f"/channel/{part(self.channel)}/web-push-keys")
 
     @listing
     def list_webhook_messages(

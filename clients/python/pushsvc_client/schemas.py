@@ -1004,6 +1004,19 @@ class StoppedOutput(TypedDict):
     stopped: bool
 
 
+class StoredWebPushKeyInput(TypedDict):
+    """A key pair that another push service or library used."""
+
+    private_key: str
+
+
+class StoredWebPushKeyOutput(TypedDict):
+    """A key pair of the channel, without its private key."""
+
+    public_key: str
+    current: bool
+
+
 class SubscribeInput(TypedDict):
     """A device, and what it reports. Undeclared fields are ignored, because browsers add their
     own, but a misspelling of a declared field is refused.

@@ -272,6 +272,11 @@ class PushClient extends EventTarget {
   async #join(refused) {
     const { registration, reported, rival } = await this.#registered();
     const { public_key: key, retired_keys: retired = [] } = await this.#call("/web-push-key");
+    const left = await registration.pushManager.getSubscription();
+    // Of a browser that was imported, no page has stored the address that the service knows.
+    if (left && !this.#record.id && retired.includes(keyOf(left))) {
+      this.#stored.note({ endpoint: left.endpoint, auth: left.toJSON().keys?.auth });
+    }
     const record = this.#record;
     /** @param {PushSubscription} known */
     const mayEnd = (known) =>
