@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from typing_extensions import override
 
 from channels_app.console.pages import ConsolePage
-from notifications_app.admin.csv_files import csv_response
+from pushsvc.common.http.csv_files import csv_response
 from notifications_app.models import Notification
 from notifications_app.selectors import COUNTS
 from pushsvc.common.console.admin import refuse_nul

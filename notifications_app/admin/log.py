@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from typing_extensions import override
 
 from channels_app import audit
-from notifications_app.admin.csv_files import csv_response
+from pushsvc.common.http.csv_files import csv_response
 from notifications_app.admin.page import OneNotification
 from notifications_app.selectors import LogEntry, log_after
 

@@ -95,8 +95,8 @@ def event(name, token="t" * 64):
     return {"token": token, "event": name}
 
 
-def subscribe_elsewhere(page, worker="/push-sw.js"):
-    """As another SDK does, with this worker. Returns the endpoint."""
+def subscribe_elsewhere(page, worker="/push-sw.js", key=FOREIGN_KEY):
+    """As another SDK does, with this worker and key. Returns the endpoint."""
     return page.evaluate(
         """async ([worker, applicationServerKey]) => {
           await navigator.serviceWorker.register(worker);
@@ -106,7 +106,7 @@ def subscribe_elsewhere(page, worker="/push-sw.js"):
           const options = {userVisibleOnly: true, applicationServerKey};
           return (await pushManager.subscribe(options)).endpoint;
         }""",
-        [worker, FOREIGN_KEY],
+        [worker, key],
     )
 
 

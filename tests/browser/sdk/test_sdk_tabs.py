@@ -3,6 +3,8 @@
 import pytest
 
 from channels_app.services import vapid_key_rotate
+from channels_app.vapid_keys import vapid_key_store
+from pushsvc.common import base64url
 from subscriptions_app.models import Subscription
 from tests.browser.sdk.site import SCRIPT, attempt, visit
 from tests.browser.sdk.support import (
@@ -100,6 +102,30 @@ def test_a_subscription_with_a_retired_key_is_replaced_even_if_no_record_has_it(
     assert error is None
     active = Subscription.objects.get(address=value["endpoint"])
     assert active.vapid_key_id == new_key.id
+
+
+def test_a_browser_of_a_stored_foreign_key_moves_and_keeps_its_row(allowed, site, alice):
+    private_key = base64url.encode(bytes(31) + b"\x07")
+    foreign = vapid_key_store(channel=alice.channel, private_key=private_key)
+    page = visit(allowed, site)
+    theirs = subscribe_elsewhere(page, key=foreign.public_key)
+    keys = page.evaluate(
+        """async () => {
+          const {pushManager} = await navigator.serviceWorker.ready;
+          return (await pushManager.getSubscription()).toJSON().keys;
+        }"""
+    )
+    imported = {"endpoint": theirs, "keys": keys, "vapid_public_key": foreign.public_key}
+    row = alice.subscribe(imported | {"attributes": {"plan": "gold"}}).json()["subscriptionId"]
+
+    value, error = attempt(page, "push.subscribe()")
+
+    assert error is None
+    assert value["subscriptionId"] == row
+    moved = Subscription.objects.get()
+    assert moved.vapid_key.retired_at is None
+    assert moved.address == value["endpoint"] != theirs
+    assert moved.attributes == {"plan": "gold"}
 
 
 def test_beside_a_worker_of_the_site_the_sdk_has_one_of_its_own(allowed, site):
