@@ -79,6 +79,17 @@ export class Methods extends Calls {
         idempotencyKey?: string;
     }): Promise<Schemas["TemplateOutput"]>;
     /**
+     * Store a key pair that another service used.
+     *
+     * Browsers that subscribed with this pair at another service or library can then be imported,
+     * and get messages signed with it. New subscriptions use the channel's own key, to which the
+     * SDK moves each browser. Safe to repeat.
+     *
+     * @param {Schemas["StoredWebPushKeyInput"]} body
+     * @returns {Promise<Schemas["StoredWebPushKeyOutput"]>}
+     */
+    createWebPushKey(body: Schemas["StoredWebPushKeyInput"]): Promise<Schemas["StoredWebPushKeyOutput"]>;
+    /**
      * Create a webhook.
      *
      * Facts that become true from now on are sent to it in signed requests. See
@@ -368,6 +379,14 @@ export class Methods extends Calls {
      * @returns {AsyncGenerator<Schemas["TemplateOutput"], void, void>}
      */
     listTemplates(query?: Query<"list_templates">): AsyncGenerator<Schemas["TemplateOutput"], void, void>;
+    /**
+     * List the channel's keys for web push.
+     *
+     * The current key first, then the others, at most 100. Never with a private key.
+     *
+     * @returns {Promise<Schemas["StoredWebPushKeyOutput"][]>}
+     */
+    listWebPushKeys(): Promise<Schemas["StoredWebPushKeyOutput"][]>;
     /**
      * List the messages of a webhook, newest first.
      *

@@ -10,10 +10,10 @@ from django.http import HttpRequest, HttpResponse
 from typing_extensions import override
 
 from channels_app.console.pages import ConsolePage
-from pushsvc.common.http.csv_files import csv_response
 from notifications_app.models import Notification
 from notifications_app.selectors import COUNTS
 from pushsvc.common.console.admin import refuse_nul
+from pushsvc.common.http.csv_files import csv_response
 
 _FIELDS: Final = (
     "channel",

@@ -8,9 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from typing_extensions import override
 
 from channels_app import audit
-from pushsvc.common.http.csv_files import csv_response
 from notifications_app.admin.page import OneNotification
 from notifications_app.selectors import LogEntry, log_after
+from pushsvc.common.http.csv_files import csv_response
 
 _PAGE: Final = 1_000
 

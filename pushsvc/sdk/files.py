@@ -1,7 +1,7 @@
 """The files that browsers load from /sdk/: their names, hashes and compressed forms.
 
 push.js is the modules of page/ as one classic script: one after the other in one function, without
-imports, exports and comments with types. A page names push.js by its hash, so that browsers may
+imports, exports and comments. A page names push.js by its hash, so that browsers may
 cache it for a year, and with `integrity`, so that no other script runs instead. Such a page must
 still work after an upgrade, so replaced releases of push.js are kept in released/.
 """
@@ -17,9 +17,9 @@ _FOLDER = Path(__file__).parent
 _SCRIPT = "text/javascript; charset=utf-8"
 # In the order in which they import each other.
 _MODULES = ("errors", "record", "service", "browser", "client", "script")
-# Links between modules, and comments for developers, with the types. Visitors need neither.
+# Links between modules, and comments for developers. Visitors need neither.
 _COMMENTS = r"^ */\*\*(?:[^*]|\*(?!/))*\*/\n"
-_LEFT_OUT = re.compile(rf"^import [^;]*;\n|^export |{_COMMENTS}", re.MULTILINE)
+_LEFT_OUT = re.compile(rf"^import [^;]*;\n|^export |^ *// .*\n|{_COMMENTS}", re.MULTILINE)
 _HEAD = """\
 /*
  * pushsvc in the page: subscribes this browser to a channel, and keeps the subscription right.

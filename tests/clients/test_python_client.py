@@ -74,6 +74,9 @@ def use_people(push, subscription_id):
         key["identity_key_id"]
     ]
     push.delete_identity_key(key["identity_key_id"])
+    stored = push.create_web_push_key(private_key="A" * 42 + "E")
+    assert [each["current"] for each in push.list_web_push_keys()] == [True, False]
+    assert not stored["current"]
     link = {"subscription_id": subscription_id, "external_id": "user 42"}
     push.link_devices(links=[link])
     assert push.get_person(external_id="user 42")["external_id"] == "user 42"

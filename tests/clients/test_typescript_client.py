@@ -24,6 +24,7 @@ now cancelled
 channel 1 fcm_service_account
 content Deals Sent
 lists 103 101 100
+web push keys true false
 webhooks 1 true webhook.test 0
 people 1 1 1 1
 tags news:de

@@ -72,7 +72,7 @@ targets state actions action id web android ios
 limit offset status scheduled_after scheduled_before Link Location title body icon url image
 data ttl urgency topic target_platforms
 scheduled_at expires_at dry_run external_id identity_token timezone language links algorithm
-public_key name rule platform keys p256dh auth attributes events event kind
+public_key private_key name rule platform keys p256dh auth attributes events event kind
 key description default position choices opted_out
 providers_config fcm_service_account apns_key apns_key_id apns_team_id apns_topic apns_environment
 content personalize vars on_missing
@@ -94,6 +94,7 @@ _BODIES = {
     },
     ("POST", "subscribe"): {"endpoint": "https://fcm.googleapis.com/x", "keys": browser_keys()},
     ("POST", "channel/<id:channel_id>/identity-keys"): {"algorithm": "HS256"},
+    ("POST", "channel/<id:channel_id>/web-push-keys"): {"private_key": "A" * 42 + "E"},
     ("POST", "channel/<id:channel_id>/webhooks"): _WEBHOOK,
     ("PUT", "channel/<id:channel_id>/webhooks/<id:webhook_id>"): _WEBHOOK,
     ("POST", "channel/<id:channel_id>/webhooks/<id:webhook_id>/replay"): {

@@ -80,6 +80,8 @@ await push.deleteTemplate(template);
 const key = (await push.createIdentityKey({ algorithm: "HS256" })).identity_key_id;
 const keys = await push.listIdentityKeys();
 await push.deleteIdentityKey(key);
+await push.createWebPushKey({ private_key: `${"A".repeat(42)}E` });
+console.log("web push keys", ...(await push.listWebPushKeys()).map((each) => each.current));
 const where = { url: "https://backend.shop.com/", events: ["notifications.finished"] as const };
 const made = await push.createWebhook({ ...where, events: [...where.events] });
 const hook = made.webhook_id;
