@@ -128,6 +128,20 @@ def test_large_bodies_are_rejected_by_the_service_or_the_proxy(nginx, owner):
 
 
 @pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/channel/x/subscriptions/import", b"404"),
+        ("/admin/subscriptions_app/subscription/import/x/part/", b"403"),
+        ("/admin/subscriptions_app/subscription/import/x/rows/", b"413"),
+    ],
+)
+def test_only_imports_have_bodies_of_a_mebibyte(nginx, path, status):
+    body = b"x" * 1024 * 1024
+    request = message("POST", path, f"Content-Length: {len(body)}", "Content-Type: text/csv")
+    assert everything(nginx.connect(), request + body).startswith(b"HTTP/1.1 " + status)
+
+
+@pytest.mark.parametrize(
     "part",
     [message("GET", "/healthz")[:-4], message("POST", "/subscribe", "Content-Length: 1000") + b"{"],
     ids=["headers", "body"],
