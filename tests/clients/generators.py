@@ -40,7 +40,13 @@ MADE_OF = [
 LANGUAGES: dict[str, dict[str, Any]] = {
     "python": {"packageName": "generated"},
     "typescript-fetch": {"additionalProperties": {"importFileExtension": ".js"}},
-    "go": {"gitHost": "generated.example", "gitUserId": "pushsvc", "gitRepoId": "client"},
+    "go": {
+        "gitHost": "generated.example",
+        "gitUserId": "pushsvc",
+        "gitRepoId": "client",
+        # Go has one namespace for the values of all enums.
+        "additionalProperties": {"enumClassPrefix": True},
+    },
     "php": {},
 }
 
@@ -155,7 +161,12 @@ def openapi_generator_for_php(workshop, folder):
 
 
 def openapi_python_client(_workshop, folder):
+    # The generator knows the bodies of an import only as files.
+    files = dict.fromkeys(["text/csv", "application/x-ndjson"], "application/octet-stream")
+    config = folder / "config.json"
+    config.write_text(json.dumps({"content_type_overrides": files}))
     options = ["--path", DOCUMENT, "--output-path", "generated", "--meta", "none"]
+    options += ["--config", config]
     said = run("openapi-python-client", "generate", "--fail-on-warning", *options, cwd=folder)
     assert "WARNING" not in said
     _check_python(folder, "openapi_python_client.py")

@@ -46,7 +46,11 @@ func main() {
 		SendInput(*message).IdempotencyKey("once-" + subscribed.SubscriptionId).Execute()
 	fmt.Println("sent", must(sent, err).NotificationId)
 
-	final := []openapi.NotificationStatus{openapi.SENT, openapi.FAILED, openapi.CANCELLED}
+	final := []openapi.NotificationStatus{
+		openapi.NOTIFICATIONSTATUS_SENT,
+		openapi.NOTIFICATIONSTATUS_FAILED,
+		openapi.NOTIFICATIONSTATUS_CANCELLED,
+	}
 	read := api.NotificationsAPI.GetNotification(owner, sent.NotificationId)
 	shown, _, err := read.Execute()
 	for err == nil && !slices.Contains(final, shown.Status) {
