@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Prepare = Callable[[Channel, int], Callable[[], Any]]
 
-_TIMES: Final = {"a send": 60, "a click": 400, "a new device": 60}  # of a kind in a round
+_TIMES: Final = {"a send": 20, "a click": 60, "a new device": 40}  # of a kind in a round
 _AIMS: Final = {"a send": "1.1", "a click": "1.25", "a new device": ""}
 _PLAIN_AIM: Final = "1.03"
 
@@ -159,7 +159,7 @@ def _without_facts() -> Iterator[None]:
         fast_path._statements.cache_clear()
 
 
-_FACTS: Final = re.compile(r", (?:fed|clicked_feed|dismissed_feed) AS \(.*?\n\)", re.DOTALL)
+_FACTS: Final = re.compile(r", fed AS \(.*?\n\)", re.DOTALL)
 
 
 def _cpu() -> float:

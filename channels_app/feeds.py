@@ -62,21 +62,25 @@ def wanted_sql(kind: EventKind | str, channel: str) -> str:
 
 
 def feed_part(
-    kind: EventKind,
+    kind: EventKind | str,
     source: str,
     *,
     subject: str,
     second: str = "NULL::uuid",
     code: str = "''",
     platform: str = "''",
+    channel: str = "",
     where: str = "true",
 ) -> str:
-    """A statement that writes a fact for each row of the CTE `source`, which has a `channel_id`.
-    For a statement that counts. The texts are SQL, and never come from a request."""
+    """A statement that writes a fact for each row of `source`, which is a CTE with a `channel_id`,
+    or a join with the column `channel`. For a statement that counts. `kind`: as in `wanted_sql`.
+    The texts are SQL, and never come from a request."""
+    channel = channel or f"{source}.channel_id"
+    named = kind[1:] if kind.startswith("@") else f"'{kind}'"
     return f"""
   INSERT INTO channels_app_feed (channel_id, kind, subject, second, code, platform, at)
-  SELECT channel_id, '{kind}', {subject}, {second}, {code}, {platform}, statement_timestamp()
-  FROM {source} WHERE {where} AND {wanted_sql(kind, f"{source}.channel_id")}"""  # noqa: S608 - see above
+  SELECT {channel}, {named}, {subject}, {second}, {code}, {platform}, statement_timestamp()
+  FROM {source} WHERE {where} AND {wanted_sql(kind, channel)}"""  # noqa: S608 - see above
 
 
 def feed_add(channel_id: UUID, facts: Iterable[Fact]) -> None:
