@@ -103,7 +103,7 @@ class WebhookOutput(serializers.Serializer[Any]):
         help_text="Why the service disabled it: `gone` or `failing`. Else null.",
     )
     created_at = Timestamp(help_text="When it was created.")
-    health = serializers.SerializerMethodField()
+    health = serializers.SerializerMethodField(help_text="Whether its calls succeed.")
 
     @extend_schema_field(WebhookHealthOutput)
     def get_health(self, webhook: Webhook) -> dict[str, Any]:

@@ -2672,6 +2672,7 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
+            /** @description Whether its calls succeed. */
             readonly health: components["schemas"]["WebhookHealthOutput"];
             /** @description The signing secret, which begins with `whsec_`. It is not shown again. */
             secret: string;
@@ -3160,6 +3161,7 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
+            /** @description Whether its calls succeed. */
             readonly health: components["schemas"]["WebhookHealthOutput"];
         };
         /**
