@@ -111,7 +111,6 @@ programs: ## as root, on Debian: install the programs, generators and tools with
 	@$(MAKE) --no-print-directory .venv/node.stamp .venv/clients.stamp .venv/audit.stamp
 	@$(MAKE) --no-print-directory .venv/kotlin.stamp || \
 		echo "Maven could not install the compiler: \`make kotlin\` cannot test clients/android" >&2
-	@$(MAKE) --no-print-directory .venv/recipes.stamp
 
 clients: .venv/clients.stamp ## install the generators of clients, without which their tests are skipped
 
