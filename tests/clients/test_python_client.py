@@ -281,7 +281,7 @@ def test_a_part_has_a_mebibyte_and_its_own_header():
 
 def test_an_error_of_a_later_part_tells_where_the_part_begins(push):
     rows = ["platform,token\n", *["android,x\n"] * 5_000, 'android,"a"b"c"\n']
-    with pytest.raises(Refused, match="Line 2: After a double quote") as refused:
+    with pytest.raises(Refused, match="Line 2, column 12: After a double quote") as refused:
         push.import_subscriptions(rows, format="tokens_csv")
     assert refused.value.__notes__ == ["Add 5000 to a line to get the line of the whole file."]
 

@@ -102,6 +102,7 @@ def test_only_creations_without_an_idempotency_key_are_not_repeated():
         "create_category",
         "create_identity_key",
         "create_segment",
+        "create_web_push_key",
         "create_webhook",
         "rotate_webhook_secret",
     }
