@@ -10,8 +10,15 @@ from django.urls import reverse
 from django.utils import timezone
 
 from channels_app.checks import check_settings
-from channels_app.models import Channel, ProviderCredential
+from channels_app.models import (
+    Channel,
+    ProviderCredential,
+    Webhook,
+    WebhookAttempt,
+    WebhookMessage,
+)
 from channels_app.services import api_key_issue, api_key_revoke, provider_credentials_store
+from channels_app.webhooks import webhook_create, webhook_test
 from notifications_app.models import HourlyStat
 from notifications_app.sends.services import notification_cancel
 from subscriptions_app.models import Person, Subscription
@@ -87,8 +94,15 @@ def house(alice):
     HourlyStat.objects.create(
         channel=channel, platform="web", hour=timezone.now(), recipients=200, bounced=190
     )
+    backend = "https://backend.shop.com/"
+    webhook, _ = webhook_create(channel=channel, url=backend, events=[], description=EVIL)
+    webhook_test(channel_id=channel.pk, webhook_id=webhook.pk)
+    WebhookMessage.objects.update(body=json.dumps({"type": EVIL}).encode())
+    WebhookAttempt.objects.update(answer=EVIL)
+    Webhook.objects.update(last_answer=EVIL)
     alice.rows = {
         "channel": channel,
+        "webhook": webhook,
         "key": key,
         "segment": segment,
         "subscription": Subscription.objects.filter(channel=channel)[0],
