@@ -1,6 +1,7 @@
 """The tasks that wakeups start. Each may run twice, or never."""
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import structlog
@@ -40,6 +41,8 @@ def _load_transports(sender: Any, **_: Any) -> None:
     """Loads only the transports of the worker's queues, because it calls no other push service."""
     queues = sender.app.amqp.queues.consume_from
     connections.load(platform for platform in Platform if platform in queues)
+    if "hooks" in queues:
+        import_module("notifications_app.delivery.http_client")
     spans.load()
 
 

@@ -13,19 +13,21 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 import structlog
 from django.conf import settings
 
 from notifications_app.delivery.event_loop import EventLoopThread
-from notifications_app.delivery.http_client import HttpClient
 from notifications_app.delivery.types import parse_retry_after
 from notifications_app.webhooks import signing
 from pushsvc.common import metrics
 from pushsvc.common.egress import AddressRefused, Response, SeparateResolver, tls_context
 from pushsvc.common.endpoints import EndpointNotAllowed, check_endpoint
+
+if TYPE_CHECKING:
+    from notifications_app.delivery.http_client import HttpClient
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -79,7 +81,10 @@ class Caller:
         self._resolver.close()
         self._thread.stop()
 
-    async def _clients(self) -> tuple[HttpClient, HttpClient]:
+    async def _clients(self) -> "tuple[HttpClient, HttpClient]":
+        # Imported here, so that only the processes that call webhooks load an HTTP client.
+        from notifications_app.delivery.http_client import HttpClient
+
         tls = _tls(settings.PROVIDER_CA_FILE)
         at_once = AT_ONCE * 10  # webhooks of several channels may have one origin
         guarded = HttpClient(

@@ -10,6 +10,7 @@ from local.supervisor.sandbox import Sandbox
 
 NAMES = (
     "WEBPUSH_TRUSTED_ORIGINS",
+    "WEBHOOK_TRUSTED_ORIGINS",
     "FCM_API_BASE",
     "GOOGLE_TOKEN_URI",
     "APNS_SERVER",

@@ -43,6 +43,7 @@ LIBRARIES = {
     "android": {"firebase_admin", "google.auth", "httpx", "httptools"},
     "ios": {"aioapns", "h2", "hpack", "jwt"},
     "plan": set(),
+    "hooks": {"httptools"},
 }
 # Traces and error reports. redis-py loads the SDK's metrics wherever it is installed.
 OF_TELEMETRY = (
