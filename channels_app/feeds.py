@@ -37,7 +37,7 @@ class EventKind(StrEnum):
     TEST = "webhook.test"
 
 
-# What a webhook may ask for. A test is sent to any webhook, on request.
+# The events that a webhook can subscribe to. Any webhook can be sent a test.
 EVENTS: Final = [each.value for each in EventKind if each != EventKind.TEST]
 
 

@@ -169,9 +169,9 @@ def webhook_replay(
     until: datetime | None = None,
     state: str | None = None,
 ) -> int:
-    """Sends messages of the webhook again, at most MOST_REPLAYED, the oldest first: those that were
-    made from `since` until before `until`, in this state; without `state`, failed ones. Returns how
-    many. Messages that wait already are left alone. Raises NotFound, WebhookDisabled."""
+    """Resends the webhook's messages made at or after `since` and before `until` in the given
+    state (by default failed), oldest first, at most MOST_REPLAYED. Returns how many. Skips messages
+    that are still waiting. Raises NotFound, WebhookDisabled."""
     webhook = _locked(channel_id, webhook_id)
     if not webhook.is_enabled:
         raise WebhookDisabled

@@ -90,7 +90,7 @@ def send_mails() -> None:
 
 @shared_task
 def send_webhooks() -> None:
-    """Makes messages of facts and sends them, until nothing is due or the turn is over."""
+    """Turns facts into messages and sends them until nothing is due or the turn ends."""
     with spans.span("turn", correlation.woken_by(), queue="hooks"):
         is_more = turns.work(seconds=_TURN_SECONDS)
     if is_more and not worker.is_stopping():

@@ -345,7 +345,7 @@ class WebhookReplayView(KeyedView):
         operation_id="replay_webhook",
         summary="Send messages of a webhook again",
         description=f"At most {MOST_REPLAYED:,} messages of the last 14 days, the oldest first."
-        " They have the same ids as before, so that your backend can ignore those that it knows.",
+        " A message keeps its id, so your backend can ignore those it has already processed.",
         tags=["webhooks"],
         request=ReplayInput,
         examples=[

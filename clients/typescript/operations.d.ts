@@ -419,8 +419,8 @@ export class Methods extends Calls {
     /**
      * Send messages of a webhook again.
      *
-     * At most 10,000 messages of the last 14 days, the oldest first. They have the same ids as
-     * before, so that your backend can ignore those that it knows.
+     * At most 10,000 messages of the last 14 days, the oldest first. A message keeps its id, so
+     * your backend can ignore those it has already processed.
      *
      * @param {string} webhookId
      * @param {Schemas["ReplayInput"]} body

@@ -615,7 +615,7 @@ export interface paths {
         put?: never;
         /**
          * Send messages of a webhook again
-         * @description At most 10,000 messages of the last 14 days, the oldest first. They have the same ids as before, so that your backend can ignore those that it knows.
+         * @description At most 10,000 messages of the last 14 days, the oldest first. A message keeps its id, so your backend can ignore those it has already processed.
          */
         post: operations["replay_webhook"];
         delete?: never;

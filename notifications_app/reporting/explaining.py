@@ -265,8 +265,8 @@ def _content(case: Case, device: Subscription) -> Step | None:
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """`judge` returns None if the send does not ask the question. `verdict`: of a device for which
-    it is not ok."""
+    """`judge` returns None if the step does not apply to the send. A device that fails the step
+    gets `verdict`."""
 
     judge: Callable[[Case, Subscription], Step | None]
     verdict: Verdict

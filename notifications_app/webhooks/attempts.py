@@ -74,8 +74,8 @@ def record(call: Call, answer: Answer) -> None:
 
 
 def wait_after(attempts: int, retry_after: float | None) -> timedelta | None:
-    """How long to wait after so many failed calls. None: no further call. A receiver can ask for a
-    longer wait, up to a day."""
+    """The wait before the next call, after this many failed ones. None if there is no next call. A
+    receiver can lengthen the wait, up to a day."""
     if attempts > len(RETRY_WAITS):
         return None
     wait = RETRY_WAITS[attempts - 1] * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311

@@ -64,7 +64,7 @@ class Answer:
 
 
 class Caller:
-    """The calls of one turn, in an event loop of its own. Close it at the end of the turn."""
+    """Makes one turn's calls in its own event loop. Close it when the turn ends."""
 
     def __init__(self) -> None:
         self._thread = EventLoopThread()

@@ -14,8 +14,8 @@ _MAKING_SECONDS: Final = 0.5  # then due messages are claimed
 
 
 def work(*, seconds: float) -> bool:
-    """Works until no fact and no message is due, or the time is over. Then waits for the calls in
-    flight. Returns whether there is more."""
+    """Collects and sends until nothing is due or the time is up, then waits for the calls in
+    flight. Returns whether work is left."""
     until = time.monotonic() + seconds
     turn = _Turn()
     try:
