@@ -5,7 +5,7 @@ its kind. Rare facts become a message at once (`message_add`). Frequent ones are
 a worker collects into messages (notifications_app/webhooks/messages.py). A fact leaves Feed in the
 transaction that writes its message, so each fact is in exactly one message.
 
-A new kind is an entry in `EventKind`, with `message_add`, or with `feed_part` or `feed_add` and an
+A new kind is an entry in `EventKind`, with `message_add`, or with `feed_call` or `feed_add` and an
 entry in the table of notifications_app/webhooks/messages.py.
 """
 
@@ -53,34 +53,22 @@ class Fact(NamedTuple):
     platform: str = ""
 
 
-def wanted_sql(kind: EventKind | str, channel: str) -> str:
-    """A condition: whether a webhook of the channel wants this kind. `kind` is a value, or the name
-    of a column after "@". One index lookup for a channel without webhooks."""
-    wanted = kind[1:] if kind.startswith("@") else f"'{kind}'"
-    return f"""EXISTS (SELECT FROM channels_app_webhook hook WHERE hook.channel_id = {channel}
-      AND hook.events ? {wanted} AND (hook.is_enabled OR hook.disabled_code <> ''))"""
-
-
-def feed_part(
-    kind: EventKind | str,
-    source: str,
+def feed_call(
+    kind: EventKind,
     *,
+    channel: str,
     subject: str,
-    second: str = "NULL::uuid",
+    second: str = "NULL",
     code: str = "''",
     platform: str = "''",
-    channel: str = "",
-    where: str = "true",
 ) -> str:
-    """A statement that writes a fact for each row of `source`, which is a CTE with a `channel_id`,
-    or a join with the column `channel`. For a statement that counts. `kind`: as in `wanted_sql`.
-    The texts are SQL, and never come from a request."""
-    channel = channel or f"{source}.channel_id"
-    named = kind[1:] if kind.startswith("@") else f"'{kind}'"
-    return f"""
-  INSERT INTO channels_app_feed (channel_id, kind, subject, second, code, platform, at)
-  SELECT {channel}, {named}, {subject}, {second}, {code}, {platform}, statement_timestamp()
-  FROM {source} WHERE {where} AND {wanted_sql(kind, channel)}"""  # noqa: S608 - see above
+    """An expression that writes a fact, if a webhook of the channel wants it, for RETURNING of a
+    statement that counts. The texts are SQL, and never come from a request.
+
+    It calls the function of the database that is called `feed_add` as well. Its plan is kept by the
+    session. A part of the statement that inserts would be planned each time, also for channels
+    without webhooks, which costs a sixth of a click."""
+    return f"feed_add({channel}, '{kind}', {subject}, {second}, {code}, {platform})"
 
 
 def feed_add(channel_id: UUID, facts: Iterable[Fact]) -> None:
@@ -110,13 +98,14 @@ def encoded(kind: str, channel_id: UUID, data: Mapping[str, Any], *, at: datetim
 
 
 # Raw, because the ORM has neither unnest over parallel arrays nor a conditional insert.
-_ADD: Final = f"""
+_ADD: Final = """
 INSERT INTO channels_app_feed (channel_id, kind, subject, second, code, platform, at)
 SELECT %(channel)s, kind, subject, second, code, platform, statement_timestamp()
 FROM unnest(%(kind)s::text[], %(subject)s::uuid[], %(second)s::uuid[], %(code)s::text[],
             %(platform)s::text[]) AS fact (kind, subject, second, code, platform)
-WHERE {wanted_sql("@fact.kind", "%(channel)s::uuid")}
-"""  # noqa: S608 - constants
+WHERE EXISTS (SELECT FROM channels_app_webhook hook WHERE hook.channel_id = %(channel)s
+  AND hook.events ? fact.kind AND (hook.is_enabled OR hook.disabled_code <> ''))
+"""
 
 # Also used by the collector, which has checked that the channel has facts of this kind. A webhook
 # that the service disabled gets the message as failed, so that it can be replayed.

@@ -19,7 +19,7 @@ from django.db.models.functions import Coalesce, Now
 
 from channels_app.counters import clicks_part
 from channels_app.feeds import EventKind as FactKind
-from channels_app.feeds import feed_part
+from channels_app.feeds import feed_call
 from notifications_app import selectors
 from notifications_app.content.personal import PersonalContent
 from notifications_app.content.tracking import TOKEN_DAYS, TOKEN_LENGTH, read_token
@@ -198,19 +198,19 @@ ORDER BY id
 FOR NO KEY UPDATE
 """  # noqa: S608 - a constant
 
-# One part for both kinds, because planning a second one takes as long as executing it.
-_FACTS: Final = f"""changed CROSS JOIN LATERAL (VALUES
-    ('{FactKind.CLICKED}', clicked, CASE WHEN clicked_action IS NULL THEN '' ELSE action END),
-    ('{FactKind.DISMISSED}', dismissed, '')) AS fact (kind, is_new, code)"""
-_FEED: Final = feed_part(
-    "@fact.kind",
-    _FACTS,
-    subject="notification_id",
-    second="subscription_id",
-    code="fact.code",
-    platform="platform",
-    channel="changed.channel_id",
-    where="fact.is_new AND notification_id IN (SELECT id FROM counted)",
+_CLICK, _DISMISSAL = (
+    feed_call(
+        kind,
+        channel="news.channel_id",
+        subject="news.notification_id",
+        second="news.subscription_id",
+        code=code,
+        platform="news.platform",
+    )
+    for kind, code in (
+        (FactKind.CLICKED, "CASE WHEN news.clicked_action IS NULL THEN '' ELSE news.action END"),
+        (FactKind.DISMISSED, "''"),
+    )
 )
 
 
@@ -254,7 +254,8 @@ WITH news AS (
   FROM news
   WHERE delivery.notification_id = news.notification_id
     AND delivery.subscription_id = news.subscription_id
-  RETURNING news.*
+  RETURNING news.*, CASE WHEN news.clicked THEN {_CLICK} END AS click_fed,
+    CASE WHEN news.dismissed THEN {_DISMISSAL} END AS dismissal_fed
 ), sums AS (
   SELECT notification_id, count(*) FILTER (WHERE received) AS received,
     count(*) FILTER (WHERE clicked) AS clicked, count(*) FILTER (WHERE dismissed) AS dismissed
@@ -302,7 +303,6 @@ WITH news AS (
   ON CONFLICT (channel_id, platform, hour) DO UPDATE
   SET clicked = stat.clicked + excluded.clicked
   RETURNING 1
-), fed AS ({_FEED}
 )
 SELECT set_config('synchronous_commit', 'off', true) WHERE NOT EXISTS (SELECT FROM hours)
 """  # noqa: S608 - constants

@@ -25,6 +25,20 @@ DROP FUNCTION auditlog_keep();
 _INDEX_AUDIT_LOG = """
 CREATE INDEX auditlog_by_account ON auditlog_logentry ((additional_data ->> 'account'), id DESC)
 """
+# Writes a fact for webhooks (channels_app/feeds.py). Returns whether a webhook wants it.
+_ADD_FACTS = """
+CREATE FUNCTION feed_add(channel uuid, wanted text, subject uuid, second uuid, code text,
+  platform text) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM channels_app_webhook WHERE channel_id = $1 AND events ? $2
+                 AND (is_enabled OR disabled_code <> '')) THEN
+    RETURN false;
+  END IF;
+  INSERT INTO channels_app_feed (channel_id, kind, subject, second, code, platform, at)
+  VALUES ($1, $2, $3, $4, $5, $6, statement_timestamp());
+  RETURN true;
+END $$
+"""
 
 
 class Migration(migrations.Migration):
@@ -290,4 +304,5 @@ class Migration(migrations.Migration):
         ),
         migrations.RunSQL(_KEEP_AUDIT_LOG, _RELEASE_AUDIT_LOG),
         migrations.RunSQL(_INDEX_AUDIT_LOG, 'DROP INDEX auditlog_by_account'),
+        migrations.RunSQL(_ADD_FACTS, 'DROP FUNCTION feed_add'),
     ]

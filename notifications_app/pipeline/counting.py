@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from typing import Final
 from uuid import UUID
 
 import structlog
@@ -16,7 +17,7 @@ from django.conf import settings
 from django.db import transaction
 
 from channels_app.counters import counter_add
-from channels_app.feeds import EventKind, feed_part
+from channels_app.feeds import EventKind, feed_call
 from notifications_app.models import Batch
 from notifications_app.pipeline.transitions import CREDENTIALS_REFUSED
 from notifications_app.states import STATES, DeliveryStatus, NotificationStatus
@@ -243,6 +244,10 @@ SET recipients = stat.recipients + excluded.recipients,
     deferred = stat.deferred + excluded.deferred
 """
 
+_FEED: Final = feed_call(
+    EventKind.FINISHED, channel="notification.channel_id", subject="notification.id"
+)
+
 # In SQL, because an update of the ORM neither joins nor returns rows. One statement, so that no
 # other transaction changes a row between the check, the sums and the update. LATERAL, so that sums
 # are read by index. Also returns the seconds since the notification's time, or the release of its
@@ -277,8 +282,8 @@ RETURNING notification.id, notification.channel_id, notification.status,
   extract(epoch FROM statement_timestamp() - greatest(scheduled_at, created_at,
     (SELECT max(release_at) FROM notifications_app_plan
      WHERE notification_id = notification.id AND part > 0)))::float8 - paused_seconds AS seconds,
-  notification.request_id, notification.traceparent
-), fed AS ({feed_part(EventKind.FINISHED, "ended", subject="id")}
+  notification.request_id, notification.traceparent,
+  {_FEED}
 )
-SELECT * FROM ended
+SELECT id, channel_id, status, is_corrected, seconds, request_id, traceparent FROM ended
 """  # noqa: S608 - a constant

@@ -10,7 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from channels_app.counters import counter_parts
-from channels_app.feeds import EventKind, feed_part
+from channels_app.feeds import EventKind, feed_call
 from channels_app.selectors import CAPACITY_PART, CURRENT_VAPID_KEY_PART
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
@@ -131,14 +131,17 @@ WITH capacity AS (
     coalesce(%(attributes)s::jsonb, '{{}}'), coalesce(%(timezone)s, ''), coalesce(%(language)s, ''),
     person.id, clock_timestamp(), ''
   FROM place, person
-  RETURNING id, channel_id, person_id, platform
-), {counter_parts}, fed AS ({feed}
-)
+  RETURNING id, channel_id, {feed}
+), {counter_parts}
 SELECT id FROM added
 """
 
-_FEED: Final = feed_part(
-    EventKind.CREATED, "added", subject="id", second="person_id", platform="platform"
+_FEED: Final = feed_call(
+    EventKind.CREATED,
+    channel="channel_id",
+    subject="id",
+    second="person_id",
+    platform="platform",
 )
 _NOBODY: Final = "SELECT NULL::uuid AS id"
 
