@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Case, QuerySet, Value, When
 from django.db.models.functions import Now
 
 from channels_app import audit
@@ -231,9 +231,11 @@ def webhook_disable(webhook_id: UUID, code: str) -> bool:
 
 
 def waiting_fail(webhook_id: UUID) -> None:
-    """Ends the messages that wait for the webhook, visibly."""
+    """Ends the messages that wait for the webhook, visibly. A message that was called for keeps the
+    last answer."""
+    answer = Case(When(answer="", then=Value(_NOT_SENT)), default="answer")
     attempts_of(webhook_id).filter(state=WebhookState.WAITING).update(
-        state=WebhookState.FAILED, answer=_NOT_SENT, finished_at=Now(), lease_until=None
+        state=WebhookState.FAILED, answer=answer, finished_at=Now(), lease_until=None
     )
 
 

@@ -350,6 +350,23 @@ def test_a_webhook_that_is_gone_is_disabled_at_once(channel, receiver):
     assert set(WebhookAttempt.objects.values_list("state", flat=True)) == {"failed"}
 
 
+def test_messages_that_wait_while_the_webhook_is_disabled_keep_their_last_answer(channel, receiver):
+    row, _ = hook(channel, receiver)
+    receiver.answer = lambda _: (500, {}, b"out of order")
+    of = {"channel_id": channel.id, "webhook_id": row.pk}
+    webhooks.webhook_test(**of)
+    work()
+    webhooks.webhook_test(**of)
+
+    webhooks.webhook_update(**of, url=row.url, events=EVENTS, enabled=False)
+
+    ended = WebhookAttempt.objects.order_by("message_id").values_list("state", "answer")
+    assert list(ended) == [
+        ("failed", "500: out of order"),
+        ("failed", "not sent: the webhook is disabled"),
+    ]
+
+
 def test_a_webhook_that_fails_for_five_days_is_disabled(channel, receiver):
     row, _ = hook(channel, receiver)
     receiver.answer = lambda _: 500
