@@ -81,6 +81,22 @@ def feed_add(channel_id: UUID, facts: Iterable[Fact]) -> None:
         sql.execute(_ADD, {"channel": channel_id, **columns})
 
 
+def making_allowed(channel_id: UUID) -> bool:
+    """Whether a message that names persons may be made in this transaction. Not while a person of
+    the channel is being erased: the message could name the person afterwards. Does not wait."""
+    return bool(sql.rows(_TRY_MAKING, {"name": _making(channel_id)})[0][0])
+
+
+def making_stop(channel_id: UUID) -> None:
+    """Waits until no transaction makes a message that names persons of the channel, and allows none
+    until this transaction ends. Call it before anything else is locked."""
+    sql.rows(_STOP_MAKING, {"name": _making(channel_id)})
+
+
+def _making(channel_id: UUID) -> str:
+    return f"webhook messages {channel_id}"
+
+
 def message_add(kind: EventKind, channel_id: UUID, **data: Any) -> None:
     """Writes a message about one fact, if a webhook wants it, in the caller's transaction."""
     body = encoded(kind, channel_id, data, at=sql.now())
@@ -96,6 +112,10 @@ def encoded(kind: str, channel_id: UUID, data: Mapping[str, Any], *, at: datetim
     }
     return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
 
+
+# Raw, because the ORM has no advisory locks.
+_TRY_MAKING: Final = "SELECT pg_try_advisory_xact_lock_shared(hashtextextended(%(name)s, 0))"
+_STOP_MAKING: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%(name)s, 0))"
 
 # Raw, because the ORM has neither unnest over parallel arrays nor a conditional insert.
 _ADD: Final = """

@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from channels_app.feeds import making_stop
 from channels_app.models import Channel
 from channels_app.webhooks import person_remove
 from notifications_app.models import Target
@@ -20,6 +21,7 @@ def person_forget(*, channel: Channel, external_id: str) -> int:
 
 
 def _others_forget(channel_id: UUID, external_id: str) -> int:
+    making_stop(channel_id)
     told = person_remove(channel_id, external_id)
     return told + _targets_forget(channel_id, external_id)
 

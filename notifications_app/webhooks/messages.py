@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from channels_app.feeds import ADD_MESSAGE, MAX_BODY, EventKind, encoded
+from channels_app.feeds import ADD_MESSAGE, MAX_BODY, EventKind, encoded, making_allowed
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
 
@@ -45,8 +45,11 @@ def make_messages(may_go_on: Callable[[], bool]) -> int:
 
 
 def _make(channel_id: UUID, kind: str) -> bool:
-    """Makes one message. Returns False if other workers have taken all facts."""
+    """Makes one message. Returns False if other workers have taken all facts, or while a person of
+    the channel is being erased."""
     with sql.brief_transaction():
+        if not making_allowed(channel_id):
+            return False
         taken = sql.rows(_TAKE, {"channel": channel_id, "kind": kind, "most": MOST_FACTS})
         if not taken:
             return False

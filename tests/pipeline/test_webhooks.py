@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
+from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 from standardwebhooks.webhooks import WebhookVerificationError
@@ -550,6 +551,61 @@ def test_an_erased_person_is_removed_from_messages_that_were_not_sent(channel, r
     last = receiver.requests[-1].said["data"]["subscriptions"]
     assert len(receiver.requests[0].said["data"]["subscriptions"]) == len(last)
     assert [each["external_id"] for each in last] == [None, None, "user-421"]
+
+
+def test_a_message_that_is_made_during_an_erasure_does_not_name_the_person(
+    channel, receiver, monkeypatch
+):
+    """The worker has read the person when the erasure begins."""
+    registered(channel, receiver)
+    write, has_read, is_erased = messages._write, threading.Event(), threading.Event()
+
+    def write_later(*arguments):
+        has_read.set()
+        support.until(lambda: is_erased.is_set() or support.waiting_sessions())
+        write(*arguments)
+
+    def erase():
+        assert has_read.wait(60)
+        person_forget(channel=channel, external_id="user-42")
+        is_erased.set()
+
+    monkeypatch.setattr(messages, "_write", write_later)
+    support.in_threads(partial(messages.make_messages, lambda: True), erase)
+    work()
+
+    [told] = receiver.facts("subscriptions.created")
+    assert told["external_id"] is None
+
+
+def test_no_message_is_made_until_an_erasure_has_ended(channel, receiver):
+    registered(channel, receiver)
+    erased, made = threading.Barrier(2, timeout=60), threading.Barrier(2, timeout=60)
+
+    def erase():
+        with transaction.atomic():
+            person_forget(channel=channel, external_id="user-42")
+            erased.wait()
+            made.wait()
+
+    def make():
+        erased.wait()
+        messages.make_messages(lambda: True)
+        made.wait()
+
+    support.in_threads(erase, make)
+    work()
+
+    [told] = receiver.facts("subscriptions.created")
+    assert told["external_id"] is None
+
+
+def registered(channel, receiver):
+    """A device of user-42, and a webhook that hears of it."""
+    channel.identity = "trust"
+    channel.save()
+    hook(channel, receiver, "subscriptions.created")
+    factories.register(channel, login=Login("user-42"))
 
 
 def test_neither_address_nor_secret_nor_body_is_logged(channel, receiver, caplog):
