@@ -31,6 +31,7 @@ class EventKind(StrEnum):
     DISMISSED = "notifications.dismissed"
     CREATED = "subscriptions.created"
     EXPIRED = "subscriptions.expired"
+    IMPORTED = "subscriptions.imported"
     PAUSED = "credential.paused"
     RESUMED = "credential.resumed"
     LIMITED = "limit.learned"
@@ -43,8 +44,8 @@ EVENTS: Final = [each.value for each in EventKind if each != EventKind.TEST]
 
 class Fact(NamedTuple):
     """A row of Feed. `subject`: a notification or a subscription. `second`: for clicks the
-    subscription, for subscriptions the person. `code`: the id of the clicked button, or why the
-    subscription expired."""
+    subscription, for subscriptions the person. `code`: the id of the clicked button, why the
+    subscription expired, or for rows of an import how many are new and how many ended."""
 
     kind: EventKind
     subject: UUID

@@ -158,6 +158,15 @@ LEFT JOIN subscriptions_app_person person ON person.id = fact.second
 WHERE fact.id = ANY(%(ids)s::bigint[])
 """  # noqa: S608 - constants
 
+_IMPORTS: Final = f"""
+SELECT id, json_build_object(
+  'platform', platform,
+  'created', split_part(code, ' ', 1)::int,
+  'expired', split_part(code, ' ', 2)::int,
+  'at', {_MOMENT.format("at")})
+FROM channels_app_feed WHERE id = ANY(%(ids)s::bigint[])
+"""  # noqa: S608 - constants
+
 _KINDS: Final = {
     EventKind.FINISHED: _Kind("notifications", _NOTIFICATIONS),
     EventKind.CANCELLED: _Kind("notifications", _NOTIFICATIONS),
@@ -165,4 +174,5 @@ _KINDS: Final = {
     EventKind.DISMISSED: _Kind("events", _EVENTS),
     EventKind.CREATED: _Kind("subscriptions", _SUBSCRIPTIONS),
     EventKind.EXPIRED: _Kind("subscriptions", _SUBSCRIPTIONS),
+    EventKind.IMPORTED: _Kind("imports", _IMPORTS),
 }

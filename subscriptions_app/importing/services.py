@@ -274,7 +274,7 @@ class _Slice:
         wanted = {each.external_id for each in changed} - {None}
         find = persons_rehearsed if self._rehearsal else people_get_or_create
         persons = find(self._channel.pk, cast("set[str]", wanted))
-        changes = Changes()
+        changes = Changes(is_import=True)
         written = [_column_values(each, persons, now) for each in changed]
         for each, values in zip(changed, written, strict=True):
             before = Standing.of(each.known) if each.known else None

@@ -13,6 +13,7 @@ from uuid import UUID
 from channels_app.counters import counter_add
 from channels_app.feeds import EventKind, Fact, feed_add
 from channels_app.models import Channel, Identity
+from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
 from subscriptions_app.errors import TooManyDevices
 from subscriptions_app.models import MOST_DEVICES, Subscription
@@ -44,12 +45,14 @@ class Standing(NamedTuple):
 class Changes:
     """A transaction's changes to a channel's subscriptions. `persons`: the change of each person's
     active devices. A person with 0 is held, so that it cannot be deleted before the transaction
-    ends. `facts`: subscriptions that became active or ended, for webhooks."""
+    ends. `facts`: subscriptions that became active or ended, for webhooks. `is_import`: webhooks
+    are told how many, not which."""
 
     platforms: Counter[str] = field(default_factory=Counter)
     persons: Counter[UUID] = field(default_factory=Counter)
     stored: int = 0
     facts: list[Fact] = field(default_factory=list)
+    is_import: bool = False
 
     def note(self, before: Standing | None, after: Standing | None) -> None:
         """Notes the change of one subscription. None means not stored."""
@@ -74,6 +77,21 @@ class Changes:
             code = after.expired_code if after else DELETED
             fact = Fact(EventKind.EXPIRED, before.id, before.person_id, code, before.platform)
             self.facts.append(fact)
+
+    def told(self) -> list[Fact]:
+        """The facts as webhooks are told them."""
+        if not self.is_import:
+            return self.facts
+        counts = Counter((each.platform, each.kind) for each in self.facts)
+        return [
+            Fact(
+                EventKind.IMPORTED,
+                uuid7(),
+                code=f"{counts[platform, EventKind.CREATED]} {counts[platform, EventKind.EXPIRED]}",
+                platform=platform,
+            )
+            for platform in sorted({each.platform for each in self.facts})
+        ]
 
     def hold(self, person_id: UUID) -> None:
         """Call it for a person whose row is written after `changes_count`. Otherwise the row would
@@ -127,7 +145,7 @@ def changes_count(channel_id: UUID, changes: Changes) -> None:
         linked_devices=changes.persons.total(),
         **{f"{name}_subscribers": change for name, change in changes.platforms.items()},
     )
-    feed_add(channel_id, changes.facts)
+    feed_add(channel_id, changes.told())
 
 
 def crowd_thin(

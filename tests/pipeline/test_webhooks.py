@@ -637,19 +637,30 @@ def test_messages_and_facts_that_wait_are_measured(channel, receiver):
     assert scrape()["pushsvc_webhook_lateness_seconds"][()] >= 180
 
 
-def test_an_import_is_told(channel, receiver):
-    hook(channel, receiver, "subscriptions.created")
+def test_an_import_is_told_in_numbers(channel, receiver):
+    """Created, minus expired, plus what imports changed, is the number of subscribers."""
+    hook(
+        channel,
+        receiver,
+        "subscriptions.created",
+        "subscriptions.expired",
+        "subscriptions.imported",
+    )
     Channel.objects.update(android_enabled=True)
     channel.refresh_from_db()
-    rows = [
-        Row(Address.of(Platform.ANDROID, f"token:{number:0140}"), "fcm_v1") for number in range(3)
-    ]
+    addresses = [Address.of(Platform.ANDROID, f"token:{number:0140}") for number in range(3)]
+    rows = [Row(address, "fcm_v1") for address in addresses]
 
-    list(subscriptions_import(channel=channel, rows=rows))
-    list(subscriptions_import(channel=channel, rows=rows))
+    subscriptions_import(channel=channel, rows=rows)
+    subscriptions_import(channel=channel, rows=rows)
+    subscription_unsubscribe(channel=channel, address=addresses[0])
     work()
 
-    assert len(receiver.facts("subscriptions.created")) == 3
+    [imported] = receiver.facts("subscriptions.imported")
+    assert (imported["platform"], imported["created"], imported["expired"]) == ("android", 3, 0)
+    assert not receiver.facts("subscriptions.created")
+    assert len(receiver.facts("subscriptions.expired")) == 1
+    assert channel_totals(channel.id).subscribers == 2
 
 
 def test_every_frequent_kind_has_a_reader():

@@ -1344,6 +1344,7 @@ WebhookEvent: TypeAlias = Literal[
     "notifications.dismissed",
     "subscriptions.created",
     "subscriptions.expired",
+    "subscriptions.imported",
     "credential.paused",
     "credential.resumed",
     "limit.learned",
