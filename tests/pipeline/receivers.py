@@ -1,9 +1,10 @@
 """Receivers of webhooks: an HTTP server that keeps what it got and answers as a test wants."""
 
 import json
+import ssl
 import threading
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -31,7 +32,8 @@ class Request:
 
 @dataclass
 class Receiver:
-    """`answer(request)`: returns the status, or (status, headers, body). It may wait."""
+    """`answer(request)`: returns the status, or (status, headers, body). It may wait. A body of
+    which the length is not known is an iterable of bytes."""
 
     origin: str
     requests: list = field(default_factory=list)
@@ -75,7 +77,8 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def running_receiver(port=0):
+def running_receiver(port=0, *, certificate=None):
+    """`certificate`: a PEM file with certificate and key, to serve over TLS."""
     receiver = Receiver("")
 
     class Handler(BaseHTTPRequestHandler):
@@ -88,15 +91,27 @@ def running_receiver(port=0):
             self.send_response(status)
             for name, value in more.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(answer)))
+            if isinstance(answer, bytes):
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+                return
+            self.send_header("Connection", "close")
             self.end_headers()
-            self.wfile.write(answer)
+            with suppress(OSError):  # the client has closed the connection
+                for part in answer:
+                    self.wfile.write(part)
 
         def log_message(self, *_):
             pass
 
     with _Server(("127.0.0.1", port), Handler) as server:
-        receiver.origin = f"http://127.0.0.1:{server.server_address[1]}"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        scheme = "https" if certificate else "http"
+        receiver.origin = f"{scheme}://127.0.0.1:{server.server_address[1]}"
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:

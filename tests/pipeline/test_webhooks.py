@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from datetime import timedelta
 from functools import partial
+from itertools import repeat
 
 import pytest
 from django.db import transaction
@@ -33,6 +34,7 @@ from notifications_app.sends.services import notification_cancel
 from notifications_app.webhooks import attempts, calls, messages, turns
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.redis_client import redis_client
+from sandbox.certificate import server_chain
 from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import (
     expired_purge,
@@ -274,7 +276,7 @@ def test_requests_have_signatures_of_both_secrets_while_rotating(channel, receiv
 
 def test_a_failed_message_is_repeated_unchanged_until_it_is_accepted(channel, receiver):
     row, secret = hook(channel, receiver)
-    answers = iter([(500, {}, b"out of\norder"), (302, {"Location": "/x"}, b""), 204])
+    answers = iter([(500, {}, b"out of\norder"), 404, 204])
     receiver.answer = lambda _: next(answers)
     webhooks.webhook_test(channel_id=channel.id, webhook_id=row.pk)
 
@@ -285,7 +287,7 @@ def test_a_failed_message_is_repeated_unchanged_until_it_is_accepted(channel, re
     assert len(receiver.requests) == 1
     make_due()
     work()
-    assert only_attempt().answer == "302"
+    assert only_attempt().answer == "404"
     make_due()
     work()
 
@@ -434,14 +436,53 @@ def test_a_silent_receiver_fails_after_the_time_of_a_call(channel, receiver, mon
     assert "no response" in only_attempt().answer
 
 
-def test_an_endless_body_is_not_read_to_its_end(channel, receiver):
+@pytest.mark.parametrize(
+    ("status", "state", "answer"),
+    [(500, "waiting", "500: " + "x" * 200), (200, "delivered", "200")],
+)
+def test_an_endless_body_is_not_read_to_its_end(channel, receiver, status, state, answer):
     row, _ = hook(channel, receiver)
-    receiver.answer = lambda _: (500, {}, b"x" * 5_000_000)
+    receiver.answer = lambda _: (status, {}, repeat(b"x" * 1_000))
     webhooks.webhook_test(channel_id=channel.id, webhook_id=row.pk)
 
     work()
 
-    assert only_attempt().answer == "500: " + "x" * 200
+    assert (only_attempt().state, only_attempt().answer) == (state, answer)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(channel, receiver, other_receiver, status):
+    """Not even to an address that the operator trusts."""
+    row, _ = hook(channel, receiver)
+    receiver.answer = lambda _: (status, {"Location": f"{other_receiver.origin}/inside"}, b"")
+    webhooks.webhook_test(channel_id=channel.id, webhook_id=row.pk)
+
+    work()
+
+    assert (only_attempt().state, only_attempt().answer) == ("waiting", str(status))
+    assert len(receiver.requests) == 1
+    assert not other_receiver.requests
+
+
+def test_a_receiver_of_the_operators_authority_is_called_over_tls(channel, settings, tmp_path):
+    chain, authority = server_chain("127.0.0.1")
+    for name, pem in (("chain", chain), ("authority", authority.encode())):
+        (tmp_path / name).write_bytes(pem)
+    with running_receiver(certificate=tmp_path / "chain") as receiver:
+        settings.WEBHOOK_TRUSTED_ORIGINS = frozenset({receiver.origin})
+        row, secret = hook(channel, receiver)
+        webhooks.webhook_test(channel_id=channel.id, webhook_id=row.pk)
+        work()
+        assert only_attempt().answer == "the TLS handshake failed"
+        assert not receiver.requests
+
+        settings.PROVIDER_CA_FILE = str(tmp_path / "authority")
+        make_due()
+        work()
+
+        [request] = receiver.requests
+        assert request.verified(secret)["type"] == "webhook.test"
+    assert only_attempt().state == "delivered"
 
 
 @pytest.mark.parametrize(
