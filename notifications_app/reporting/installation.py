@@ -46,10 +46,12 @@ def open_notifications() -> tuple[Counter[str], timedelta]:
 
 def waiting_webhooks() -> tuple[int, timedelta]:
     """How many messages wait for enabled webhooks, and how long ago the first became due, or the
-    first fact that is in no message yet became true."""
+    first fact that is in no message yet became true. Messages for a webhook whose calls fail are
+    not late, because it gets one at a time."""
     waiting = WebhookAttempt.objects.filter(state=WebhookState.WAITING, webhook__is_enabled=True)
+    is_late = Q(due_at__lte=Now(), webhook__failing_since=None)
     found = waiting.aggregate(
-        count=Count("message_id"), lateness=Now() - Min("due_at", filter=Q(due_at__lte=Now()))
+        count=Count("message_id"), lateness=Now() - Min("due_at", filter=is_late)
     )
     first = Feed.objects.order_by("pk").annotate(age=Now() - F("at")).values_list("age", flat=True)
     ages = [found["lateness"], first.first(), timedelta()]
