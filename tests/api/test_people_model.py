@@ -8,7 +8,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from channels_app.feeds import EventKind
+from channels_app.models import Feed
 from channels_app.selectors import channel_totals
+from channels_app.webhooks import webhook_create
 from pushsvc.common.platforms import Platform
 from subscriptions_app.addresses import Address
 from subscriptions_app.devices.registration import subscription_register
@@ -49,6 +52,8 @@ class People(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.channel = make_channel(identity="trust")
+        kinds = [EventKind.CREATED, EventKind.EXPIRED]
+        webhook_create(channel=self.channel, url="https://backend.shop.com/", events=kinds)
         self.devices = [Device() for _ in range(4)]
         self.opted_out = set()
 
@@ -159,6 +164,19 @@ class People(RuleBasedStateMachine):
             linked.total(),
         )
         assert_people_exact(self.channel)
+
+    @invariant()
+    def facts_for_webhooks_add_up_to_the_active_devices(self):
+        facts = Counter(
+            Feed.objects.filter(channel_id=self.channel.pk).values_list("subject", "kind")
+        )
+        came, went = (
+            Counter({id_: count for (id_, of), count in facts.items() if of == kind})
+            for kind in (EventKind.CREATED, EventKind.EXPIRED)
+        )
+        came.subtract(went)
+        active = {device.id: 1 for device in self.devices if device.is_active}
+        assert {id_: count for id_, count in came.items() if count} == active
 
     @invariant()
     def devices_belong_to_whom_the_model_says(self):
