@@ -12,8 +12,9 @@ import pytest
 from sandbox import running_apns_sandbox, running_fcm_sandbox, running_sandbox
 from tests.faults import database
 from tests.faults.engines.engine import asked
-from tests.faults.processes import DELIVERING
+from tests.faults.processes import DELIVERING, HOOKS
 from tests.faults.system import System
+from tests.pipeline.receivers import running_receiver
 from tests.plugin import HAS_FAILED
 
 # `make test-engines`, `make test-previous` and `make cluster` run these.
@@ -68,6 +69,15 @@ def system(_system, seed, request):
 @pytest.fixture
 def channel(system):
     return system.channel()
+
+
+@pytest.fixture
+def receiver(system):
+    """A receiver of webhooks. The worker of webhooks runs as long as it does."""
+    with running_receiver(system.receiver_port) as running:
+        system.start(HOOKS)
+        yield running
+        system.kill(HOOKS)
 
 
 @pytest.fixture

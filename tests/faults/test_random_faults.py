@@ -1,12 +1,13 @@
-"""Random faults, one after another, while notifications are sent."""
+"""Random faults, one after another, while notifications are sent and a webhook is told of them."""
 
 import os
 import signal
 import time
+from itertools import cycle
 
-from tests.faults import broker, database
+from tests.faults import broker, database, webhooks
 from tests.faults.exactness import assert_exact
-from tests.faults.processes import EVERYTHING, PLATFORMS, until
+from tests.faults.processes import EVERYTHING, HOOKS, PLATFORMS, until
 from tests.faults.support import audience, await_part, many, requests, wait_at_random
 
 PERSONAL = {"body": "{{ platform }}, {{ name | default: 'you' }}", "personalize": True}
@@ -21,6 +22,10 @@ def kill_a_worker(system):
 def kill_the_planner(system):
     system.kill("worker-plan")
     system.end_plan_leases()
+
+
+def kill_the_worker_of_webhooks(system):
+    system.kill(HOOKS)
 
 
 def kill_the_web_server(system):
@@ -61,6 +66,7 @@ def hold_a_lock(system):
 FAULTS = [
     kill_a_worker,
     kill_the_planner,
+    kill_the_worker_of_webhooks,
     kill_the_web_server,
     double_beat,
     deploy,
@@ -79,19 +85,23 @@ FAULTS = [
 ROUNDS = 50 if os.environ.get("FAULTS_LONG") else 3  # with a channel, whose sums are exact then
 
 
-def test_random_faults_leave_every_sum_exact(system):
+def test_random_faults_leave_every_sum_exact(system, receiver):
     end = time.monotonic() + 60 * int(os.environ.get("FAULTS_MINUTES", "0"))
-    break_at_random(system, system.channel())
+    answers = cycle([204, 204, 500])
+    receiver.answer = lambda _: next(answers)
+    break_at_random(system, system.channel(), receiver)
     while time.monotonic() < end:
         # What this channel's devices received would fill the memory within the hour.
         for sandbox in vars(system.sandboxes).values():
             sandbox.reset()
+        receiver.requests.clear()
         system.begin_log()
-        break_at_random(system, system.channel())
+        break_at_random(system, system.channel(), receiver)
 
 
-def break_at_random(system, channel):
+def break_at_random(system, channel, receiver):
     audience(channel, many(200))
+    webhooks.create(channel, receiver, ["notifications.finished"])
     notifications = []
     for number in range(ROUNDS):
         before = requests(channel)
@@ -102,6 +112,12 @@ def break_at_random(system, channel):
         print(f"after {requests(channel)} requests: {fault.__name__}", flush=True)  # noqa: T201 (said)
         fault(system)
         until(system.is_whole, "the service is up again, and beat ticks")
+        if not system.alive(HOOKS):
+            system.start(HOOKS)
         if len(notifications) % 10 == 0:
             assert_exact(channel, notifications)
     assert_exact(channel, notifications)
+    webhooks.wait_until_sent(channel)
+    told = webhooks.told(channel, ["notifications.finished"])
+    assert set(told["notifications.finished"]) == {str(each) for each in notifications}
+    webhooks.assert_arrived(channel, receiver)

@@ -3,36 +3,21 @@ each message arrives."""
 
 import json
 import time
-from collections import Counter
-
-import pytest
 
 from local.supervisor.http import UnreachableError
-from tests.faults import database
+from tests.faults import database, webhooks
 from tests.faults.exactness import wait_ended
 from tests.faults.processes import HOOKS, until
 from tests.faults.support import many, meanwhile
-from tests.pipeline.receivers import running_receiver
 
 EVENTS = ["notifications.finished", "notifications.clicked", "subscriptions.expired"]
-
-
-@pytest.fixture
-def receiver(system):
-    with running_receiver(system.receiver_port) as running:
-        system.start(HOOKS)
-        yield running
-        system.kill(HOOKS)
 
 
 def test_each_fact_is_in_one_message_although_workers_and_postgresql_are_killed(
     system, channel, receiver
 ):
     channel.subscribe(many(120))
-    made = channel._call(
-        "POST", f"/channel/{channel.id}/webhooks", {"url": receiver.origin, "events": EVENTS}
-    )
-    assert made.status == 201, made
+    webhooks.create(channel, receiver, EVENTS)
     notifications = [channel.send() for _ in range(3)]
     wait_ended(channel, notifications)
     clicks = [
@@ -66,17 +51,14 @@ def test_each_fact_is_in_one_message_although_workers_and_postgresql_are_killed(
     for each in acts:
         channel.unsubscribe(each)
 
-    until(lambda: _is_all_sent(system), "all messages arrive")
-    told = _told(system, channel)
+    webhooks.wait_until_sent(channel)
+    told = webhooks.told(channel, EVENTS)
     assert told["notifications.clicked"].total() == len(clicks)
     assert told["subscriptions.expired"].total() == len(gone)
     assert set(told["notifications.finished"]) == {str(each) for each in notifications}
-    assert [fact for facts in told.values() for fact, count in facts.items() if count != 1] == []
     clicked = sum(channel.read(each)["clicked_count"] for each in notifications)
     assert clicked == len(clicks)
-    arrived = {each.message_id: each.body for each in receiver.requests}
-    assert arrived == {f"msg_{id_.hex}": bytes(body) for id_, body in _messages(system, channel)}
-    assert len({each.body for each in receiver.requests}) == len(arrived)
+    webhooks.assert_arrived(channel, receiver)
 
 
 def _until_taken(ask, status):
@@ -87,34 +69,3 @@ def _until_taken(ask, status):
             return False
 
     until(is_taken, "the events are taken")
-
-
-def _is_all_sent(system):
-    """What a killed worker held is free at once, instead of after a minute."""
-    system.rows(
-        "UPDATE channels_app_webhookattempt SET due_at = now(),"
-        " lease_until = CASE WHEN lease_until < now() + interval '55 s' THEN now()"
-        " ELSE lease_until END WHERE state = 'waiting' RETURNING 1"
-    )
-    return system.rows(
-        "SELECT NOT EXISTS (SELECT FROM channels_app_feed) AND NOT EXISTS"
-        " (SELECT FROM channels_app_webhookattempt WHERE state <> 'delivered')"
-    ) == [(True,)]
-
-
-def _messages(system, channel):
-    return system.rows(
-        "SELECT id, body FROM channels_app_webhookmessage WHERE channel_id = %s", [channel.id]
-    )
-
-
-def _told(system, channel):
-    """How often each fact is in a message, by kind."""
-    told = {kind: Counter() for kind in EVENTS}
-    for _, body in _messages(system, channel):
-        said = json.loads(bytes(body))
-        (facts,) = (each for each in said["data"].values() if isinstance(each, list))
-        for fact in facts:
-            ids = [fact[name] for name in ("notification_id", "subscription_id") if name in fact]
-            told[said["type"]]["".join(ids)] += 1
-    return told
