@@ -251,7 +251,8 @@ class Python:
     def _queried(self, operation: Operation) -> Iterator[str]:
         for name, schema, is_required in operation.query:
             of = self.type(schema, is_input=True)
-            yield f"{name}: {of}" if is_required else f"{name}: {of} | None = None"
+            argument = python_name(name)
+            yield f"{argument}: {of}" if is_required else f"{argument}: {of} | None = None"
 
     def _answer(self, operation: Operation) -> str:
         if operation.is_redirection:
@@ -268,7 +269,7 @@ class Python:
             path = path.replace(f"{{{name}}}", f"{{part({name})}}")
         arguments = [f'f"{path}"' if "{" in path else f'"{path}"']
         names = [each.name for each in operation.query if each.name not in PAGE_PARAMETERS]
-        query = ", ".join(f'"{name}": {name}' for name in names)
+        query = ", ".join(f'"{name}": {python_name(name)}' for name in names)
         if operation.is_listing:
             yield f"return Pages({arguments[0]}, {{{query}}}, limit)"
             return
@@ -279,6 +280,11 @@ class Python:
             arguments += ['headers={"Idempotency-Key": idempotency_key or new_key()}']
         arguments += [] if operation.is_repeatable else ["is_repeatable=False"]
         yield f"return Call({', '.join(arguments)})"
+
+
+def python_name(name: str) -> str:
+    """Of an argument: `from_` for `from`, which is a keyword."""
+    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def wrapped(paragraphs: list[str], width: int) -> list[str]:

@@ -46,6 +46,8 @@ SPECTACULAR_SETTINGS = {
         "Urgency": "notifications_app.content.fields.URGENCIES",
         "WebhookEvent": "channels_app.feeds.EVENTS",
         "WebhookState": "channels_app.models.WebhookState.values",
+        "StatisticsInterval": "notifications_app.api.statistics_views.INTERVALS",
+        "HandOverEnd": ["first", "last"],
         "ReplayState": ["failed", "delivered"],
         "Visibility": "notifications_app.content.fields.VISIBILITIES",
     },

@@ -230,6 +230,16 @@ export class Methods extends Calls {
      */
     getChannelStatistics(): Promise<Schemas["ChannelStatisticsOutput"]>;
     /**
+     * Read the channel's statistics by hour or day.
+     *
+     * Exact, and as of now: the sums over all hours are the totals of `GET /channel/:id`. At most
+     * 2,000 hours or days in a response. See [statistics](/docs/statistics).
+     *
+     * @param {Query<"get_channel_time_series">} [query]
+     * @returns {Promise<Schemas["StatisticsOutput"]>}
+     */
+    getChannelTimeSeries(query?: Query<"get_channel_time_series">): Promise<Schemas["StatisticsOutput"]>;
+    /**
      * Get notification statistics.
      *
      * `recipient_count` is `delivered_count` + `bounced_count` once it is `sent` or `failed`.

@@ -298,6 +298,19 @@ export class Methods extends Calls {
   }
 
   /**
+   * Read the channel's statistics by hour or day.
+   *
+   * Exact, and as of now: the sums over all hours are the totals of `GET /channel/:id`. At most
+   * 2,000 hours or days in a response. See [statistics](/docs/statistics).
+   *
+   * @param {Query<"get_channel_time_series">} [query]
+   * @returns {Promise<Schemas["StatisticsOutput"]>}
+   */
+  getChannelTimeSeries(query = {}) {
+    return this.request("GET", path`/channel/${this.channel}/statistics`, { query });
+  }
+
+  /**
    * Get notification statistics.
    *
    * `recipient_count` is `delivered_count` + `bounced_count` once it is `sent` or `failed`.

@@ -376,6 +376,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/channel/{channel_id}/statistics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the channel's statistics by hour or day
+         * @description Exact, and as of now: the sums over all hours are the totals of `GET /channel/:id`. At most 2,000 hours or days in a response. See [statistics](/docs/statistics).
+         */
+        get: operations["get_channel_time_series"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/channel/{channel_id}/subscriptions/import": {
         parameters: {
             query?: never;
@@ -1644,6 +1664,36 @@ export interface components {
             /** @description For people. */
             detail: string;
         };
+        /**
+         * @description Until the first delivery, or until every recipient had an outcome.
+         * @enum {string}
+         */
+        HandOverEnd: "first" | "last";
+        /**
+         * @description How long after their time the notifications that ended in one hour or day were handed over
+         *     to push services.
+         */
+        HandOverOutput: {
+            /**
+             * Format: date-time
+             * @description When the hour or day begins.
+             */
+            at: string;
+            /** @description `first`: until the first delivery. `last`: until every recipient had an outcome. */
+            which: components["schemas"]["HandOverEnd"];
+            /**
+             * Format: double
+             * @description Half of the notifications took at most this.
+             */
+            p50_seconds: number;
+            /**
+             * Format: double
+             * @description 95 % of them took at most this.
+             */
+            p95_seconds: number;
+            /** @description Notifications with a delivery that were neither paused nor stopped. */
+            notifications: number;
+        };
         /** @description See [segments](/docs/segments). */
         HasTag: {
             /** @description The device has this tag. */
@@ -2037,6 +2087,26 @@ export interface components {
              * @description When the device reported it.
              */
             dismissed_at: string | null;
+        };
+        /** @description The recipients of one platform in one hour or day. */
+        OutcomesOutput: {
+            /**
+             * Format: date-time
+             * @description When the hour or day begins.
+             */
+            at: string;
+            /** @description The platform. */
+            platform: components["schemas"]["Platform"];
+            /** @description Recipients that were planned. */
+            recipients: number;
+            /** @description Recipients that were delivered. */
+            delivered: number;
+            /** @description Recipients that bounced. */
+            bounced: number;
+            /** @description How often a recipient had to be retried. */
+            deferred: number;
+            /** @description Recipients that clicked first. */
+            clicked: number;
         };
         /** @description Why a platform is paused. */
         PauseOutput: {
@@ -2619,6 +2689,16 @@ export interface components {
             /** @description Always `pending`. */
             status: components["schemas"]["NotificationStatus"];
         };
+        /** @description The notifications that were sent in one hour or day. */
+        SentOutput: {
+            /**
+             * Format: date-time
+             * @description When the hour or day begins.
+             */
+            at: string;
+            /** @description Notifications that became `sent`. */
+            sent: number;
+        };
         /** @description The message of a test. */
         SentTestOutput: {
             /** @description The `webhook-id` of its request. */
@@ -2693,6 +2773,17 @@ export interface components {
             /** @description From 0, silent, to 1. */
             volume?: number;
         };
+        /** @description Sums of each hour or day, oldest first. */
+        StatisticsOutput: {
+            /** @description For each hour or day, and platform. */
+            outcomes: components["schemas"]["OutcomesOutput"][];
+            /** @description For each hour or day, and platform. */
+            subscribers: components["schemas"]["SubscribersOutput"][];
+            /** @description For each hour or day. */
+            notifications: components["schemas"]["SentOutput"][];
+            /** @description Two entries for each hour or day in which such notifications ended. Only of the newest hours or days in which together at most 100,000 notifications were sent. */
+            hand_over: components["schemas"]["HandOverOutput"][];
+        };
         /** @description That the notification is stopped. */
         StoppedOutput: {
             /**
@@ -2757,6 +2848,20 @@ export interface components {
             timezone?: string | null;
             /** @description BCP 47, such as `de-AT`, or a locale such as `pt_BR`. It is stored in its canonical form. */
             language?: string | null;
+        };
+        /** @description How the subscribers of one platform changed in one hour or day. */
+        SubscribersOutput: {
+            /**
+             * Format: date-time
+             * @description When the hour or day begins.
+             */
+            at: string;
+            /** @description The platform. */
+            platform: components["schemas"]["Platform"];
+            /** @description New subscribers, and those who came back. */
+            gained: number;
+            /** @description Subscribers that ended. */
+            lost: number;
         };
         /** @description The device's subscription. */
         SubscriptionOutput: {
@@ -5564,6 +5669,104 @@ export interface operations {
                 };
             };
             /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_channel_time_series: {
+        parameters: {
+            query?: {
+                /** @description A time in the first hour or day. Default: 24 hours, or 30 days, before `to`. */
+                from?: string | Date;
+                /** @description Whole hours or days of UTC. */
+                interval?: "hour" | "day";
+                /** @description `outcomes` and `subscribers` of this platform alone. */
+                platform?: "web" | "android" | "ios";
+                /** @description The end: the hour or day in which it lies is the last one, unless it begins with it. Default, and at most: now. */
+                to?: string | Date;
+            };
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Each hour or day. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatisticsOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
             404: {
                 headers: {
                     [name: string]: unknown;

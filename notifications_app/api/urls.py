@@ -3,6 +3,7 @@ from notifications_app.api.explain_views import ExplainView
 from notifications_app.api.halt_views import PauseView, ResumeView, StopView
 from notifications_app.api.person_views import PersonExportView, PersonView
 from notifications_app.api.segment_views import SegmentListView, SegmentSizeView, SegmentView
+from notifications_app.api.statistics_views import StatisticsView
 from notifications_app.api.target_views import NotificationTargetsView
 from notifications_app.api.template_views import TemplateListView, TemplateView
 from notifications_app.api.views import (
@@ -24,6 +25,7 @@ urlpatterns = [
     endpoint("notification/<id:notification_id>/pause", PauseView),
     endpoint("notification/<id:notification_id>/resume", ResumeView),
     endpoint("notification/<id:notification_id>/stop", StopView),
+    endpoint("channel/<id:channel_id>/statistics", StatisticsView),
     endpoint("channel/<id:channel_id>/segments", SegmentListView),
     endpoint("channel/<id:channel_id>/segments/<id:segment_id>", SegmentView),
     endpoint("channel/<id:channel_id>/segments/<id:segment_id>/size", SegmentSizeView),

@@ -83,6 +83,7 @@ class Migration(migrations.Migration):
                 ('edited_at', models.DateTimeField(blank=True, null=True)),
                 ('started_at', models.DateTimeField(blank=True, null=True)),
                 ('deadline_at', models.DateTimeField(blank=True, null=True)),
+                ('first_hand_over_at', models.DateTimeField(editable=False, help_text='When its first delivery was counted.', null=True)),
                 ('finished_at', models.DateTimeField(blank=True, null=True)),
                 ('paused_at', models.DateTimeField(blank=True, null=True)),
                 ('paused_seconds', models.IntegerField(db_default=0, default=0, help_text='How long earlier pauses took; attempts go on for longer.')),
@@ -286,6 +287,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='notification',
             index=models.Index(condition=models.Q(('status__in', ['failed', 'cancelled'])), fields=['channel', '-created_at', '-id'], name='notification_unsent'),
+        ),
+        migrations.AddIndex(
+            model_name='notification',
+            index=models.Index(condition=models.Q(('status', 'sent')), fields=['channel', 'finished_at'], name='notification_ended'),
         ),
         migrations.AddConstraint(
             model_name='notification',

@@ -105,6 +105,9 @@ class Notification(models.Model):
     edited_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     deadline_at = models.DateTimeField(null=True, blank=True)
+    first_hand_over_at = models.DateTimeField(
+        null=True, editable=False, help_text="When its first delivery was counted."
+    )
     finished_at = models.DateTimeField(null=True, blank=True)
     paused_at = models.DateTimeField(null=True, blank=True)
     paused_seconds = models.IntegerField(
@@ -167,6 +170,13 @@ class Notification(models.Model):
                 fields=["channel", "-created_at", "-id"],
                 condition=Q(status__in=["failed", "cancelled"]),
                 name="notification_unsent",
+            ),
+            # For figures of hand-overs. Not of `first_hand_over_at`, whose update would then write
+            # to every index.
+            models.Index(
+                fields=["channel", "finished_at"],
+                condition=Q(status="sent"),
+                name="notification_ended",
             ),
         ]
 

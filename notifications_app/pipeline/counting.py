@@ -207,7 +207,9 @@ WITH locked AS (
 UPDATE notifications_app_notification notification
 SET recipient_count = recipient_count + change.recipients,
     delivered_count = delivered_count + change.delivered,
-    bounced_count = bounced_count + change.bounced
+    bounced_count = bounced_count + change.bounced,
+    first_hand_over_at = CASE WHEN change.delivered > 0 AND delivered_count = 0
+      THEN statement_timestamp() ELSE first_hand_over_at END
 FROM locked JOIN unnest(%(ids)s::uuid[], %(recipients)s::int[], %(delivered)s::int[],
                         %(bounced)s::int[])
   AS change (id, recipients, delivered, bounced) USING (id)

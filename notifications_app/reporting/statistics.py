@@ -26,12 +26,13 @@ T = TypeVar("T", bound=_Additive)
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Recipients by outcome. A share of nothing is None."""
+    """Recipients by outcome; `deferred`: how often a recipient was. A share of nothing is None."""
 
     recipients: int = 0
     delivered: int = 0
     bounced: int = 0
     clicked: int = 0
+    deferred: int = 0
 
     def __add__(self, other: "Outcomes") -> "Outcomes":
         return Outcomes(
@@ -39,6 +40,7 @@ class Outcomes:
             self.delivered + other.delivered,
             self.bounced + other.bounced,
             self.clicked + other.clicked,
+            self.deferred + other.deferred,
         )
 
     @property
@@ -158,7 +160,7 @@ def _summed(
 ) -> list[dict[str, Any]]:
     """`sum_<name>` for each name, for each hour or day (`at`) of the period."""
     grouped = (
-        hours.filter(hour__gte=of.read_from)
+        hours.filter(hour__gte=of.read_from, hour__lt=of.end)
         .annotate(at=Trunc("hour", of.unit, tzinfo=UTC))
         .values("at", *by)
     )

@@ -14,6 +14,8 @@ PERIOD_NAMES: Final[Mapping[int, str]] = {
     30: "30 days",
     90: "90 days",
 }
+Unit = Literal["hour", "day"]
+_STEPS: Final[Mapping[Unit, timedelta]] = {"hour": timedelta(hours=1), "day": timedelta(days=1)}
 _MOST_COMPARED: Final = 30  # hours or days; comparing longer periods would read too much
 
 
@@ -22,13 +24,14 @@ class Period:
     """`starts`: the starts of its hours or days, oldest first. `is_compared`: whether figures are
     compared with the previous period."""
 
-    unit: Literal["hour", "day"]
+    unit: Unit
     step: timedelta
     starts: tuple[datetime, ...]
+    is_compared: bool
 
     @property
-    def is_compared(self) -> bool:
-        return len(self.starts) <= _MOST_COMPARED
+    def end(self) -> datetime:
+        return self.starts[-1] + self.step
 
     @property
     def read_from(self) -> datetime:
@@ -37,10 +40,17 @@ class Period:
 
 def period(now: datetime, days: int) -> Period:
     """The last 24 hours if `days` is 1, otherwise the last `days` days."""
-    hour = now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    if days == 1:
-        return _period("hour", timedelta(hours=1), hour, 24)
-    return _period("day", timedelta(days=1), hour.replace(hour=0), days)
+    unit: Unit = "hour" if days == 1 else "day"
+    count = 24 if days == 1 else days
+    return _period(_begun(now, unit), unit, count, is_compared=count <= _MOST_COMPARED)
+
+
+def period_between(since: datetime, until: datetime, unit: Unit, *, most: int) -> Period | None:
+    """The whole hours or days that have a part between `since` and the later `until`. None if there
+    are more than `most`."""
+    first, last = _begun(since, unit), _begun(until - timedelta(microseconds=1), unit)
+    count = (last - first) // _STEPS[unit] + 1
+    return _period(last, unit, count, is_compared=False) if count <= most else None
 
 
 def parse_days(text: str) -> int | None:
@@ -48,5 +58,13 @@ def parse_days(text: str) -> int | None:
     return next((days for days in PERIOD_NAMES if str(days) == text), None)
 
 
-def _period(unit: Literal["hour", "day"], step: timedelta, last: datetime, count: int) -> Period:
-    return Period(unit, step, tuple(last - step * back for back in reversed(range(count))))
+def _begun(moment: datetime, unit: Unit) -> datetime:
+    """When the hour or day of the moment began."""
+    hour = moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    return hour if unit == "hour" else hour.replace(hour=0)
+
+
+def _period(last: datetime, unit: Unit, count: int, *, is_compared: bool) -> Period:
+    step = _STEPS[unit]
+    starts = tuple(last - step * back for back in reversed(range(count)))
+    return Period(unit, step, starts, is_compared)

@@ -43,6 +43,7 @@ GROUPS: Final = {
         "events": "Clicks and other events",
         "sends": "Find, pause, stop and edit a send",
         "results": "Results",
+        "statistics": "Statistics by hour and day",
         "explain": "Explain: who gets it, and why not",
         "outcomes": "Outcomes of FCM, APNs and web push",
     },

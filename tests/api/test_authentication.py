@@ -96,6 +96,7 @@ SCOPES = [
     ("GET", "/notification/{other}/details", "read"),
     ("GET", "/channel/{channel}/platforms", "read"),
     ("GET", "/channel/{channel}/audience", "read"),
+    ("GET", "/channel/{channel}/statistics", "read"),
     ("PUT", "/channel/{channel}/providers", "manage"),
     ("GET", "/channel/{channel}/identity-keys", "manage"),
     ("POST", "/channel/{channel}/identity-keys", "manage"),

@@ -120,6 +120,9 @@ def use_halts(push):
 
 def use_channel(push):
     assert push.get_channel_statistics()["subscriber_count"] == 1
+    since = datetime.fromisoformat(push.get_channel_statistics()["channel_info"]["created_at"])
+    days = push.get_channel_time_series(from_=since, interval="day", platform="web")
+    assert sum(each["gained"] - each["lost"] for each in days["subscribers"]) == 1
     push.update_provider_credentials(providers_config={"fcm_service_account": json.dumps(GOOGLE)})
     states = push.get_channel_platforms()["platforms"]
     assert states["android"]["credential"]["kind"] == "fcm_service_account"

@@ -174,6 +174,12 @@ class Channel:
         assert reply.status == 200, reply
         return reply.body
 
+    def days(self):
+        """The statistics of the last 30 days."""
+        reply = self._call("GET", f"/channel/{self.id}/statistics?interval=day")
+        assert reply.status == 200, reply
+        return reply.body
+
     def _call(self, method, path, body=None, headers=None):
         given = {"Authorization": f"Key {self.api_key}", **(headers or {})}
         return self.system.service.request(method, path, body, given)

@@ -215,12 +215,10 @@ def _assert_sums(channel):
     assert totals["total_delivered"] == delivered
     assert totals["total_bounced"] == bounced
     assert statistics["subscriber_count"] == len(active(channel))
-    hourly = channel.system.rows(
-        "SELECT coalesce(sum(recipients), 0), coalesce(sum(delivered), 0),"
-        " coalesce(sum(bounced), 0) FROM notifications_app_hourlystat WHERE channel_id = %s",
-        [channel.id],
-    )
-    assert hourly == [(recipients, delivered, bounced)]
+    days = channel.days()
+    for name in ("recipients", "delivered", "bounced", "clicked"):
+        assert sum(each[name] for each in days["outcomes"]) == totals[f"total_{name}"]
+    assert sum(each["sent"] for each in days["notifications"]) == sent
 
 
 def _assert_received(channel, notification_id, answers, zombies):

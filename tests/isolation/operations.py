@@ -68,6 +68,7 @@ MADE = {("POST", "channel/<id:channel_id>/tags/<tag:tag>/members"): {"tag"}}
 # Parameters whose values are the sender's own text. Targets of a send may be anybody's: who gets
 # something is for tests/pipeline/test_direct.py, and what a dry run says for test_api.py.
 _PLAIN = """
+from to interval
 targets state actions action id web android ios
 limit offset status scheduled_after scheduled_before Link Location title body icon url image
 data ttl urgency topic target_platforms

@@ -85,6 +85,10 @@ class _Rows:
         assert stored == self._outcomes_of_deliveries()
         assert stored == self._outcomes_of_batches()
         assert self._minutes() == self._codes()
+        for each in self._notifications:
+            assert (each.first_hand_over_at is not None) == (each.delivered_count > 0)
+            if each.finished_at and each.first_hand_over_at:
+                assert each.first_hand_over_at <= each.finished_at
         sums = tuple(sum(counts) for counts in zip(*stored.values(), strict=True)) or (0, 0, 0)
         assert (self._totals.recipients, self._totals.delivered, self._totals.bounced) == sums
         hours = self._hours

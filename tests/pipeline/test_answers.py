@@ -16,6 +16,7 @@ from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.models import Subscription
 from tests import factories
 from tests.pipeline import support
+from tests.pipeline.test_transitions import judged
 
 
 def recipient_of(notification, subscription):
@@ -138,6 +139,26 @@ def test_a_temporary_failure_is_retried_later_and_then_delivered(
     assert support.counts(notification) == ("sent", 1, 1, 0)
     assert support.delivery(notification, subscription).attempts == 2
     assert sum(HourlyStat.objects.values_list("deferred", flat=True)) == 1
+
+
+def test_the_first_hand_over_is_when_the_first_delivery_was_counted(channel):
+    factories.add_subscriptions(channel, 3)
+    notification = factories.make_notification(channel)
+    support.plan()
+    lease = support.claim()
+    first, second, third = support.due_rows(lease)
+
+    def recorded(row, outcome):
+        outcomes.record([lease], [judged(outcome, row)])
+        notification.refresh_from_db()
+        return notification.first_hand_over_at
+
+    assert recorded(first, Rejected("size_refused")) is None
+    before = sql.now()
+    at = recorded(second, Accepted())
+    assert before < at < sql.now()
+    assert recorded(third, Accepted()) == at
+    assert notification.finished_at > at
 
 
 @pytest.mark.parametrize("as_date", [False, True])

@@ -233,6 +233,19 @@ def test_the_examples_of_the_docs_run(service, sandbox, channel):
     assert "web 1 subscribers" in said[3]
 
 
+def test_the_examples_of_statistics_run(service, sandbox, channel):
+    """docs/statistics.md, every block as it is written."""
+    subscribe_browsers(sandbox, channel, 1)
+    names = {"SERVICE": service.address, "KEY": service.key, "CHANNEL": str(channel.id)}
+    blocks = blocks_of("statistics.md")
+    assert [language for language, _ in blocks] == ["sh", "python"]
+
+    day, hours = (_output(language, text, os.environ | names) for language, text in blocks)
+
+    assert [each["platform"] for each in json.loads(day)["outcomes"]] == ["web"]
+    assert len(hours.splitlines()) == 24 * 3
+
+
 def test_the_examples_of_changing_a_send_run(service, channel):
     """docs/sends.md, every block as it is written."""
     add_subscriptions(channel, 1)

@@ -48,6 +48,7 @@ from pushsvc_client.schemas import (
     ShownIdentityKeyOutput,
     ShownWebhookOutput,
     SizeOutput,
+    StatisticsOutput,
     StoppedOutput,
     StoredWebPushKeyInput,
     StoredWebPushKeyOutput,
@@ -304,6 +305,26 @@ class Operations:
         Counts are exact and as of now.
         """
         return Call("GET", f"/channel/{part(self.channel)}")
+
+    @operation
+    def get_channel_time_series(
+        self,
+        *,
+        from_: datetime | str | None = None,
+        interval: Literal["hour", "day"] | None = None,
+        platform: Literal["web", "android", "ios"] | None = None,
+        to: datetime | str | None = None,
+    ) -> Call[StatisticsOutput]:
+        """Read the channel's statistics by hour or day.
+
+        Exact, and as of now: the sums over all hours are the totals of `GET /channel/:id`.
+        At most 2,000 hours or days in a response. See [statistics](/docs/statistics).
+        """
+        return Call(
+            "GET",
+            f"/channel/{part(self.channel)}/statistics",
+            params={"from": from_, "interval": interval, "platform": platform, "to": to},
+        )
 
     @operation
     def get_notification(self, notification_id: str, /) -> Call[NotificationOutput]:

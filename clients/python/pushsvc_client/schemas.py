@@ -373,6 +373,18 @@ class FieldError(TypedDict):
     detail: str
 
 
+class HandOverOutput(TypedDict):
+    """How long after their time the notifications that ended in one hour or day were handed
+    over to push services.
+    """
+
+    at: str
+    which: HandOverEnd
+    p50_seconds: float
+    p95_seconds: float
+    notifications: int
+
+
 class HasTag(TypedDict):
     """See [segments](/docs/segments)."""
 
@@ -587,6 +599,18 @@ class OutcomeKnown(TypedDict):
     received_at: str | None
     clicked_at: str | None
     dismissed_at: str | None
+
+
+class OutcomesOutput(TypedDict):
+    """The recipients of one platform in one hour or day."""
+
+    at: str
+    platform: Platform
+    recipients: int
+    delivered: int
+    bounced: int
+    deferred: int
+    clicked: int
 
 
 class PauseOutput(TypedDict):
@@ -945,6 +969,13 @@ class SendOutput(TypedDict):
     status: NotificationStatus
 
 
+class SentOutput(TypedDict):
+    """The notifications that were sent in one hour or day."""
+
+    at: str
+    sent: int
+
+
 class SentTestOutput(TypedDict):
     """The message of a test."""
 
@@ -997,6 +1028,15 @@ class SoundFile(TypedDict):
     volume: NotRequired[float]
 
 
+class StatisticsOutput(TypedDict):
+    """Sums of each hour or day, oldest first."""
+
+    outcomes: list[OutcomesOutput]
+    subscribers: list[SubscribersOutput]
+    notifications: list[SentOutput]
+    hand_over: list[HandOverOutput]
+
+
 class StoppedOutput(TypedDict):
     """That the notification is stopped."""
 
@@ -1039,6 +1079,15 @@ class SubscribeInput(TypedDict):
     identity_token: NotRequired[str | None]
     timezone: NotRequired[str | None]
     language: NotRequired[str | None]
+
+
+class SubscribersOutput(TypedDict):
+    """How the subscribers of one platform changed in one hour or day."""
+
+    at: str
+    platform: Platform
+    gained: int
+    lost: int
 
 
 class SubscriptionOutput(TypedDict):
@@ -1305,6 +1354,7 @@ ExplainStep: TypeAlias = Literal[
 ExplainVerdict: TypeAlias = Literal[
     "gets", "bounces", "left_out", "not_in_audience", "got", "bounced", "waiting", "unknown"
 ]
+HandOverEnd: TypeAlias = Literal["first", "last"]
 IdentityAlgorithm: TypeAlias = Literal["HS256", "ES256"]
 InterruptionLevel: TypeAlias = Literal["passive", "active", "time-sensitive", "critical"]
 Moment: TypeAlias = datetime | str | DaysAgo
