@@ -1,11 +1,15 @@
-"""The data of charts, and the charts of the dashboard. Independent of requests."""
+"""The data of charts, their files, and the charts of the dashboard."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from django.http import Http404, HttpRequest, HttpResponse
+
+from notifications_app.reporting.hand_overs import HandOvers
 from notifications_app.reporting.statistics import Outcomes, Statistics
+from pushsvc.common.http.csv_files import csv_response
 from pushsvc.common.platforms import PLATFORM_NAMES
 
 
@@ -23,7 +27,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Chart:
-    """`unit` "%": the values are percentages. Stacked lines add up to a whole."""
+    """`unit` "%" or "s": the values are percentages or seconds. Stacked lines add up to a
+    whole."""
 
     name: str
     title: str
@@ -56,11 +61,13 @@ class Charts:
     """The charts of a page over the same time (console/parts/chart.html, charts.js).
 
     `starts`: the starts of the hours or days; for the unit `since`, the hours since a start.
+    `files`: the address of a chart's file without the chart's name, with which it ends.
     """
 
     unit: Literal["hour", "day", "since"]
     starts: Sequence[datetime | int]
     charts: Sequence[Chart]
+    files: str = ""
 
     @property
     def heading(self) -> str:
@@ -81,15 +88,29 @@ class Charts:
         return {"unit": self.unit, "starts": starts, "charts": [each.plain for each in self.charts]}
 
 
-def charts_of(statistics: Statistics) -> Charts:
+def chart_file(request: HttpRequest, charts: Charts) -> HttpResponse:
+    """The values of the chart that the query names, or of the first, as CSV. Raises Http404."""
+    name = request.GET.get("chart", charts.charts[0].name)
+    chart = next((each for each in charts.charts if each.name == name), None)
+    if chart is None:
+        raise Http404
+    heading = [charts.heading, *(line.label for line in chart.lines)]
+    rows = ([start, *values] for start, values in zip(charts.starts, chart.rows, strict=True))
+    return csv_response(f"{chart.name}.csv", [[heading, *rows]])
+
+
+def charts_of(
+    statistics: Statistics, hand_overs: Mapping[datetime, HandOvers], files: str
+) -> Charts:
     charts = [
         _deliveries(statistics.outcomes.entries),
         _shares(statistics.outcomes.entries),
         _subscribers(statistics),
         _growth(statistics),
         _sent(statistics),
+        _hand_over([hand_overs.get(start) for start in statistics.period.starts]),
     ]
-    return Charts(statistics.period.unit, statistics.period.starts, charts)
+    return Charts(statistics.period.unit, statistics.period.starts, charts, files)
 
 
 def _deliveries(entries: Sequence[Outcomes]) -> Chart:
@@ -150,6 +171,36 @@ def _sent(statistics: Statistics) -> Chart:
     entries = statistics.notifications_sent.entries
     help_ = "Notifications by the hour or day in which they ended."
     return Chart("sent", "Notifications sent", help_, [Line("Sent", "link", entries)])
+
+
+def _hand_over(entries: Sequence[HandOvers | None]) -> Chart:
+    return Chart(
+        "hand-over",
+        "Time to hand-over",
+        "From a notification's time to its first delivery, and until every recipient had an "
+        "outcome. Half of the notifications that ended in the hour or day took at most p50, and "
+        "95 % at most p95.",
+        [
+            Line(
+                f"{which.capitalize()}, {name}",
+                tone,
+                [_seconds(each, which, name) for each in entries],
+                "line",
+                dash,
+            )
+            for which, name, tone, dash in (
+                ("first", "p50", "one", ()),
+                ("first", "p95", "two", (6, 4)),
+                ("last", "p50", "three", ()),
+                ("last", "p95", "four", (6, 4)),
+            )
+        ],
+        unit="s",
+    )
+
+
+def _seconds(of: HandOvers | None, which: str, name: str) -> float | None:
+    return None if of is None else round(getattr(getattr(of, which), name), 3)
 
 
 def _percent(share: float | None) -> float | None:

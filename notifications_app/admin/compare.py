@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from typing import Any, Final
+from urllib.parse import urlencode
 
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
 from typing_extensions import override
 
 from channels_app.console.access import may_anywhere
 from channels_app.console.pages import ConsolePage, id_or_404, own_or_404
 from channels_app.models import Role
+from notifications_app.admin.charts import chart_file
 from notifications_app.admin.results import compared, comparison_chart
 from notifications_app.models import Notification
 from notifications_app.reporting.event_hours import clicks_since_start
@@ -33,6 +36,20 @@ class ComparePage(ConsolePage):
         return context | (_compared(found) if len(found) >= FEWEST else {})
 
 
+class CompareChart(ConsolePage):
+    """The chart of the page as CSV. Raises Http404 if the page would have none."""
+
+    title = "Chart"
+    http_method_names = ["get"]
+
+    @override
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        found = _named(request)
+        if len(found) < FEWEST:
+            raise Http404
+        return chart_file(request, _compared(found)["charts"])
+
+
 def _named(request: HttpRequest) -> list[Notification]:
     """The notifications that the query names. Empty if it names too many."""
     ids = dict.fromkeys(request.GET.getlist("id"))
@@ -44,4 +61,6 @@ def _named(request: HttpRequest) -> list[Notification]:
 def _compared(notifications: Sequence[Notification]) -> dict[str, Any]:
     clicks = clicks_since_start(notifications)
     rows = compared(notifications)
-    return {"rows": rows, "charts": comparison_chart(rows, clicks)}
+    query = urlencode([("id", each.pk) for each in notifications])
+    files = f"{reverse('admin:notification_compare_chart')}?{query}&chart="
+    return {"rows": rows, "charts": comparison_chart(rows, clicks, files)}

@@ -17,9 +17,10 @@ from channels_app.console.lists import list_url
 from channels_app.console.pages import channel_or_404, id_or_404
 from channels_app.models import Channel, Role
 from channels_app.selectors import ChannelTotals
-from notifications_app.admin.charts import charts_of
+from notifications_app.admin.charts import Charts, chart_file, charts_of
 from notifications_app.reporting.activity import MOST_SHOWN, Sending, due_next, sending
 from notifications_app.reporting.attention import attention
+from notifications_app.reporting.hand_overs import hand_overs
 from notifications_app.reporting.statistics import Outcomes, Statistics, statistics_of
 from notifications_app.reporting.unshown import shown_lately
 from pushsvc.common.console.admin import site
@@ -43,8 +44,9 @@ class Selection:
 
     def address(self, name: str, **changed: object) -> str:
         """The address of a dashboard page with this selection and the `changed` parameters."""
-        own = {"channel": self.chosen.pk if self.chosen else "", "days": self.days, **changed}
-        return f"{reverse(name)}?{urlencode({key: value for key, value in own.items() if value})}"
+        own = {"channel": self.chosen.pk if self.chosen else "", "days": self.days}
+        given = {key: value for key, value in own.items() if value} | changed
+        return f"{reverse(name)}?{urlencode(given)}"
 
     def notifications(self, **filters: object) -> str:
         """The address of the list of notifications."""
@@ -88,7 +90,7 @@ def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str
             "figures": _figures(selection, found),
             "platforms": _platforms(selection, found),
             "shown": selection.chosen and shown_lately(selection.chosen, now),
-            "charts": charts_of(found),
+            "charts": _charts(selection, found),
             "steps": _steps(request, selection, found.totals),
         }
     )
@@ -108,14 +110,27 @@ def live(request: HttpRequest) -> HttpResponse:
     return render(request, "console/dashboard/live.html", _live(_selection(request), sql.now()))
 
 
+def chart(request: HttpRequest) -> HttpResponse:
+    """A chart of the dashboard as CSV."""
+    selection = _selection(request)
+    found = statistics_of(selection.channels, period(sql.now(), selection.days))
+    return chart_file(request, _charts(selection, found))
+
+
+def _charts(selection: Selection, found: Statistics) -> Charts:
+    files = selection.address("admin:dashboard_chart", chart="")
+    return charts_of(found, hand_overs(selection.channels, found), files)
+
+
 def attention_part(request: HttpRequest) -> HttpResponse:
     context = _attention(request, _selection(request), sql.now())
     return render(request, "console/dashboard/attention.html", context)
 
 
 def pages() -> list[URLPattern]:
-    """The addresses of the parts that refresh themselves."""
+    """The addresses of the parts that refresh themselves, and of the charts' files."""
     return [
+        path("dashboard/chart.csv", site.admin_view(chart), name="dashboard_chart"),
         path("dashboard/live/", site.admin_view(live), name="dashboard_live"),
         path("dashboard/attention/", site.admin_view(attention_part), name="dashboard_attention"),
     ]

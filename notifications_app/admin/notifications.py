@@ -23,7 +23,7 @@ from notifications_app.admin.actions import (
     StopAction,
 )
 from notifications_app.admin.best_hours import BestHoursPage
-from notifications_app.admin.compare import ComparePage
+from notifications_app.admin.compare import CompareChart, ComparePage
 from notifications_app.admin.compose.page import ComposeCheck, ComposePage, ComposeTest
 from notifications_app.admin.compose.templates import (
     NewTemplatePage,
@@ -49,6 +49,7 @@ from notifications_app.admin.filters import (
 from notifications_app.admin.images import ImageCheckPage
 from notifications_app.admin.log import LogDownload
 from notifications_app.admin.page import (
+    ChartDownload,
     NotificationPage,
     ProgressPart,
     TestPart,
@@ -214,6 +215,7 @@ class NotificationAdmin(ScopedAdmin):
             self.page("best-hours/<uuid:channel_id>/", BestHoursPage, "channel_best_hours"),
             self.page("calendar/", CalendarPage, "notification_calendar"),
             self.page("compare/", ComparePage, "notification_compare"),
+            self.page("compare/chart.csv", CompareChart, "notification_compare_chart"),
             self.page("compose/", ComposePage, "notification_compose"),
             self.page("compose/check/", ComposeCheck, "notification_compose_check"),
             self.page("compose/image/", ImageCheckPage, "notification_image_check"),
@@ -221,6 +223,7 @@ class NotificationAdmin(ScopedAdmin):
             self.page("compose/try/", TryPart, "notification_compose_try"),
             self.page("why/<uuid:channel_id>/", WhyPart, "notification_why"),
             self.page("export/notifications.csv", ListDownload, EXPORT),
+            self.page(f"{one}chart.csv", ChartDownload, "notification_chart"),
             self.page(f"{one}progress/", ProgressPart, "notification_progress"),
             self.page(f"{one}test/", TestPart, "notification_test_part"),
             self.page(f"{one}cancel/", CancelAction, "notification_cancel"),

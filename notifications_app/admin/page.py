@@ -7,15 +7,17 @@ from typing import Any, Final, NamedTuple
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils.functional import cached_property
 from typing_extensions import override
 
 from channels_app.console.pages import ChannelPage, own_or_404
 from channels_app.models import Channel, Role
+from notifications_app.admin.charts import chart_file
 from notifications_app.admin.compose.extras import flat
 from notifications_app.admin.compose.form import ComposeForm, ttl_words
 from notifications_app.admin.compose.sections import platforms_of, simple_of
-from notifications_app.admin.results import clicks_chart, funnel_context
+from notifications_app.admin.results import clicks_chart, funnel_context, outcomes_chart
 from notifications_app.admin.scheduled import audiences_of
 from notifications_app.admin.targets import named_context
 from notifications_app.models import Notification
@@ -79,6 +81,11 @@ class OneNotification(ChannelPage):
 
     notification: Notification
 
+    @property
+    def files(self) -> str:
+        """The address of a chart's file, without the chart's name."""
+        return reverse("admin:notification_chart", args=[self.notification.pk]) + "?chart="
+
     @override
     def find_channel(self, request: HttpRequest, **kwargs: Any) -> Channel:
         self.notification = own_or_404(Notification, request, kwargs["notification_id"])
@@ -110,7 +117,8 @@ class _WithProgress(OneNotification):
             pauses=_pauses(self.notification, progress),
             limits=outlooks(self.notification, self.now),
             chart=_chart(progress),
-            charts=clicks_chart(events.clicks) if events.clicks else None,
+            charts=clicks_chart(events.clicks, self.files) if events.clicks else None,
+            files=self.files,
             **funnel_context(self.notification, progress, events),
             buttons=clicks_of_buttons(self.notification),
             poll_seconds=_POLL_SECONDS.get(NotificationStatus(self.notification.status)),
@@ -160,6 +168,21 @@ class NotificationPage(_WithProgress):
             composed="composed" in self.request.GET,
             **kwargs,
         ) | {"title": str(notification)}
+
+
+class ChartDownload(OneNotification):
+    """A chart of the page as CSV."""
+
+    title = "Chart"
+    http_method_names = ["get"]
+
+    @override
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        charts = outcomes_chart(progress_of(self.notification, now=sql.now()))
+        if request.GET.get("chart") == "clicks":
+            clicks = events_of(self.notification).clicks
+            charts = clicks_chart(clicks, self.files) if clicks else charts
+        return chart_file(request, charts)
 
 
 class ProgressPart(_WithProgress):

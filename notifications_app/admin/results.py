@@ -73,7 +73,21 @@ def _cell(funnel: Funnel, field: str) -> FunnelCell:
     return FunnelCell(count, getattr(funnel, f"{field}_share"), share(count, funnel.recipients))
 
 
-def clicks_chart(clicks: Clicks) -> Charts:
+def outcomes_chart(progress: Progress) -> Charts:
+    """Outcomes over time, for their file. notification.js draws them."""
+    chart = Chart(
+        "outcomes",
+        "Delivery over time",
+        "",
+        [
+            Line("Delivered", "good", [each.delivered for each in progress.points]),
+            Line("Bounced", "bad", [each.bounced for each in progress.points]),
+        ],
+    )
+    return Charts("hour", [each.start for each in progress.points], [chart])
+
+
+def clicks_chart(clicks: Clicks, files: str) -> Charts:
     """Clicks by platform, in bars."""
     each = "hour" if clicks.step == HOUR else f"{clicks.step // HOUR} hours"
     chart = Chart(
@@ -86,7 +100,7 @@ def clicks_chart(clicks: Clicks) -> Charts:
         ],
         is_stacked=True,
     )
-    return Charts("hour", clicks.starts, [chart])
+    return Charts("hour", clicks.starts, [chart], files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +133,9 @@ def compared(notifications: Sequence[Notification]) -> list[Compared]:
     ]
 
 
-def comparison_chart(rows: Sequence[Compared], clicks: Mapping[UUID, Sequence[int]]) -> Charts:
+def comparison_chart(
+    rows: Sequence[Compared], clicks: Mapping[UUID, Sequence[int]], files: str
+) -> Charts:
     """The shares of delivered recipients that had clicked, by hours since each start."""
     series = [clicks.get(row.notification.pk, ()) for row in rows]
     hours = min(_MOST_HOURS, max(map(len, series), default=0))
@@ -140,7 +156,7 @@ def comparison_chart(rows: Sequence[Compared], clicks: Mapping[UUID, Sequence[in
         ],
         unit="%",
     )
-    return Charts("since", range(1, hours + 1), [chart])
+    return Charts("since", range(1, hours + 1), [chart], files)
 
 
 def _shares(counts: Sequence[int], delivered: int, hours: int) -> list[float | None]:

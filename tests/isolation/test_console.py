@@ -35,7 +35,9 @@ QUERIES = {
     "index": {"channel": "id"},
     "dashboard_live": {"channel": "id"},
     "dashboard_attention": {"channel": "id"},
+    "dashboard_chart": {"channel": "id"},
     "notification_compare": {"id": "id"},
+    "notification_compare_chart": {"id": "id"},
     "notification_compose": {"channel": "id", "draft": "id"},
     "search": {"s": "name"},
 }

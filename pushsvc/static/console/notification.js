@@ -19,6 +19,7 @@
     const has = points.length > 0;
     document.querySelector("#outcome-chart").hidden = !has;
     document.querySelector("#outcome-details").hidden = !has;
+    document.querySelector("#outcome-file").hidden = !has;
     document.querySelector("#outcome-none").hidden = has;
     if (!has) return;
     const labels = points.map(([start]) => label(start, step));
