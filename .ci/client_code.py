@@ -20,6 +20,7 @@ Schema = dict[str, Any]
 PYTHON_TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 OWN_PARAMETERS = {"channel_id", "X-Channel-ID"}  # the client knows its channel
 PAGE_PARAMETERS = {"limit"}
+ROWS = "application/x-ndjson"  # of exports, whose schema is that of a line
 METHODS = {"get", "post", "put", "patch", "delete"}
 
 
@@ -96,8 +97,13 @@ class Operation:
         return [
             Parameter(each["name"], each["schema"], each.get("required", False))
             for each in self._parameters
-            if each["in"] == place and each["name"] not in OWN_PARAMETERS
+            if each["in"] == place and each["name"] not in self._fixed
         ]
+
+    @property
+    def _fixed(self) -> set[str]:
+        """Parameters that the client sets. Of exports it reads the rows, never CSV."""
+        return OWN_PARAMETERS | {"format"} if self.is_export else OWN_PARAMETERS
 
     @property
     def places(self) -> list[str]:
@@ -123,9 +129,19 @@ class Operation:
     @property
     def answer(self) -> Schema | None:
         """None: a redirection, or nothing."""
+        if self.is_export:
+            return {"type": "array", "items": self._content[ROWS]["schema"]}
+        return self._content["application/json"]["schema"] if self._content else None
+
+    @property
+    def _content(self) -> dict[str, Any]:
         usual = min(status for status in self._responses if status < "400")
-        content = self._responses[usual].get("content", {})
-        return content["application/json"]["schema"] if content else None
+        content: dict[str, Any] = self._responses[usual].get("content", {})
+        return content
+
+    @property
+    def is_export(self) -> bool:
+        return ROWS in self._content
 
     @property
     def is_redirection(self) -> bool:
@@ -134,6 +150,11 @@ class Operation:
     @property
     def is_listing(self) -> bool:
         return any(each.name == "limit" for each in self.query)
+
+    @property
+    def largest_page(self) -> int:
+        """Of an export, whose pages are as large as can be unless less is requested."""
+        return next(int(each.schema["default"]) for each in self.query if each.name == "limit")
 
     @property
     def is_repeatable(self) -> bool:
@@ -271,7 +292,8 @@ class Python:
         names = [each.name for each in operation.query if each.name not in PAGE_PARAMETERS]
         query = ", ".join(f'"{name}": {python_name(name)}' for name in names)
         if operation.is_listing:
-            yield f"return Pages({arguments[0]}, {{{query}}}, limit)"
+            size = [str(operation.largest_page)] if operation.is_export else []
+            yield f"return Pages({', '.join([arguments[0], f'{{{query}}}', 'limit', *size])})"
             return
         arguments.insert(0, f'"{operation.method}"')
         arguments += ["json=fields"] if operation.body else []
@@ -350,6 +372,7 @@ class TypeScript:
         if operation.query:
             is_optional = not any(each.is_required for each in operation.query)
             of = f'Query<"{operation.id}">'
+            of = f'Omit<{of}, "format">' if operation.is_export else of
             arguments.append(("query", of, "{}" if is_optional else ""))
         if operation.body:
             arguments.append(("body", f'Schemas["{operation.body}"]', ""))
@@ -390,7 +413,8 @@ class TypeScript:
             path = path.replace(f"{{{name}}}", f"${{{camel(name)}}}")
         written = f"path`{path}`" if "$" in path else f'"{path}"'
         if operation.is_listing:
-            return f"return this.pages({written}, query);"
+            size = f", {operation.largest_page}" if operation.is_export else ""
+            return f"return this.pages({written}, query{size});"
         options = ["body"] if operation.body else []
         options += ["query"] if operation.query else []
         if operation.has_idempotency_key:

@@ -8,7 +8,7 @@ secrets.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, Final
@@ -24,9 +24,11 @@ from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.crypto import salted_hmac
+from redis.exceptions import RedisError
 
 from channels_app.models import Account, ApiKey, Channel, Membership
 from pushsvc.common.http.client_address import client_ip
+from pushsvc.common.store.redis_client import redis_client
 from pushsvc.common.timestamps import format_timestamp
 
 SHOWN: dict[str, tuple[str, ...]] = {  # notifications_app adds its own
@@ -133,6 +135,25 @@ def record(
         actor_email=staff.email if staff else None,
         remote_addr=client_ip(request) if request else None,
     )
+
+
+def record_once_an_hour(channel: Channel, note: str) -> None:
+    """Writes an entry of access to the channel, unless the same actor has one with the note of the
+    last hour. For reads that programs repeat page by page. Without Redis, each is written."""
+    digest = salted_hmac(_ID_SALT, f"{channel.pk} {actor_name()} {note}").hexdigest()
+    key = f"audited:{digest}"
+    try:
+        is_first = bool(redis_client().set(key, 1, nx=True, ex=3600))
+    except RedisError:
+        is_first = True
+    if not is_first:
+        return
+    try:
+        record(channel, Action.ACCESS, note=note)
+    except BaseException:
+        with suppress(RedisError):
+            redis_client().delete(key)
+        raise
 
 
 def id_hash(external_id: str, secret: str | None = None) -> str:

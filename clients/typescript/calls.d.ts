@@ -76,15 +76,16 @@ export class Calls {
      */
     request(method: string, path: string, options?: RequestOptions): Promise<any>;
     /**
-     * The entries of all pages of a list, or the first `limit` of them.
+     * The entries of all pages of a list or an export, or the first `limit` of them.
      *
      * @param {string} path
      * @param {Record<string, unknown> & {limit?: number}} query
+     * @param {number} [largest] page
      * @returns {AsyncGenerator<any, void, void>}
      */
     pages(path: string, query: Record<string, unknown> & {
         limit?: number;
-    }): AsyncGenerator<any, void, void>;
+    }, largest?: number): AsyncGenerator<any, void, void>;
     #private;
 }
 export type Schemas = import("./schema.d.ts").components["schemas"];

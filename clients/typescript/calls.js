@@ -123,19 +123,20 @@ export class Calls {
   }
 
   /**
-   * The entries of all pages of a list, or the first `limit` of them.
+   * The entries of all pages of a list or an export, or the first `limit` of them.
    *
    * @param {string} path
    * @param {Record<string, unknown> & {limit?: number}} query
+   * @param {number} [largest] page
    * @returns {AsyncGenerator<any, void, void>}
    */
-  async *pages(path, query) {
+  async *pages(path, query, largest = LARGEST_PAGE) {
     let left = query.limit ?? Number.POSITIVE_INFINITY;
     /** @type {Record<string, unknown> | undefined} */
-    let page = { ...query, limit: Math.min(left, LARGEST_PAGE) };
+    let page = { ...query, limit: Math.min(left, largest) };
     while (page) {
       const answer = await this.#answer("GET", path, { query: page });
-      const entries = (await answer.json()).slice(0, left);
+      const entries = (await entriesOf(answer)).slice(0, left);
       yield* entries;
       left -= entries.length;
       page = left > 0 ? following(answer.headers) : undefined;
@@ -241,6 +242,18 @@ function retryAfter(headers) {
 function following(headers) {
   const address = /<([^>]+)>; *rel="next"/.exec(headers.get("Link") ?? "")?.[1];
   return address ? Object.fromEntries(new URL(address).searchParams) : undefined;
+}
+
+/**
+ * Those of a page of a list, which is JSON, or of an export, which has an entry a line.
+ *
+ * @param {Response} answer
+ * @returns {Promise<any[]>}
+ */
+async function entriesOf(answer) {
+  if (!answer.headers.get("Content-Type")?.startsWith("application/x-ndjson")) return answer.json();
+  const lines = (await answer.text()).split("\n");
+  return lines.filter(Boolean).map((line) => JSON.parse(line));
 }
 
 /**

@@ -249,6 +249,21 @@ export class Methods extends Calls {
   }
 
   /**
+   * Export the channel's subscriptions.
+   *
+   * In the order of ids. Who is subscribed throughout is in exactly one page. An export that was
+   * interrupted continues with `after`. With `include=address`, a row is what `pushsvc_ndjson`
+   * of an import takes, and the audit log gets an entry, once an hour for each key. See
+   * [data](/docs/data).
+   *
+   * @param {Omit<Query<"export_subscriptions">, "format">} [query]
+   * @returns {AsyncGenerator<Schemas["ExportedSubscriptionOutput"], void, void>}
+   */
+  exportSubscriptions(query = {}) {
+    return this.pages(path`/channel/${this.channel}/subscriptions`, query, 5000);
+  }
+
+  /**
    * Record a click and redirect to the notification's url.
    *
    * For clients that cannot run code. Clicks with a token older than 28 days, HEAD requests and

@@ -396,6 +396,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/channel/{channel_id}/subscriptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export the channel's subscriptions
+         * @description In the order of ids. Who is subscribed throughout is in exactly one page. The `Link` header has the address of the next page. An export that was interrupted continues with `after`. With `include=address`, a row is what `pushsvc_ndjson` of an import takes, and the audit log gets an entry, once an hour for each key. See [data](/docs/data).
+         */
+        get: operations["export_subscriptions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/channel/{channel_id}/subscriptions/import": {
         parameters: {
             query?: never;
@@ -1654,6 +1674,65 @@ export interface components {
             bytes: number | null;
             /** @description Of `content`: placeholders without a value and without a default. */
             missing: string[] | null;
+        };
+        /** @description The keys of a browser, as it gave them. */
+        ExportedKeysOutput: {
+            /** @description The browser's public key, base64url. */
+            p256dh: string;
+            /** @description The browser's secret of 16 bytes, base64url. */
+            auth: string;
+        };
+        /** @description A row of the export of subscriptions. */
+        ExportedSubscriptionOutput: {
+            /**
+             * Format: uuid
+             * @description The subscription's id.
+             */
+            subscription_id: string;
+            /** @description What it receives push by. */
+            platform: components["schemas"]["Platform"];
+            /** @description Whether it gets messages. */
+            active: boolean;
+            /** @description The person, if it has one. */
+            external_id: string | null;
+            /** @description BCP 47. */
+            language: string | null;
+            /** @description An IANA name. */
+            timezone: string | null;
+            attributes: components["schemas"]["Attributes"];
+            /** @description In their order. */
+            tags: string[];
+            /** @description By category. A choice of the person counts before the device's. */
+            choices: {
+                [key: string]: boolean;
+            };
+            /**
+             * Format: date-time
+             * @description When it first subscribed.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When it last subscribed.
+             */
+            last_seen_at: string;
+            /**
+             * Format: date-time
+             * @description When it ended.
+             */
+            expired_at: string | null;
+            /** @description Why it ended. */
+            expired_code: string | null;
+            /** @description Of a browser, with `include=address`. */
+            endpoint?: string;
+            /** @description Of a browser, with `include=address`. */
+            keys?: components["schemas"]["ExportedKeysOutput"];
+            /** @description With which the browser subscribed, with `include=address`. */
+            vapid_public_key?: string | null;
+            /** @description Of a phone, with `include=address`. */
+            provider_token?: string;
+            /** @description The secret of a phone that has one, with `include=address`. */
+            auth?: string | null;
         };
         /** @description One error of the input. */
         FieldError: {
@@ -5737,6 +5816,109 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["StatisticsOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    export_subscriptions: {
+        parameters: {
+            query?: {
+                /** @description Only rows whose `subscription_id` follows this one. The `Link` header of a page has it for the next page. */
+                after?: string;
+                /** @description `ndjson`: one JSON object a line, exact. `csv`: for spreadsheets; a text that one would read as a formula gets an apostrophe. */
+                format?: "csv" | "ndjson";
+                /** @description Adds addresses and keys of the devices. */
+                include?: "address";
+                /** @description How many rows a page has at most. More than 5,000 count as 5,000. */
+                limit?: number;
+                /** @description Which state; default: all. */
+                state?: "active" | "expired";
+            };
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page, in order of ids: one object a line. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Address of the next page (`rel="next"`). The last page has none. */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": components["schemas"]["ExportedSubscriptionOutput"];
+                    "text/csv": string;
                 };
             };
             /** @description The input is not valid */

@@ -44,6 +44,7 @@ GROUPS: Final = {
         "sends": "Find, pause, stop and edit a send",
         "results": "Results",
         "statistics": "Statistics by hour and day",
+        "data": "Export subscribers and results",
         "explain": "Explain: who gets it, and why not",
         "outcomes": "Outcomes of FCM, APNs and web push",
     },

@@ -164,6 +164,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='subscription',
+            index=models.Index(condition=models.Q(('expired_at__isnull', False)), fields=['channel', 'id'], name='subscription_ended'),
+        ),
+        migrations.AddIndex(
+            model_name='subscription',
             index=models.Index(condition=models.Q(('is_proven', False)), fields=['channel', 'id'], name='subscription_unproven'),
         ),
         migrations.AddIndex(

@@ -169,6 +169,11 @@ class Subscription(models.Model):
             ),
             models.Index(
                 fields=["channel", "id"],
+                condition=models.Q(expired_at__isnull=False),
+                name="subscription_ended",  # for the export
+            ),
+            models.Index(
+                fields=["channel", "id"],
                 condition=models.Q(is_proven=False),
                 name="subscription_unproven",
             ),

@@ -15,6 +15,7 @@ from uuid import UUID
 import pytest
 
 import pushsvc_client
+from channels_app.models import Channel
 from notifications_app.content.tracking import make_token
 from pushsvc_client import AsyncClient, Client, Refused, imports
 from tests import openapi
@@ -22,6 +23,7 @@ from tests.api.credentials import GOOGLE
 from tests.clients.failing import CHANNEL
 from tests.clients.readme import blocks, filled
 from tests.clients.webhooks import BODY, OTHER, SECRET, signed
+from tests.factories import add_subscriptions
 from tests.forked import CHECKOUT
 
 PACKAGE = CHECKOUT / "clients" / "python"
@@ -83,6 +85,10 @@ def use_people(push, subscription_id):
     changed = push.update_person(external_id="user 42", attributes={"plan": "pro"})
     assert len(changed["devices"]) == push.get_channel_audience()["people"] == 1
     assert push.export_person(external_id="user 42")["devices"]
+
+    (row,) = push.export_subscriptions(state="active", include="address")
+    assert (row["subscription_id"], row["attributes"]) == (subscription_id, {"plan": "pro"})
+    assert row["keys"]["auth"]
 
     push.change_tag_members("news:de", external_ids=["user 42"])
     assert [tag["tag"] for tag in push.list_tags(prefix="news")] == ["news:de"]
@@ -237,6 +243,8 @@ def test_the_asynchronous_client_has_the_same_results(shop):
             with pytest.raises(Refused, match="validation_error"):
                 await push.send_notification(body="")
             listed = [each async for each in push.list_notifications(status="sent")]
+            exported = [each async for each in push.export_subscriptions()]
+            assert [each["platform"] for each in exported] == ["web"]
             return shown["delivered_count"], len(listed)
 
     assert asyncio.run(send()) == (1, 1)
@@ -292,6 +300,19 @@ def test_an_error_of_a_later_part_tells_where_the_part_begins(push):
 def test_bytes_are_no_rows(push):
     with pytest.raises(TypeError, match="as text"):
         push.import_subscriptions([b"platform,token\n"], format="tokens_csv")
+
+
+# Exports
+
+
+def test_all_pages_of_an_export_are_read(push, shop):
+    add_subscriptions(Channel.objects.get(pk=shop.channel), 5_001, language="\u2028")
+    rows = list(push.export_subscriptions())
+
+    assert len({row["subscription_id"] for row in rows}) == len(rows) == 5_001
+    assert {row["language"] for row in rows} == {"\u2028"}
+    assert list(push.export_subscriptions(limit=2)) == rows[:2]
+    assert list(push.export_subscriptions(after=rows[-2]["subscription_id"])) == rows[-1:]
 
 
 # Times
@@ -389,6 +410,8 @@ def test_the_examples_of_the_readme_run_with_the_installed_package(run, shop, tm
         "['bread']",
         "1 new",
         "line 3 not_a_token",
+        "web []",
+        "android ['bread']",
         "400 validation_error",
         "body too_long Must be at most 255 characters long.",
         "target_platforms.0 not_a_choice Must be one of: web, android, ios, all.",
@@ -448,6 +471,8 @@ push.send_notification(bodytext="Hello")  # wrong
 push.send_notification(body=1)  # wrong
 push.get_segment(segment=1)  # wrong
 push.import_subscriptions([], format="xlsx")  # wrong
+for row in push.export_subscriptions(state="gone"):  # wrong
+    print(row["address"])  # wrong
 print(push.import_subscriptions(open("x"), format="tokens_csv")["created"] + 1)
 print(sent["notification"])  # wrong
 for tag in push.list_tags(limit=3):

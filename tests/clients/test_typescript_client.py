@@ -28,6 +28,7 @@ lists 103 101 100
 web push keys true false
 webhooks 1 true webhook.test 0
 people 1 1 1 1
+exported pro true
 tags news:de
 segments 1 \[ 'Pro' \] Pro
 erased true
@@ -104,6 +105,8 @@ def test_the_examples_of_the_readme_run(project, shop):
         "bread",
         "1 new",
         "line 3 not_a_token",
+        "web []",
+        "android [ 'bread' ]",
         "400 validation_error",
         "body too_long Must be at most 255 characters long.",
         "target_platforms.0 not_a_choice Must be one of: web, android, ios, all.",

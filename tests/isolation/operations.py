@@ -78,7 +78,7 @@ key description default position choices opted_out
 providers_config fcm_service_account apns_key apns_key_id apns_team_id apns_topic apns_environment
 content personalize vars on_missing
 send
-format dry_run attributes tags_from columns takeover_days
+format include outcome dry_run attributes tags_from columns takeover_days
 tags add_tags remove_tags prefix after external_ids subscription_ids remove
 enabled since until
 actions id action web_url android_url ios_url web android ios translations

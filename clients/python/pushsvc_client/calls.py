@@ -55,11 +55,12 @@ class Call(Generic[T]):
 
 @dataclass(frozen=True)
 class Pages(Generic[T]):
-    """All pages of a list, or as many as hold `limit` entries."""
+    """All pages of a list or an export, or as many as hold `limit` entries."""
 
     path: str
     params: Mapping[str, object]
     limit: int | None
+    largest: int = LARGEST_PAGE
 
 
 @dataclass(frozen=True)
@@ -118,14 +119,14 @@ class Reading(Generic[T]):
 
     def __init__(self, pages: Pages[T]) -> None:
         self._left = pages.limit
-        size = LARGEST_PAGE if pages.limit is None else min(pages.limit, LARGEST_PAGE)
+        size = pages.largest if pages.limit is None else min(pages.limit, pages.largest)
         first: Call[list[T]] = Call("GET", pages.path, params={**pages.params, "limit": size})
         # A time without a time zone is an error now, not when the first page is read.
         self.call: Call[list[T]] | None = replace(first, params=first.query)
 
     def entries(self, answer: httpx.Response) -> list[T]:
         """The entries of the page that was read."""
-        found: list[T] = answer.json()[: self._left]
+        found = _entries(answer)[: self._left]
         if self._left is not None:
             self._left -= len(found)
         following = answer.links.get("next", {}).get("url")
@@ -134,6 +135,15 @@ class Reading(Generic[T]):
         else:
             self.call = None
         return found
+
+
+def _entries(answer: httpx.Response) -> list[Any]:
+    """Of a list, which is JSON, or of an export, which has an entry a line."""
+    if answer.headers.get("Content-Type", "").startswith("application/x-ndjson"):
+        # In a text, splitlines() would also divide at characters that JSON does not escape.
+        return [json.loads(line) for line in answer.content.split(b"\n") if line]
+    found: list[Any] = answer.json()
+    return found
 
 
 def part(text: str) -> str:

@@ -19,6 +19,7 @@ from pushsvc_client.schemas import (
     EventsInput,
     ExplainInput,
     ExplainOutput,
+    ExportedSubscriptionOutput,
     IdentityKeyInput,
     IdentityKeyOutput,
     LinkedOutput,
@@ -267,6 +268,29 @@ class Operations:
             "GET",
             f"/channel/{part(self.channel)}/person/export",
             params={"external_id": external_id},
+        )
+
+    @listing
+    def export_subscriptions(
+        self,
+        *,
+        after: str | None = None,
+        include: Literal["address"] | None = None,
+        limit: int | None = None,
+        state: Literal["active", "expired"] | None = None,
+    ) -> Pages[ExportedSubscriptionOutput]:
+        """Export the channel's subscriptions.
+
+        In the order of ids. Who is subscribed throughout is in exactly one page. An export
+        that was interrupted continues with `after`. With `include=address`, a row is what
+        `pushsvc_ndjson` of an import takes, and the audit log gets an entry, once an hour
+        for each key. See [data](/docs/data).
+        """
+        return Pages(
+            f"/channel/{part(self.channel)}/subscriptions",
+            {"after": after, "include": include, "state": state},
+            limit,
+            5000,
         )
 
     @operation

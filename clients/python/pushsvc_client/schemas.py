@@ -365,6 +365,36 @@ class ExplainedStepOutput(TypedDict):
     missing: list[str] | None
 
 
+class ExportedKeysOutput(TypedDict):
+    """The keys of a browser, as it gave them."""
+
+    p256dh: str
+    auth: str
+
+
+class ExportedSubscriptionOutput(TypedDict):
+    """A row of the export of subscriptions."""
+
+    subscription_id: str
+    platform: Platform
+    active: bool
+    external_id: str | None
+    language: str | None
+    timezone: str | None
+    attributes: Attributes
+    tags: list[str]
+    choices: dict[str, bool]
+    created_at: str
+    last_seen_at: str
+    expired_at: str | None
+    expired_code: str | None
+    endpoint: NotRequired[str]
+    keys: NotRequired[ExportedKeysOutput]
+    vapid_public_key: NotRequired[str | None]
+    provider_token: NotRequired[str]
+    auth: NotRequired[str | None]
+
+
 class FieldError(TypedDict):
     """One error of the input."""
 

@@ -1,4 +1,4 @@
-"""CSV files for staff, streamed in pages, so that large files need no memory."""
+"""CSV files, streamed in pages, so that large files need no memory."""
 
 import csv
 import re
@@ -19,14 +19,15 @@ _LATER_CELL: Final = re.compile(r"(?s)(?<=.)([;|\t\r\n][ \"']*)(?=[=+\-@])")
 def csv_response(name: str, pages: Iterable[Sequence[Sequence[object]]]) -> HttpResponse:
     """A download with this file name and the rows of all pages."""
     response = StreamingHttpResponse(
-        map(_text, pages),
+        map(csv_text, pages),
         content_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
     return cast(HttpResponse, response)  # Django serves it as one, but the types differ
 
 
-def _text(rows: Sequence[Sequence[object]]) -> str:
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """The lines of these rows. Cells are harmless to spreadsheets."""
     text = StringIO()
     csv.writer(text).writerows([_cell(value) for value in row] for row in rows)
     return text.getvalue()

@@ -68,8 +68,8 @@ def page_from(request: Request) -> Page:
     """The requested page. A limit over MAX_LIMIT counts as MAX_LIMIT. Raises Invalid if limit or
     offset is not a whole number, if the limit is below 1, or if the offset is negative."""
     errors: list[FieldError] = []
-    limit = _whole(request, "limit", DEFAULT_LIMIT, 1, errors)
-    offset = _whole(request, "offset", 0, 0, errors)
+    limit = whole_number(request, "limit", DEFAULT_LIMIT, 1, errors)
+    offset = whole_number(request, "offset", 0, 0, errors)
     if errors:
         raise Invalid(errors)
     return Page(limit=min(limit, MAX_LIMIT), offset=offset)
@@ -85,7 +85,10 @@ def link_header(request: Request, page: Page, *, is_last: bool) -> dict[str, str
     return {"Link": ", ".join(links)} if links else {}
 
 
-def _whole(request: Request, name: str, default: int, least: int, errors: list[FieldError]) -> int:
+def whole_number(
+    request: Request, name: str, default: int, least: int, errors: list[FieldError]
+) -> int:
+    """The number of the query, or the default. Adds what is wrong with it to `errors`."""
     text = request.query_params.get(name)
     if text is None:
         return default

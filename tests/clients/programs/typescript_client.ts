@@ -104,6 +104,8 @@ const person = await push.getPerson({ external_id });
 const known = await push.exportPerson({ external_id });
 const { people } = await push.getChannelAudience();
 console.log("people", keys.length, person.devices.length, known.devices.length, people);
+const [row] = await all(push.exportSubscriptions({ include: "address" }));
+console.log("exported", row?.attributes["plan"], row?.keys?.auth === browser.keys.auth);
 await push.changeTagMembers("news:de", { external_ids: [external_id] });
 console.log("tags", (await all(push.listTags({ prefix: "news" })))[0]?.tag);
 await push.deleteTag("news:de");
