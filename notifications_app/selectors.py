@@ -212,7 +212,7 @@ def person_deliveries(person: Person, *, notifications: int) -> list[SubscriberD
 
 
 class LogEntry(NamedTuple):
-    """The result of one recipient. `outcome`: one of OUTCOMES."""
+    """The result of one recipient. `outcome`: one of OUTCOMES. `clicked_action`: from 0."""
 
     subscription_id: UUID
     platform: Platform
@@ -221,7 +221,10 @@ class LogEntry(NamedTuple):
     detail: str
     attempts: int
     finished_at: datetime | None
+    received_at: datetime | None
     clicked_at: datetime | None
+    clicked_action: int | None
+    dismissed_at: datetime | None
 
 
 def log_after(notification_id: UUID, *, after: UUID, limit: int) -> list[LogEntry]:

@@ -183,6 +183,17 @@ export class Methods extends Calls {
      */
     explainDelivery(body: Schemas["ExplainInput"]): Promise<Schemas["ExplainOutput"]>;
     /**
+     * Export a notification's deliveries.
+     *
+     * A row for each recipient, in the order of ids, as long as deliveries are kept. See
+     * [data](/docs/data).
+     *
+     * @param {string} notificationId
+     * @param {Omit<Query<"export_deliveries">, "format">} [query]
+     * @returns {AsyncGenerator<Schemas["ExportedDeliveryOutput"], void, void>}
+     */
+    exportDeliveries(notificationId: string, query?: Omit<Query<"export_deliveries">, "format">): AsyncGenerator<Schemas["ExportedDeliveryOutput"], void, void>;
+    /**
      * Get everything that is stored of a person.
      *
      * With addresses, keys, and outcomes as far as they are kept. The audit log says that it was

@@ -236,6 +236,20 @@ export class Methods extends Calls {
   }
 
   /**
+   * Export a notification's deliveries.
+   *
+   * A row for each recipient, in the order of ids, as long as deliveries are kept. See
+   * [data](/docs/data).
+   *
+   * @param {string} notificationId
+   * @param {Omit<Query<"export_deliveries">, "format">} [query]
+   * @returns {AsyncGenerator<Schemas["ExportedDeliveryOutput"], void, void>}
+   */
+  exportDeliveries(notificationId, query = {}) {
+    return this.pages(path`/notification/${notificationId}/deliveries`, query, 5000);
+  }
+
+  /**
    * Get everything that is stored of a person.
    *
    * With addresses, keys, and outcomes as far as they are kept. The audit log says that it was

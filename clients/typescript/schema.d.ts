@@ -748,6 +748,26 @@ export interface paths {
         patch: operations["edit_notification"];
         trace?: never;
     };
+    "/notification/{notification_id}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export a notification's deliveries
+         * @description A row for each recipient, in the order of ids, as long as deliveries are kept. The `Link` header has the address of the next page. With `outcome`, a page reads at most 5,000 recipients, so it can be empty although a `Link` follows. See [data](/docs/data).
+         */
+        get: operations["export_deliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/notification/{notification_id}/details": {
         parameters: {
             query?: never;
@@ -1674,6 +1694,48 @@ export interface components {
             bytes: number | null;
             /** @description Of `content`: placeholders without a value and without a default. */
             missing: string[] | null;
+        };
+        /** @description A row of the export of deliveries. */
+        ExportedDeliveryOutput: {
+            /**
+             * Format: uuid
+             * @description The subscription's id.
+             */
+            subscription_id: string;
+            /** @description The person whose the device is now. */
+            external_id: string | null;
+            /** @description What it receives push by. */
+            platform: components["schemas"]["Platform"];
+            /** @description What became of the message. */
+            outcome: components["schemas"]["DeliveryOutcome"];
+            /** @description Why it bounced, or why it waits. */
+            code: string | null;
+            /** @description What the push service responded. */
+            detail: string | null;
+            /** @description How often it was sent to the push service. */
+            attempts: number;
+            /** @description The id of the button that was clicked first. */
+            action: string | null;
+            /**
+             * Format: date-time
+             * @description When the outcome was known.
+             */
+            finished_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the device reported it.
+             */
+            received_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the device reported it.
+             */
+            clicked_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the device reported it.
+             */
+            dismissed_at: string | null;
         };
         /** @description The keys of a browser, as it gave them. */
         ExportedKeysOutput: {
@@ -8241,6 +8303,107 @@ export interface operations {
             };
             /** @description The body is not JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    export_deliveries: {
+        parameters: {
+            query?: {
+                /** @description Only rows whose `subscription_id` follows this one. The `Link` header of a page has it for the next page. */
+                after?: string;
+                /** @description `ndjson`: one JSON object a line, exact. `csv`: for spreadsheets; a text that one would read as a formula gets an apostrophe. */
+                format?: "csv" | "ndjson";
+                /** @description How many rows a page has at most. More than 5,000 count as 5,000. */
+                limit?: number;
+                /** @description Which outcome; default: all. */
+                outcome?: "bounced" | "delivered" | "waiting";
+            };
+            header?: never;
+            path: {
+                /** @description The notification's id, as the send returned it. */
+                notification_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page, in order of ids: one object a line. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Address of the next page (`rel="next"`). The last page has none. */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": components["schemas"]["ExportedDeliveryOutput"];
+                    "text/csv": string;
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,3 +1,4 @@
+from notifications_app.api.delivery_views import DeliveriesExportView
 from notifications_app.api.device_views import ClickView, EventsView
 from notifications_app.api.explain_views import ExplainView
 from notifications_app.api.halt_views import PauseView, ResumeView, StopView
@@ -22,6 +23,7 @@ urlpatterns = [
     endpoint("notification/<id:notification_id>", NotificationView),
     endpoint("notification/<id:notification_id>/details", NotificationDetailsView),
     endpoint("notification/<id:notification_id>/targets", NotificationTargetsView),
+    endpoint("notification/<id:notification_id>/deliveries", DeliveriesExportView),
     endpoint("notification/<id:notification_id>/pause", PauseView),
     endpoint("notification/<id:notification_id>/resume", ResumeView),
     endpoint("notification/<id:notification_id>/stop", StopView),

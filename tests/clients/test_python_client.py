@@ -145,6 +145,7 @@ def use_everything(push, browser):
     shown = push.wait(sent)
     assert (shown["status"], shown["delivered_count"], shown["recipient_count"]) == ("sent", 1, 1)
     assert [each["state"] for each in push.list_notification_targets(sent)] == ["reached"]
+    assert [each["outcome"] for each in push.export_deliveries(sent)] == ["delivered"]
     explained = push.explain_delivery(notification_id=sent, subscription_id=subscription_id)
     assert [each["verdict"] for each in explained["devices"]] == ["got"]
     use_events(push, sent, subscription_id)

@@ -19,6 +19,7 @@ from pushsvc_client.schemas import (
     EventsInput,
     ExplainInput,
     ExplainOutput,
+    ExportedDeliveryOutput,
     ExportedSubscriptionOutput,
     IdentityKeyInput,
     IdentityKeyOutput,
@@ -256,6 +257,28 @@ class Operations:
         the audit log. See [explain](/docs/explain).
         """
         return Call("POST", f"/channel/{part(self.channel)}/explain", json=fields)
+
+    @listing
+    def export_deliveries(
+        self,
+        notification_id: str,
+        /,
+        *,
+        after: str | None = None,
+        limit: int | None = None,
+        outcome: Literal["bounced", "delivered", "waiting"] | None = None,
+    ) -> Pages[ExportedDeliveryOutput]:
+        """Export a notification's deliveries.
+
+        A row for each recipient, in the order of ids, as long as deliveries are kept. See
+        [data](/docs/data).
+        """
+        return Pages(
+            f"/notification/{part(notification_id)}/deliveries",
+            {"after": after, "outcome": outcome},
+            limit,
+            5000,
+        )
 
     @operation
     def export_person(self, *, external_id: str) -> Call[PersonKnown]:

@@ -365,6 +365,23 @@ class ExplainedStepOutput(TypedDict):
     missing: list[str] | None
 
 
+class ExportedDeliveryOutput(TypedDict):
+    """A row of the export of deliveries."""
+
+    subscription_id: str
+    external_id: str | None
+    platform: Platform
+    outcome: DeliveryOutcome
+    code: str | None
+    detail: str | None
+    attempts: int
+    action: str | None
+    finished_at: str | None
+    received_at: str | None
+    clicked_at: str | None
+    dismissed_at: str | None
+
+
 class ExportedKeysOutput(TypedDict):
     """The keys of a browser, as it gave them."""
 

@@ -39,6 +39,8 @@ const shown: Schemas["NotificationOutput"] = await push.wait(sent.notification_i
 console.log(`result ${shown.status}: ${shown.delivered_count} of ${shown.recipient_count}`);
 console.log("before", categories.length, tried.platforms["web"]?.audience);
 const [target] = await all(push.listNotificationTargets(sent.notification_id));
+const [delivery] = await all(push.exportDeliveries(sent.notification_id, { outcome: "delivered" }));
+if (delivery?.subscription_id !== subscriptionId) throw new Error("not exported");
 const why = await push.explainDelivery({
   notification_id: sent.notification_id, subscription_id: subscriptionId,
 });
