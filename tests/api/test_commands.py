@@ -102,6 +102,7 @@ def test_an_unknown_channel_is_named_in_the_error(command, channel_id):
     [
         ("create_channel", ["Alice's shop"]),
         ("create_api_key", [NOWHERE]),
+        ("export_channel", [NOWHERE, "unused"]),
         ("rotate_vapid_key", [NOWHERE]),
         ("rotate_credential_keys", []),
         ("revoke_api_key", ["psk_00000000"]),

@@ -1,0 +1,182 @@
+"""`manage.py export_channel`, and what another installation makes of its files."""
+
+import json
+import stat
+from io import StringIO
+
+import pytest
+from auditlog.models import LogEntry
+from django.core.management import CommandError, call_command
+from django.db.models.functions import Now
+
+from channels_app.selectors import current_vapid_key, vapid_private_keys
+from channels_app.services import vapid_key_rotate
+from channels_app.vapid_keys import vapid_key_store
+from pushsvc.common.timestamps import format_timestamp
+from subscriptions_app.models import Subscription
+from subscriptions_app.tags.selectors import device_tags
+from tests.api.devices import ANDROID_TOKEN, HERE, IOS_TOKEN
+from tests.api.support import owner_of
+from tests.factories import (
+    browser,
+    make_category,
+    make_channel,
+    make_segment,
+    make_template,
+    phone,
+)
+from tests.pipeline.support import plan
+
+pytestmark = pytest.mark.django_db
+FAR = "2999-01-01T00:00:00Z"
+STORED = (
+    "platform",
+    "p256dh",
+    "auth",
+    "attributes",
+    "language",
+    "timezone",
+    "expired_code",
+)
+TIMES_STORED = ("created_at", "registered_at", "expired_at")
+
+
+@pytest.fixture
+def alice(db):
+    return owner_of(ready_channel())
+
+
+def export(channel, directory, *arguments):
+    """The rows of each file."""
+    call_command("export_channel", str(channel.pk), str(directory), *arguments, stdout=StringIO())
+    return {
+        file.stem: [json.loads(line) for line in file.read_text().splitlines()]
+        for file in directory.iterdir()
+    }
+
+
+def import_(channel, file):
+    out = StringIO()
+    given = ["--format=pushsvc_ndjson", "--json"]
+    call_command("import_subscribers", str(channel.pk), str(file), *given, stdout=out)
+    return json.loads(out.getvalue())
+
+
+def fill(owner):
+    """Devices of every kind."""
+    facts = {"language": "de", "timezone": "Europe/Berlin", "tags": ["news", "b"]}
+    owner.subscribe(browser(HERE, attributes={"plan": "gold", "age": 7}, **facts))
+    vapid_key_rotate(channel=owner.channel)
+    owner.subscribe(browser(f"{HERE}2"))
+    owner.subscribe(phone("android", ANDROID_TOKEN, tags=["a"]))
+    owner.subscribe(phone("ios", IOS_TOKEN, auth=browser()["keys"]["auth"]))
+    owner.subscribe(browser(f"{HERE}3", attributes={"x": "1"}))
+    ended = Subscription.objects.filter(address=f"{HERE}3")
+    ended.update(expired_at=Now(), expired_code="endpoint_gone")
+    link = {"subscription_id": str(Subscription.objects.first().pk), "external_id": "user-42"}
+    owner.call("POST", f"/channel/{owner.channel.pk}/people/devices", {"links": [link]})
+    person = f"/channel/{owner.channel.pk}/person?external_id=user-42"
+    owner.call("PATCH", person, {"choices": {"offers": False}})
+
+
+def test_it_writes_what_the_channel_has(alice, tmp_path):
+    alice.subscribe(browser(HERE))
+    segment = make_segment(alice.channel, {"tag": "news"})
+    template = make_template(alice.channel, "Shipped", {"body": "It left."})
+    later = {"body": "Later", "image": "https://a.example/b.png", "scheduled_at": FAR}
+    targets = [{"external_id": "user-42"}]
+    waiting = alice.send(later | {"targets": targets}).json()["notification_id"]
+    sent = alice.send({"body": "Hello"}).json()["notification_id"]
+    plan()
+    fill(owner_of(ready_channel()))
+
+    found = export(alice.channel, tmp_path / "out")
+
+    assert [row["platform"] for row in found["subscriptions"]] == ["web"]
+    assert [row["segment_id"] for row in found["segments"]] == [str(segment.pk)]
+    assert found["segments"][0]["rule"] == {"tag": "news"}
+    assert [row["template_id"] for row in found["templates"]] == [str(template.pk)]
+    assert found["templates"][0]["content"] == {"body": "It left."}
+    assert [row["key"] for row in found["categories"]] == ["offers"]
+    first, second = found["notifications"]
+    assert (first["notification_id"], first["status"]) == (waiting, "pending")
+    assert first["content"] == {"body": "Later", "image": "https://a.example/b.png"}
+    assert first["targets"] == [{"external_id": "user-42", "subscription_id": None}]
+    assert first["scheduled_at"] == "2999-01-01T00:00:00.000Z"
+    assert (second["notification_id"], second["targets"]) == (sent, [])
+    assert [row["notification_id"] for row in found["deliveries"]] == [sent]
+    (about,) = found["channel"]
+    assert about["rows"]["notifications"] == 2
+    assert about["channel_id"] == str(alice.channel.pk)
+
+
+def test_keys_are_written_only_on_request_and_only_for_this_user(alice, tmp_path):
+    alice.subscribe(browser(HERE))
+    device, key = Subscription.objects.get(), current_vapid_key(alice.channel)
+    private = vapid_private_keys([key.pk])[key.pk].private_key
+    secrets = [device.address, device.auth, private]
+
+    export(alice.channel, tmp_path / "without")
+    found = export(alice.channel, tmp_path / "with", "--with-keys")
+
+    written = "".join(file.read_text() for file in (tmp_path / "without").iterdir())
+    assert not any(each in written for each in secrets)
+    assert found["subscriptions"][0]["endpoint"] == device.address
+    assert found["vapid_keys"] == [
+        {"public_key": key.public_key, "private_key": private, "current": True}
+    ]
+    for path in [tmp_path / "with", *(tmp_path / "with").iterdir()]:
+        assert not stat.S_IMODE(path.stat().st_mode) & 0o077
+    notes = list(LogEntry.objects.values_list("additional_data__note", flat=True))
+    assert "The channel was exported by a command, with addresses and keys." in notes
+    assert not any(each in str(list(LogEntry.objects.values())) for each in secrets)
+
+
+def test_a_directory_that_exists_is_not_written_to(alice, tmp_path):
+    with pytest.raises(CommandError, match="File exists"):
+        export(alice.channel, tmp_path)
+
+
+def test_an_import_of_an_export_gives_the_same_subscribers(alice, tmp_path):
+    fill(alice)
+    assert_moved(alice.channel, tmp_path)
+    assert Subscription.objects.count() == 2 * 5
+
+
+def assert_moved(channel, directory):
+    """An export of the channel and an import into another one make the same rows."""
+    exported = export(channel, directory / "export", "--with-keys")
+    other = ready_channel()
+    for key in exported["vapid_keys"]:
+        vapid_key_store(channel=other, private_key=key["private_key"])
+    counts = import_(other, directory / "export" / "subscriptions.ndjson")
+    assert counts["refused_by_code"] == {}
+    assert stored(other) == stored(channel)
+
+
+def ready_channel():
+    channel = make_channel(android_enabled=True, ios_enabled=True)
+    make_category(channel, "offers")
+    return channel
+
+
+def stored(channel):
+    """By address, everything that is stored of the channel's subscribers. An export has times in
+    milliseconds."""
+    rows = Subscription.objects.filter(channel=channel).select_related("person", "vapid_key")
+    tags = device_tags([row.pk for row in rows])
+    return {
+        row.address: {name: getattr(row, name) for name in STORED}
+        | {
+            name: at and format_timestamp(at)
+            for name in TIMES_STORED
+            for at in [getattr(row, name)]
+        }
+        | {
+            "vapid_key": row.vapid_key and row.vapid_key.public_key,
+            "tags": tags.get(row.pk, []),
+            "person": row.person and row.person.external_id,
+            "choices": row.choices | (row.person.choices if row.person else {}),
+        }
+        for row in rows
+    }
