@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from channels_app.services import channel_set_prompt
 from tests.pipeline.support import until
 
 GUIDE = Path(__file__).resolve().parents[3] / "docs" / "prompts.md"
@@ -13,13 +14,27 @@ PAGE = """<!doctype html><html lang="de"><meta charset="utf-8"><title>Alice</tit
 
 
 def test_a_visitor_accepts_the_prompt_of_the_guide(firefox, alice):
-    text = re.search(r"```js\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)[1]
+    accept(firefox, alice, "addPrompt")
+
+
+def test_a_visitor_accepts_the_prompt_that_the_console_describes(firefox, alice):
+    when = {"afterPages": 1, "afterSeconds": 0, "againAfterDays": 30, "maxRefusals": 3}
+    texts = {"de": {"title": "Brot von heute"}}
+    options = {"kind": "slide-in", "scheme": "auto", "texts": texts, **when}
+    channel_set_prompt(channel_id=alice.channel.pk, is_on=True, options=options)
+    accept(firefox, alice, "addConsolePrompt", said="Brot von heute")
+
+
+def accept(firefox, alice, call, said="Ja, bitte"):
+    """A visitor to a page with the guide's lines for this function accepts, and is not asked again."""
+    blocks = re.findall(r"```js\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    text = next(each for each in blocks if f"import {{ {call} }}" in each)
     text = text.replace("https://push.example.com", alice.service.url)
     text = text.replace("00000000-0000-0000-0000-000000000000", str(alice.channel.id))
     alice.site.files["/shop"] = ("text/html", PAGE.format(service=alice.service.url))
     alice.site.files["/notifications.js"] = ("text/javascript", text)
     firefox.open(f"{alice.site.url}shop")
-    until(lambda: "Ja, bitte" in words(firefox))
+    until(lambda: said in words(firefox))
 
     firefox.click_inside("pushsvc-prompt", ".allow")
 
