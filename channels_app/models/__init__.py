@@ -1,0 +1,59 @@
+"""The tables of channels_app."""
+
+from channels_app.models.accounts import (
+    Account,
+    CacheEntry,
+    Mail,
+    Membership,
+    Role,
+)
+from channels_app.models.channels import (
+    ApiKey,
+    Channel,
+    Identity,
+    IdentityKey,
+    ProviderCredential,
+    Scope,
+    Tries,
+    VapidKey,
+)
+from channels_app.models.totals import (
+    PROMPT_EVENTS,
+    ChannelCounter,
+    ChannelHour,
+    PromptHour,
+    PromptKind,
+)
+from channels_app.models.webhooks import (
+    Feed,
+    Webhook,
+    WebhookAttempt,
+    WebhookMessage,
+    WebhookState,
+)
+
+__all__ = [
+    "PROMPT_EVENTS",
+    "Account",
+    "ApiKey",
+    "CacheEntry",
+    "Channel",
+    "ChannelCounter",
+    "ChannelHour",
+    "Feed",
+    "Identity",
+    "IdentityKey",
+    "Mail",
+    "Membership",
+    "PromptHour",
+    "PromptKind",
+    "ProviderCredential",
+    "Role",
+    "Scope",
+    "Tries",
+    "VapidKey",
+    "Webhook",
+    "WebhookAttempt",
+    "WebhookMessage",
+    "WebhookState",
+]
