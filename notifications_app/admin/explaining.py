@@ -12,7 +12,8 @@ from channels_app.models import Channel
 from notifications_app.admin.compose.errors import labelled
 from notifications_app.admin.compose.form import ComposeForm, read_form
 from notifications_app.admin.compose.sender import SenderPage
-from notifications_app.reporting.explaining import Explained, Explanation, Verdict
+from notifications_app.reporting.explaining import Explanation
+from notifications_app.reporting.judging import Explained, Verdict
 from notifications_app.sends.explaining import Who, notification_explain, send_explain
 from pushsvc.common.errors import Invalid, NotFound
 from pushsvc.common.ids import parse_uuid

@@ -7,7 +7,8 @@ from rest_framework import serializers
 from typing_extensions import override
 
 from notifications_app.api.send_document import SendInput
-from notifications_app.reporting.explaining import Explained, Explanation, Sent, Step, Verdict
+from notifications_app.reporting.explaining import Explanation
+from notifications_app.reporting.judging import Explained, Sent, Step, Verdict
 from notifications_app.selectors import OUTCOMES
 from notifications_app.sends.audience import RuleField
 from notifications_app.states import DeliveryStatus

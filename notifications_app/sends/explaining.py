@@ -7,12 +7,12 @@ from channels_app import audit
 from channels_app.models import Channel
 from notifications_app.content.values import SendRequest
 from notifications_app.reporting.explaining import (
-    Case,
     Explanation,
     devices_asked,
     notification_explained,
     send_explained,
 )
+from notifications_app.reporting.judging import Case
 from notifications_app.sends.checks import (
     channel_check,
     content_check,
