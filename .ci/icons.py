@@ -1,37 +1,43 @@
 """Writes the font of the console's icons, a subset of the theme's, to the file that it is given.
 
-`make icons`, after a change of NAMES or of the theme; `make lint` compares the result. The font is
-Google's Material Symbols (Apache-2.0). All of it would be 290 KB on each first visit; a few dozen
-icons are 7 KB.
+`make icons`, after a page uses another icon or the theme changed; `make lint` compares the result.
+The font is Google's Material Symbols (Apache-2.0). All of it would be 290 KB on each first visit;
+the icons that the theme and the console use are 6 KB.
 """
 
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from fontTools import subset
 from fontTools.ttLib import TTFont
 
-CHECKOUT = Path(__file__).resolve().parent.parent
-THEMES = "unfold/static/unfold/fonts/material-symbols/Material-Symbols-Outlined.woff2"
-# The names in the theme's templates, in ours, and in the side bar
-# (channels_app/console/navigation.py).
-_NAMES = """
-    add apps arrow_back arrow_circle_down arrow_circle_up arrow_forward badge calendar_month
-    campaign cancel chevron_right close computer dark_mode delete dock_to_right domain
-    download drag_indicator draft edit edit_note edit_square error expand_more file_upload
-    filter_alt filter_list filter_list_off first_page group help history hub inbox info
-    insights keyboard_arrow_down last_page light_mode lock_clock logout manage_search menu
-    monitoring more_horiz more_vert navigate_before navigate_next notifications open_in_new
-    person progress_activity refresh schedule search settings stethoscope undo unfold_more upload
-    visibility warning
-"""
-NAMES = _NAMES.split()
+CHECKOUT: Final = Path(__file__).resolve().parent.parent
+THEMES: Final = "static/unfold/fonts/material-symbols/Material-Symbols-Outlined.woff2"
+_OURS: Final = ("templates", "pushsvc", "channels_app", "subscriptions_app", "notifications_app")
+
+# Where names of icons are: the words in an element of the icons' class, an argument or key `icon`,
+# a link of the side bar, and what CSS draws in check boxes.
+_TEMPLATE_TAG: Final = re.compile(r"\{%.*?%\}|\{\{.*?\}\}|\{#.*?#\}", re.DOTALL)
+_ELEMENT: Final = re.compile(
+    r"""material-symbols-outlined[^"]*"(?:[^">]|"[^"]*")*>(.*?)</""", re.DOTALL
+)
+_ARGUMENT: Final = re.compile(r"""icon["']?(?:=|:\s*)["']([a-z_0-9]+)["']""")
+_LINK: Final = re.compile(r"""\bLink\(\s*"[^"]*",\s*"(\w+)\"""")
+_DRAWN: Final = re.compile(r"""content-\['([^']+)'\]""")
 
 
 def main(written: str) -> None:
-    theme = next((CHECKOUT / ".venv").glob(f"lib/*/site-packages/{THEMES}"))
-    font = TTFont(theme, recalcTimestamp=False)  # the same bytes each time
+    theme = next((CHECKOUT / ".venv").glob("lib/*/site-packages/unfold"))
+    font = TTFont(theme / THEMES, recalcTimestamp=False)  # the same bytes each time
     glyphs = _ligatures(font)
+    ours = {word for name in _OURS for word in _words(CHECKOUT / name)}
+    if unknown := ours - glyphs.keys():
+        sys.exit(f"Material Symbols has no such icon: {', '.join(sorted(unknown))}")
+    # The theme's conditions in its elements are words too.
+    names = sorted(ours | _words(theme) & glyphs.keys())
     # Without closure, because the letters of the names would bring every other icon along.
     options = subset.Options(
         layout_closure=False,
@@ -41,9 +47,25 @@ def main(written: str) -> None:
         drop_tables=["FFTM"],
     )
     subsetter = subset.Subsetter(options)
-    subsetter.populate(glyphs=[glyphs[name] for name in NAMES], text="".join(NAMES))
+    subsetter.populate(glyphs=[glyphs[name] for name in names], text="".join(names))
     subsetter.subset(font)
     subset.save_font(font, written, options)
+
+
+def _words(root: Path) -> set[str]:
+    """The words of the files that can show icons. The theme's additions for other packages are not
+    installed."""
+    files = (each for each in root.rglob("*") if each.suffix in {".html", ".py", ".js"})
+    own = (each for each in files if "contrib" not in each.relative_to(root).parts)
+    return {word for each in own for word in _words_of(each.read_text())}
+
+
+def _words_of(text: str) -> Iterator[str]:
+    # The quotes of a template's tag would end an attribute.
+    for shown in _ELEMENT.findall(_TEMPLATE_TAG.sub(" ", text)):
+        yield from re.findall(r"\w+", shown)
+    for pattern in (_ARGUMENT, _LINK, _DRAWN):
+        yield from (name.replace("\\", "") for name in pattern.findall(text))
 
 
 def _ligatures(font: TTFont) -> dict[str, str]:
