@@ -26,7 +26,7 @@ def test_a_visitor_accepts_the_prompt_that_the_console_describes(firefox, alice)
 
 
 def accept(firefox, alice, call, said="Ja, bitte"):
-    """A visitor to a page with the guide's lines for this function accepts, and is not asked again."""
+    """A visitor accepts on a page with the guide's lines for this function, and is asked once."""
     blocks = re.findall(r"```js\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     text = next(each for each in blocks if f"import {{ {call} }}" in each)
     text = text.replace("https://push.example.com", alice.service.url)
