@@ -107,7 +107,7 @@ def test_a_former_superuser_has_no_rights(root, zebra):
 
     for name, path in addresses(zebra):
         if name != "logout":
-            assert WORD not in client.get(path).content.decode(), (name, path)
+            assert WORD not in client.get(path).getvalue().decode(), (name, path)
 
 
 @pytest.mark.django_db(transaction=True)
