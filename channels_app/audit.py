@@ -50,6 +50,7 @@ SHOWN: dict[str, tuple[str, ...]] = {  # notifications_app adds its own
         "subscribes_per_minute",
         "max_subscriptions",
         "category_required",
+        "timezone",
         "identity",
     ),
     "channels_app.apikey": ("public_id", "name", "scopes", "expires_at", "revoked_at"),

@@ -21,6 +21,7 @@ _TABS = {
     "channel_templates": "Templates",
     "channel_tags": "Tags",
     "channel_categories": "Categories",
+    "channel_delivery": "Delivery settings",
     "channel_identity": "Identity",
     "channel_webhooks": "Webhooks",
     "channel_vapid": "Web push key",

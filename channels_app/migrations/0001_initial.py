@@ -78,6 +78,7 @@ class Migration(migrations.Migration):
                 ('max_subscriptions', models.PositiveIntegerField(blank=True, help_text="Includes expired subscriptions. Null: the installation's default.", null=True)),
                 ('identity', models.CharField(choices=[('proof', "Proof: only a token that the owner's backend signed"), ('trust', "Trust: anyone can receive anybody's messages"), ('off', 'Off: devices belong to nobody')], default='proof', max_length=5)),
                 ('category_required', models.BooleanField(default=False, help_text='Sends to the channel or to a rule must name a category.')),
+                ('timezone', models.CharField(default='UTC', help_text='An IANA name: the zone of devices whose own time zone is unknown.', max_length=64)),
                 ('account', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='channels', to='channels_app.account')),
             ],
         ),

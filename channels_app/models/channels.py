@@ -65,6 +65,11 @@ class Channel(models.Model):
     category_required = models.BooleanField(
         default=False, help_text="Sends to the channel or to a rule must name a category."
     )
+    timezone = models.CharField(
+        max_length=64,
+        default="UTC",
+        help_text="An IANA name: the zone of devices whose own time zone is unknown.",
+    )
 
     @override
     def __str__(self) -> str:

@@ -263,6 +263,14 @@ export class Methods extends Calls {
      */
     getChannelTimeSeries(query?: Query<"get_channel_time_series">): Promise<Schemas["StatisticsOutput"]>;
     /**
+     * Get the channel's delivery settings.
+     *
+     * What sends use unless they say otherwise.
+     *
+     * @returns {Promise<Schemas["DeliverySettingsOutput"]>}
+     */
+    getDeliverySettings(): Promise<Schemas["DeliverySettingsOutput"]>;
+    /**
      * Get notification statistics.
      *
      * `recipient_count` is `delivered_count` + `bounced_count` once it is `sent` or `failed`.
@@ -566,6 +574,15 @@ export class Methods extends Calls {
      * @returns {Promise<Schemas["CategoryOutput"]>}
      */
     updateCategory(categoryKey: string, body: Schemas["CategoryFields"]): Promise<Schemas["CategoryOutput"]>;
+    /**
+     * Replace the channel's delivery settings.
+     *
+     * Replaces all of them: a setting that is not given gets its default. Safe to repeat.
+     *
+     * @param {Schemas["DeliverySettingsInput"]} body
+     * @returns {Promise<Schemas["DeliverySettingsOutput"]>}
+     */
+    updateDeliverySettings(body: Schemas["DeliverySettingsInput"]): Promise<Schemas["DeliverySettingsOutput"]>;
     /**
      * Change a person and all devices of the person.
      *

@@ -340,6 +340,17 @@ export class Methods extends Calls {
   }
 
   /**
+   * Get the channel's delivery settings.
+   *
+   * What sends use unless they say otherwise.
+   *
+   * @returns {Promise<Schemas["DeliverySettingsOutput"]>}
+   */
+  getDeliverySettings() {
+    return this.request("GET", path`/channel/${this.channel}/delivery-settings`);
+  }
+
+  /**
    * Get notification statistics.
    *
    * `recipient_count` is `delivered_count` + `bounced_count` once it is `sent` or `failed`.
@@ -735,6 +746,18 @@ export class Methods extends Calls {
    */
   updateCategory(categoryKey, body) {
     return this.request("PUT", path`/channel/${this.channel}/categories/${categoryKey}`, { body });
+  }
+
+  /**
+   * Replace the channel's delivery settings.
+   *
+   * Replaces all of them: a setting that is not given gets its default. Safe to repeat.
+   *
+   * @param {Schemas["DeliverySettingsInput"]} body
+   * @returns {Promise<Schemas["DeliverySettingsOutput"]>}
+   */
+  updateDeliverySettings(body) {
+    return this.request("PUT", path`/channel/${this.channel}/delivery-settings`, { body });
   }
 
   /**

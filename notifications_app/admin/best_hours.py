@@ -1,15 +1,15 @@
 """The hours of the week in which a channel's recipients click, as a heat map."""
 
 import calendar
-from functools import cache
 from typing import Any, Final
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
 from notifications_app.reporting.best_hours import LEVELS, best_hours
 from pushsvc.common.store import sql
+from pushsvc.common.timestamps import timezone_names
 
 WEEKS: Final = (4, 12, 52)
 
@@ -27,13 +27,13 @@ class BestHoursPage(TabPage):
         given = self.request.GET
         weeks = next((each for each in WEEKS if str(each) == given.get("weeks")), WEEKS[0])
         wanted = given.get("zone", "")
-        zone = wanted if wanted in _zones() else "UTC"
+        zone = wanted if wanted in timezone_names() else "UTC"
         found = best_hours(self.channel, weeks=weeks, zone=ZoneInfo(zone), now=sql.now())
         return super().get_context_data(
             weeks=weeks,
             offered_weeks=WEEKS,
             zone=zone,
-            zones=_zones(),
+            zones=timezone_names(),
             unknown_zone=wanted if wanted and wanted != zone else "",
             heat=found,
             days=list(zip(calendar.day_name, calendar.day_abbr, found.days, strict=True)),
@@ -42,9 +42,3 @@ class BestHoursPage(TabPage):
             levels=range(LEVELS + 1),
             **kwargs,
         )
-
-
-@cache
-def _zones() -> list[str]:
-    """Cached, because listing the zones reads many files."""
-    return sorted(available_timezones())

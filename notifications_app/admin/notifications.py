@@ -34,6 +34,7 @@ from notifications_app.admin.compose.templates import (
     UseAction,
 )
 from notifications_app.admin.credentials import CredentialCheckPage
+from notifications_app.admin.delivery_settings import DeliverySettingsPage
 from notifications_app.admin.edit import EditPage
 from notifications_app.admin.explaining import TryPart, WhyPart
 from notifications_app.admin.export import ListDownload
@@ -213,6 +214,7 @@ class NotificationAdmin(ScopedAdmin):
         one = "<uuid:notification_id>/"
         own = [
             self.page("best-hours/<uuid:channel_id>/", BestHoursPage, "channel_best_hours"),
+            self.page("delivery/<uuid:channel_id>/", DeliverySettingsPage, "channel_delivery"),
             self.page("calendar/", CalendarPage, "notification_calendar"),
             self.page("compare/", ComparePage, "notification_compare"),
             self.page("compare/chart.csv", CompareChart, "notification_compare_chart"),

@@ -1,3 +1,4 @@
+from notifications_app.api.delivery_settings_views import DeliverySettingsView
 from notifications_app.api.delivery_views import DeliveriesExportView
 from notifications_app.api.device_views import ClickView, EventsView
 from notifications_app.api.explain_views import ExplainView
@@ -27,6 +28,7 @@ urlpatterns = [
     endpoint("notification/<id:notification_id>/pause", PauseView),
     endpoint("notification/<id:notification_id>/resume", ResumeView),
     endpoint("notification/<id:notification_id>/stop", StopView),
+    endpoint("channel/<id:channel_id>/delivery-settings", DeliverySettingsView),
     endpoint("channel/<id:channel_id>/statistics", StatisticsView),
     endpoint("channel/<id:channel_id>/segments", SegmentListView),
     endpoint("channel/<id:channel_id>/segments/<id:segment_id>", SegmentView),

@@ -1,7 +1,7 @@
 """Parses ISO 8601 dates and times. Formats them as UTC with milliseconds. Names of time zones."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib import resources
@@ -26,6 +26,12 @@ def canonical_timezone(text: str) -> str | None:
         sign = "-" if offset["sign"] == "+" else "+"
         name = f"etc/gmt{sign}{int(offset['hours'])}"
     return _timezones().get(name)
+
+
+@cache
+def timezone_names() -> Sequence[str]:
+    """All names in tzdata, sorted."""
+    return sorted(_timezones().values())
 
 
 @cache

@@ -18,7 +18,6 @@ from subscriptions_app.categories.consent import choices_seen
 from subscriptions_app.categories.services import (
     category_archive,
     category_create,
-    category_require,
     category_update,
 )
 from subscriptions_app.models import (
@@ -59,7 +58,6 @@ class CategoriesPage(TabPage, ActsPage):
             "add": self._add,
             "change": self._change,
             "archive": self._archive,
-            "require": self._require,
         }
 
     @override
@@ -100,9 +98,3 @@ class CategoriesPage(TabPage, ActsPage):
         except NotFound as error:
             raise Http404 from error
         return self.back("The category was archived.")
-
-    def _require(self, post: QueryDict) -> HttpResponseBase:
-        require(self.may(Role.MANAGER), Role.MANAGER)
-        is_required = post.get("required") == "yes"
-        category_require(channel=self.channel, is_required=is_required)
-        return self.back("Sends must name a category now." if is_required else "Sends need none.")

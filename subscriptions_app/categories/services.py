@@ -8,7 +8,6 @@ from django.db.models.functions import Now
 
 from channels_app import audit
 from channels_app.models import Channel
-from channels_app.selectors import recent_forget
 from pushsvc.common.errors import FieldError, Invalid, NotFound
 from subscriptions_app.categories.consent import categories_of
 from subscriptions_app.errors import CategoryKeyTaken
@@ -77,16 +76,6 @@ def category_archive(*, channel_id: UUID, key: str) -> None:
     """Archives the category: no further send can name it, and no preferences show it. Accepted
     sends with the category still leave out devices that refuse it. Raises NotFound."""
     _change(channel_id, key, {"archived_at": Now()})
-
-
-@transaction.atomic
-def category_require(*, channel: Channel, is_required: bool) -> None:
-    """Sets whether sends to the whole channel or to a rule must name a category. Safe to repeat."""
-    changed = Channel.objects.exclude(category_required=is_required).filter(pk=channel.pk)
-    if changed.update(category_required=is_required):
-        before, after = {"category_required": not is_required}, {"category_required": is_required}
-        audit.record(channel, audit.Action.UPDATE, before, after)
-        transaction.on_commit(recent_forget)
 
 
 @transaction.atomic

@@ -98,6 +98,8 @@ SCOPES = [
     ("GET", "/channel/{channel}/audience", "read"),
     ("GET", "/channel/{channel}/statistics", "read"),
     ("PUT", "/channel/{channel}/providers", "manage"),
+    ("GET", "/channel/{channel}/delivery-settings", "manage"),
+    ("PUT", "/channel/{channel}/delivery-settings", "manage"),
     ("GET", "/channel/{channel}/identity-keys", "manage"),
     ("POST", "/channel/{channel}/identity-keys", "manage"),
     ("DELETE", "/channel/{channel}/identity-keys/{other}", "manage"),

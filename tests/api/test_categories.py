@@ -7,7 +7,7 @@ from channels_app.selectors import recent_forget
 from notifications_app.content.values import Content
 from notifications_app.sends.services import notification_test
 from subscriptions_app.categories import services
-from subscriptions_app.categories.services import MAX_CATEGORIES, category_require
+from subscriptions_app.categories.services import MAX_CATEGORIES
 from subscriptions_app.models import Category, Subscription
 from tests.api.support import accepted, code, errors
 from tests.factories import add_each, add_subscription, make_category, make_segment
@@ -25,6 +25,11 @@ def created(owner, **fields):
     response = owner.call("POST", path(owner), OFFERS | fields)
     assert response.status_code == 201, response.content
     return response.json()
+
+
+def require_category(owner):
+    path = f"/channel/{owner.channel.id}/delivery-settings"
+    assert owner.call("PUT", path, {"category_required": True}).status_code == 200
 
 
 def listed(owner, query=""):
@@ -173,7 +178,7 @@ def test_a_send_must_name_a_category_that_the_channel_has(alice, bob, dry_run):
 
 def test_a_channel_can_require_a_category(alice):
     created(alice)
-    category_require(channel=alice.channel, is_required=True)
+    require_category(alice)
     recent_forget()
     segment = make_segment(alice.channel, attribute("plan", "eq", "pro"))
     for body in ({"body": "Bread"}, {"body": "Bread", "segment_id": str(segment.id)}):
@@ -183,7 +188,7 @@ def test_a_channel_can_require_a_category(alice):
 
 
 def test_a_test_message_needs_no_category(alice):
-    category_require(channel=alice.channel, is_required=True)
+    require_category(alice)
     alice.channel.refresh_from_db()
     device = add_subscription(alice.channel)
 
@@ -195,7 +200,7 @@ def test_a_test_message_needs_no_category(alice):
 
 
 def test_a_send_to_targets_needs_no_category_also_when_it_is_edited(alice):
-    category_require(channel=alice.channel, is_required=True)
+    require_category(alice)
     recent_forget()
     later = {"scheduled_at": "2999-01-01T00:00:00Z"}
     notification = accepted(alice, {"body": "Bread", "external_ids": ["ada"]} | later)

@@ -130,6 +130,8 @@ def use_channel(push):
     days = push.get_channel_time_series(from_=since, interval="day", platform="web")
     assert sum(each["gained"] - each["lost"] for each in days["subscribers"]) == 1
     push.update_provider_credentials(providers_config={"fcm_service_account": json.dumps(GOOGLE)})
+    push.update_delivery_settings(timezone="Europe/Berlin")
+    assert push.get_delivery_settings()["timezone"] == "Europe/Berlin"
     states = push.get_channel_platforms()["platforms"]
     assert states["android"]["credential"]["kind"] == "fcm_service_account"
 

@@ -81,6 +81,7 @@ send
 format include outcome dry_run attributes tags_from columns takeover_days
 tags add_tags remove_tags prefix after external_ids subscription_ids remove
 enabled since until
+category_required
 actions id action web_url android_url ios_url web android ios translations
 """
 PLAIN = frozenset(_PLAIN.split())
@@ -93,6 +94,7 @@ _BODIES = {
     ("PUT", "channel/<id:channel_id>/providers"): {
         "providers_config": {"fcm_service_account": json.dumps(GOOGLE)}
     },
+    ("PUT", "channel/<id:channel_id>/delivery-settings"): {"timezone": "UTC"},
     ("POST", "subscribe"): {"endpoint": "https://fcm.googleapis.com/x", "keys": browser_keys()},
     ("POST", "channel/<id:channel_id>/identity-keys"): {"algorithm": "HS256"},
     ("POST", "channel/<id:channel_id>/web-push-keys"): {"private_key": "A" * 42 + "E"},

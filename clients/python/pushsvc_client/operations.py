@@ -13,6 +13,8 @@ from pushsvc_client.schemas import (
     ChannelAudienceOutput,
     ChannelPlatformsOutput,
     ChannelStatisticsOutput,
+    DeliverySettingsInput,
+    DeliverySettingsOutput,
     DeviceInput,
     EditInput,
     ErasedOutput,
@@ -374,6 +376,14 @@ class Operations:
         )
 
     @operation
+    def get_delivery_settings(self) -> Call[DeliverySettingsOutput]:
+        """Get the channel's delivery settings.
+
+        What sends use unless they say otherwise.
+        """
+        return Call("GET", f"/channel/{part(self.channel)}/delivery-settings")
+
+    @operation
     def get_notification(self, notification_id: str, /) -> Call[NotificationOutput]:
         """Get notification statistics.
 
@@ -713,6 +723,16 @@ class Operations:
         return Call(
             "PUT", f"/channel/{part(self.channel)}/categories/{part(category_key)}", json=fields
         )
+
+    @operation
+    def update_delivery_settings(
+        self, /, **fields: Unpack[DeliverySettingsInput]
+    ) -> Call[DeliverySettingsOutput]:
+        """Replace the channel's delivery settings.
+
+        Replaces all of them: a setting that is not given gets its default. Safe to repeat.
+        """
+        return Call("PUT", f"/channel/{part(self.channel)}/delivery-settings", json=fields)
 
     @operation
     def update_person(

@@ -189,6 +189,20 @@ class DaysAgo(TypedDict):
     days_ago: int
 
 
+class DeliverySettingsInput(TypedDict):
+    """All delivery settings of a channel. A setting that is not given gets its default."""
+
+    timezone: NotRequired[str | None]
+    category_required: NotRequired[bool | None]
+
+
+class DeliverySettingsOutput(TypedDict):
+    """A channel's delivery settings."""
+
+    timezone: str
+    category_required: bool
+
+
 class DeviceCountsOutput(TypedDict):
     """Active subscriptions by platform."""
 

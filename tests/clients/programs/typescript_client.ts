@@ -66,6 +66,8 @@ console.log("now", (await push.getNotification(later)).status);
 const { subscriber_count } = await push.getChannelStatistics();
 await push.updateProviderCredentials({ providers_config: { fcm_service_account: GOOGLE! } });
 const { android } = (await push.getChannelPlatforms()).platforms;
+await push.updateDeliverySettings({ timezone: "Europe/Berlin" });
+console.log("zone", (await push.getDeliverySettings()).timezone);
 const from = new Date(Date.now() - 86_400_000);
 const days = await push.getChannelTimeSeries({ from, interval: "day", platform: "web" });
 const net = days.subscribers.reduce((sum, { gained, lost }) => sum + gained - lost, 0);

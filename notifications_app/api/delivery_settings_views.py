@@ -1,0 +1,85 @@
+"""A channel's delivery settings, for programs with an API key."""
+
+from typing import Any, Final
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from channels_app.http import KeyedView, own_channel, own_channel_now, require_scope
+from channels_app.models import Scope
+from channels_app.selectors import ChannelNotFound
+from notifications_app.sends.delivery_settings import delivery_settings_replace
+from pushsvc.common.errors import FieldError, Invalid, MissingScope
+from pushsvc.common.http.fields import Flag, StrictSerializer
+from pushsvc.common.http.openapi import problem_responses
+from pushsvc.common.timestamps import NOT_A_TIMEZONE
+from subscriptions_app.devices.fields import TimeZone
+
+_EXAMPLE: Final = {"timezone": "Europe/Berlin", "category_required": False}
+_SHOWN: Final = OpenApiExample("Delivery settings", _EXAMPLE, response_only=True)
+_REFUSED: Final = (401, MissingScope(Scope.MANAGE), ChannelNotFound(), 429, 503)
+_UNKNOWN_ZONE: Final = Invalid([FieldError("timezone", "not_a_timezone", NOT_A_TIMEZONE)])
+
+
+class DeliverySettingsInput(StrictSerializer):
+    """All delivery settings of a channel. A setting that is not given gets its default."""
+
+    timezone = TimeZone(
+        max_length=64,
+        default="UTC",
+        help_text="An IANA name: the time zone of subscribers whose own is unknown.",
+    )
+    category_required = Flag(
+        default=False,
+        help_text="Whether a send to the whole channel, a segment or a rule must name a category.",
+    )
+
+
+class DeliverySettingsOutput(serializers.Serializer[Any]):
+    """A channel's delivery settings."""
+
+    timezone = serializers.CharField(
+        help_text="An IANA name: the time zone of subscribers whose own is unknown."
+    )
+    category_required = serializers.BooleanField(
+        help_text="Whether a send to the whole channel, a segment or a rule must name a category."
+    )
+
+
+class DeliverySettingsView(KeyedView):
+    permission_classes = (require_scope(Scope.MANAGE),)
+
+    @extend_schema(
+        operation_id="get_delivery_settings",
+        summary="Get the channel's delivery settings",
+        description="What sends use unless they say otherwise.",
+        tags=["channel"],
+        responses={
+            200: OpenApiResponse(DeliverySettingsOutput, "The settings.", [_SHOWN]),
+            **problem_responses(*_REFUSED),
+        },
+    )
+    def get(self, request: Request, channel_id: UUID) -> Response:
+        return Response(DeliverySettingsOutput(own_channel_now(request, channel_id)).data)
+
+    @extend_schema(
+        operation_id="update_delivery_settings",
+        summary="Replace the channel's delivery settings",
+        description="Replaces all of them: a setting that is not given gets its default. Safe to"
+        " repeat.",
+        tags=["channel"],
+        request=DeliverySettingsInput,
+        responses={
+            200: OpenApiResponse(DeliverySettingsOutput, "Replaced.", [_SHOWN]),
+            **problem_responses(_UNKNOWN_ZONE, *_REFUSED, 413, 415),
+        },
+        examples=[OpenApiExample("Delivery settings", _EXAMPLE, request_only=True)],
+    )
+    def put(self, request: Request, channel_id: UUID) -> Response:
+        channel = own_channel(request, channel_id)
+        given = DeliverySettingsInput.checked(request.data)
+        replaced = delivery_settings_replace(channel_id=channel.pk, **given)
+        return Response(DeliverySettingsOutput(replaced).data)

@@ -1,0 +1,74 @@
+"""The delivery settings of a channel: over the API and in the console."""
+
+import pytest
+from auditlog.models import LogEntry
+from django.urls import reverse
+
+from tests.admin.support import make_house, signed_in
+from tests.api.support import code, errors
+
+DEFAULTS = {"timezone": "UTC", "category_required": False}
+
+
+def call(owner, method, body=None):
+    return owner.call(method, f"/channel/{owner.channel.id}/delivery-settings", body)
+
+
+def read(owner):
+    response = call(owner, "GET")
+    assert response.status_code == 200, response.content
+    return response.json()
+
+
+def test_a_put_replaces_all_settings_and_each_change_is_audited(alice, bob):
+    assert read(alice) == DEFAULTS
+    given = {"timezone": "europe/berlin", "category_required": True}
+    shown = given | {"timezone": "Europe/Berlin"}
+
+    assert call(alice, "PUT", given).json() == shown
+    assert call(alice, "PUT", given).json() == read(alice) == shown
+    assert call(alice, "PUT", {}).json() == read(alice) == read(bob) == DEFAULTS
+
+    first, last = LogEntry.objects.filter(object_pk=str(alice.channel.pk), action=1).order_by("pk")
+    assert first.changes == {
+        "timezone": ["UTC", "Europe/Berlin"],
+        "category_required": [False, True],
+    }
+    assert last.changes["timezone"] == ["Europe/Berlin", "UTC"]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ({"timezone": "Mars/Olympus"}, ("timezone", "not_a_timezone")),
+        ({"timezone": 1}, ("timezone", "not_a_string")),
+        ({"category_required": "yes"}, ("category_required", "not_a_boolean")),
+        ({"zone": "UTC"}, ("zone", "unknown_field")),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused(alice, body, expected):
+    assert errors(call(alice, "PUT", body)) == [expected]
+    assert read(alice) == DEFAULTS
+
+
+def test_a_key_of_another_channel_gets_404(alice, bob):
+    path = f"/channel/{alice.channel.id}/delivery-settings"
+    for method in ("GET", "PUT"):
+        assert code(bob.call(method, path, {"category_required": True}), 404) == "channel_not_found"
+    assert read(alice) == DEFAULTS
+
+
+def test_managers_change_them_in_the_console(db):
+    house = make_house("Alice")
+    page = reverse("admin:channel_delivery", args=[house.channel.pk])
+    form = {"timezone": "America/Lima", "category_required": "on"}
+
+    shown = signed_in(house.members["viewer"]).get(page).content.decode()
+    assert '<option value="UTC" selected>' in shown
+    assert signed_in(house.members["editor"]).post(page, form).status_code == 403
+    manager = signed_in(house.members["manager"])
+    assert manager.post(page, form | {"timezone": "Mars/Olympus"}).status_code == 400
+    assert manager.post(page, form).status_code == 302
+
+    house.channel.refresh_from_db()
+    assert (house.channel.timezone, house.channel.category_required) == ("America/Lima", True)
