@@ -2,23 +2,32 @@
 
 import json
 import stat
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 
 import pytest
 from auditlog.models import LogEntry
 from django.core.management import CommandError, call_command
+from django.db import transaction
 from django.db.models.functions import Now
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from channels_app.selectors import current_vapid_key, vapid_private_keys
 from channels_app.services import vapid_key_rotate
 from channels_app.vapid_keys import vapid_key_store
+from pushsvc.common.http.exports import ndjson_lines
 from pushsvc.common.timestamps import format_timestamp
+from subscriptions_app.devices.exporting import subscription_slices
+from subscriptions_app.importing.fields import row_of
+from subscriptions_app.importing.services import subscriptions_import
 from subscriptions_app.models import Subscription
 from subscriptions_app.tags.selectors import device_tags
 from tests.api.devices import ANDROID_TOKEN, HERE, IOS_TOKEN
 from tests.api.support import owner_of
 from tests.factories import (
     browser,
+    browser_keys,
     make_category,
     make_channel,
     make_segment,
@@ -39,6 +48,63 @@ STORED = (
     "expired_code",
 )
 TIMES_STORED = ("created_at", "registered_at", "expired_at")
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+WORDS = st.text("aäß漢 ;=\"'\u2028", max_size=8).map(lambda text: f"x{text}x")
+TIMES = st.integers(0, 10**11).map(
+    lambda ms: format_timestamp(datetime(2020, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms))
+)
+KEYS = browser_keys()
+
+
+def rows(public_keys):
+    """Lines of an export."""
+    auths = st.sampled_from([None, KEYS["auth"]])
+    addresses = st.one_of(
+        st.fixed_dictionaries(
+            {
+                "platform": st.just("web"),
+                "endpoint": st.integers(0, 99).map(lambda number: f"{HERE}{number}"),
+                "keys": st.just(KEYS),
+                "vapid_public_key": st.sampled_from(public_keys),
+            }
+        ),
+        *(
+            st.fixed_dictionaries(
+                {"platform": st.just(platform), "provider_token": tokens, "auth": auths}
+            )
+            for platform, tokens in [
+                ("android", st.integers(0, 99).map(lambda number: f"{ANDROID_TOKEN}{number}")),
+                ("ios", st.integers(10, 99).map(lambda number: f"{IOS_TOKEN[:-2]}{number}")),
+            ]
+        ),
+    )
+    expiries = st.one_of(
+        st.just({"active": True, "expired_at": None, "expired_code": None}),
+        st.fixed_dictionaries(
+            {
+                "active": st.just(False),
+                "expired_at": TIMES,
+                "expired_code": st.sampled_from(["unsubscribed", "endpoint_gone", "opted_out"]),
+            }
+        ),
+    )
+    facts = st.fixed_dictionaries(
+        {
+            "external_id": st.sampled_from([None, "user-1", "user-2"]),
+            "language": st.sampled_from([None, "de", "pt-BR", "zh-Hant-TW"]),
+            "timezone": st.sampled_from([None, "Europe/Berlin", "Asia/Kathmandu"]),
+            "attributes": st.dictionaries(
+                WORDS, WORDS | st.integers(-9, 10**15) | st.floats(-1e9, 1e9), max_size=3
+            ),
+            "tags": st.sets(st.sampled_from(["a", "B:c", "d.e"])).map(sorted),
+            "choices": st.sampled_from([{}, {"offers": True}, {"offers": False}]),
+            "created_at": TIMES,
+            "last_seen_at": TIMES,
+        }
+    )
+    return st.builds(
+        lambda *parts: {n: v for part in parts for n, v in part.items()}, facts, expiries, addresses
+    )
 
 
 @pytest.fixture
@@ -141,6 +207,41 @@ def test_an_import_of_an_export_gives_the_same_subscribers(alice, tmp_path):
     fill(alice)
     assert_moved(alice.channel, tmp_path)
     assert Subscription.objects.count() == 2 * 5
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_an_export_after_an_import_is_what_was_imported(alice, data):
+    with transaction.atomic():
+        keys = [current_vapid_key(alice.channel), vapid_key_rotate(channel=alice.channel)]
+        lines = rows([key.public_key for key in keys])
+        given = data.draw(st.lists(lines, max_size=6, unique_by=address_of))
+
+        assert import_rows(alice.channel, given) == ["created"] * len(given)
+        exported = export_rows(alice.channel)
+        assert exported == sorted(given, key=address_of)
+        assert import_rows(alice.channel, exported) == ["unchanged"] * len(given)
+        transaction.set_rollback(True)
+
+
+def address_of(row):
+    return row.get("endpoint") or row["provider_token"]
+
+
+def import_rows(channel, given):
+    read = [row_of(row, NOW) for row in given]
+    results = subscriptions_import(channel=channel, rows=read)
+    return [each.code or each.outcome for each in results]
+
+
+def export_rows(channel):
+    """In the order of their addresses, without ids, which another installation makes anew."""
+    ids = list(Subscription.objects.filter(channel=channel).values_list("id", flat=True))
+    text = "".join(ndjson_lines(subscription_slices(ids, with_address=True)))
+    found = sorted([json.loads(line) for line in text.split("\n")[:-1]], key=address_of)
+    for row in found:
+        del row["subscription_id"]
+    return found
 
 
 def assert_moved(channel, directory):
