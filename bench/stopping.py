@@ -1,7 +1,8 @@
 """Measures how many messages are sent after a stop in the console, and until when.
 
 One worker process sends to all devices. After a third of them, a member of staff posts the form of
-the console, with the notification's name, as the form requires. The sink counts the messages.
+the console that halts the notification, and then the one that ends it, with the notification's
+name. The sink counts the messages.
 """
 
 import tempfile
@@ -81,8 +82,9 @@ def _stop(service: Service, sink: Sink, staff: "Client", messages: int) -> _Stop
     notification_id = send(service.key, _PLATFORM)
     begun, counted = _reached(sink, start + messages // 6)
     click, before = _reached(sink, start + messages // 3)
-    _post(staff, notification_id)
+    _post(staff, "stop", notification_id, "Nobody else gets it")
     answer = time.monotonic()
+    _post(staff, "end", notification_id, "is stopped", name=TITLE)
     last, ended, count = answer, 0.0, before
     while time.monotonic() < answer + _CALM_SECONDS or not ended:
         if count != (count := sink.count):
@@ -107,10 +109,10 @@ def _reached(sink: Sink, count: int) -> tuple[float, int]:
     return time.monotonic(), counted
 
 
-def _post(staff: "Client", notification_id: str) -> None:
+def _post(staff: "Client", act: str, notification_id: str, told: str, **form: str) -> None:
     from django.urls import reverse
 
-    address = reverse("admin:notification_stop", args=[notification_id])
-    answer = staff.post(address, {"name": TITLE}, follow=True)
-    if "is stopped" not in answer.content.decode():
-        raise RuntimeError(f"it was not stopped: {answer.status_code}")
+    address = reverse(f"admin:notification_{act}", args=[notification_id])
+    answer = staff.post(address, form, follow=True)
+    if told not in answer.content.decode():
+        raise RuntimeError(f"the page does not contain “{told}”: {answer.status_code}")

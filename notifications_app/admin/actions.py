@@ -1,4 +1,8 @@
-"""Actions of senders on a notification's page: cancel, pause, resume, stop and duplicate."""
+"""Actions of senders on a notification's page.
+
+An action that halts a notification never depends on what the page showed. An action that sets
+something in motion runs only if the user saw what it sets in motion.
+"""
 
 from typing import Any, Final, cast
 
@@ -13,14 +17,17 @@ from notifications_app.admin.compose.form import ComposeForm
 from notifications_app.admin.compose.sender import compose_url
 from notifications_app.admin.page import OneNotification, must_type_name
 from notifications_app.errors import NotCancellable, NotRunning
-from notifications_app.models import Target
+from notifications_app.models import Notification, Target
+from notifications_app.selectors import notification_get
 from notifications_app.sends.drafts import draft_create
+from notifications_app.sends.editing import edit_version
 from notifications_app.sends.services import (
     notification_cancel,
     notification_pause,
     notification_resume,
     notification_stop,
 )
+from notifications_app.states import NotificationStatus
 from pushsvc.common.errors import PushsvcError
 
 _VALUES_LEFT_OUT: Final = (
@@ -43,6 +50,11 @@ class _NotificationAction(OneNotification):
         raise NotImplementedError
 
     @property
+    def current(self) -> Notification:
+        """The notification as it is now."""
+        return notification_get(**self._own)
+
+    @property
     def _own(self) -> dict[str, Any]:
         return {
             "channel_id": self.notification.channel_id,
@@ -50,55 +62,81 @@ class _NotificationAction(OneNotification):
         }
 
 
-class CancelAction(_NotificationAction):
-    title = "Cancel"
-
-    @override
-    def act(self, request: HttpRequest) -> None:
-        try:
-            notification_cancel(**self._own)
-            messages.success(request, "The notification is cancelled. It will not be sent.")
-        except NotCancellable:
-            messages.warning(request, "It could not be cancelled, because sending has started.")
-
-
 class PauseAction(_NotificationAction):
+    """Halts the notification, whatever has happened since the page was loaded."""
+
     title = "Pause"
+    done = "The notification is paused. Nobody gets it meanwhile."
 
     @override
     def act(self, request: HttpRequest) -> None:
         try:
             notification_pause(**self._own)
-            messages.success(request, "The notification is paused. Nobody gets it meanwhile.")
+            messages.success(request, self.done)
         except NotRunning:
-            messages.warning(request, "It could not be paused, because it has ended.")
+            messages.warning(request, _over(self.current))
+
+
+class StopAction(PauseAction):
+    """Halts the notification as a pause does. The page then offers to end it or to resume it."""
+
+    title = "Stop"
+    done = "Nobody else gets it for now. Decide below whether it ends here."
 
 
 class ResumeAction(_NotificationAction):
+    """Resumes what the user saw. A notification that was edited since stays paused."""
+
     title = "Resume"
 
     @override
     def act(self, request: HttpRequest) -> None:
-        notification_resume(**self._own)
-        messages.success(request, "The notification is no longer paused.")
+        if self.notification.is_paused and request.POST.get("version") != edit_version(
+            self.notification
+        ):
+            messages.warning(request, "It was edited meanwhile, and is still paused. Check it.")
+            return
+        now = notification_resume(**self._own)
+        if now.is_unfinished and not now.is_stopped:
+            messages.success(request, "The notification is no longer paused.")
+        else:
+            messages.warning(request, _over(now))
 
 
-class StopAction(_NotificationAction):
-    """Requires the typed name of the notification if many recipients wait."""
+class EndAction(_NotificationAction):
+    """Cancels the notification, or stops it for good if sending has started.
 
-    title = "Stop"
+    If many recipients wait, this requires the typed name of the notification. Without it, the
+    notification is paused until the user has decided.
+    """
+
+    title = "End"
 
     @override
     def act(self, request: HttpRequest) -> None:
         typed = _letters(request.POST.get("name", ""))
         if must_type_name(self.notification) and typed != _letters(str(self.notification)):
-            messages.warning(request, "It was not stopped, because its name was not typed.")
+            self._hold(request)
             return
+        try:
+            notification_cancel(**self._own)
+            messages.success(request, "The notification is cancelled. It will not be sent.")
+        except NotCancellable:
+            self._stop(request)
+
+    def _stop(self, request: HttpRequest) -> None:
         try:
             notification_stop(**self._own)
             messages.success(request, "The notification is stopped. Nobody else gets it.")
         except NotRunning:
-            messages.warning(request, "It could not be stopped, because it is not being sent.")
+            messages.warning(request, _over(self.current))
+
+    def _hold(self, request: HttpRequest) -> None:
+        try:
+            notification_pause(**self._own)
+            messages.warning(request, "It is paused. To stop it for good, type its name.")
+        except NotRunning:
+            messages.warning(request, _over(self.current))
 
 
 class DuplicateAction(OneNotification):
@@ -121,6 +159,13 @@ class DuplicateAction(OneNotification):
         if Target.objects.of(self.notification.pk).filter(vars__isnull=False).exists():
             messages.warning(request, _VALUES_LEFT_OUT)
         return HttpResponseRedirect(compose_url(draft.pk))
+
+
+def _over(notification: Notification) -> str:
+    """Why nothing was changed."""
+    if notification.is_stopped or notification.status == NotificationStatus.CANCELLED:
+        return "It had already been stopped or cancelled."
+    return "It had already ended: every recipient has an outcome."
 
 
 def _letters(name: str) -> str:

@@ -16,8 +16,8 @@ from channels_app.models import Role
 from notifications_app import selectors
 from notifications_app.admin import dashboard
 from notifications_app.admin.actions import (
-    CancelAction,
     DuplicateAction,
+    EndAction,
     PauseAction,
     ResumeAction,
     StopAction,
@@ -228,9 +228,9 @@ class NotificationAdmin(ScopedAdmin):
             self.page(f"{one}chart.csv", ChartDownload, "notification_chart"),
             self.page(f"{one}progress/", ProgressPart, "notification_progress"),
             self.page(f"{one}test/", TestPart, "notification_test_part"),
-            self.page(f"{one}cancel/", CancelAction, "notification_cancel"),
             self.page(f"{one}duplicate/", DuplicateAction, "notification_duplicate"),
             self.page(f"{one}edit/", EditPage, "notification_edit"),
+            self.page(f"{one}end/", EndAction, "notification_end"),
             self.page(f"{one}pause/", PauseAction, "notification_pause"),
             self.page(f"{one}resume/", ResumeAction, "notification_resume"),
             self.page(f"{one}stop/", StopAction, "notification_stop"),

@@ -27,6 +27,7 @@ from notifications_app.reporting.details import clicks_of_buttons
 from notifications_app.reporting.event_hours import events_of
 from notifications_app.reporting.limited import outlooks
 from notifications_app.reporting.progress import Progress, Reason, progress_of
+from notifications_app.sends.editing import edit_version
 from notifications_app.sends.templates import template_find
 from notifications_app.states import BatchStatus, NotificationStatus
 from pushsvc.common.console.figures import share
@@ -111,7 +112,8 @@ class _WithProgress(OneNotification):
             state=state_of(self.notification, self.now),
             seen=_seen(self.notification),
             shares=_shares(self.notification),
-            ended=self.notification.delivered_count + self.notification.bounced_count,
+            ended=_ended_count(self.notification),
+            waiting=_waiting_count(self.notification),
             steps=_steps(self.notification, progress),
             reasons=[DescribedReason(each, words_for(*each[:2])) for each in progress.reasons],
             pauses=_pauses(self.notification, progress),
@@ -137,19 +139,17 @@ class NotificationPage(_WithProgress):
         notification = self.notification
         may_send = self.may(Role.SENDER)
         is_pending = notification.status == NotificationStatus.PENDING
-        is_running = notification.status == NotificationStatus.PROCESSING
         form = ComposeForm(extras=flat(notification.content))
         return super().get_context_data(
             original=notification,  # for the theme's breadcrumbs
             may_send=may_send,
             may_make_template=self.may(Role.EDITOR),
-            may_cancel=may_send and is_pending,
             may_edit=may_send
             and not notification.is_test
             and (is_pending or notification.is_paused),
             may_pause=may_send and notification.is_unfinished and not notification.is_halted,
             may_resume=may_send and notification.is_paused,
-            may_stop=may_send and is_running and not notification.is_stopped,
+            version=edit_version(notification),
             must_type_name=must_type_name(notification),
             audience=audiences_of([notification])[notification.pk] if is_pending else "",
             segment=segment_find(
@@ -208,9 +208,16 @@ class TestPart(_WithProgress):
 
 
 def must_type_name(notification: Notification) -> bool:
-    """Whether a user who stops the notification must type its name first."""
-    ended = notification.delivered_count + notification.bounced_count
-    return notification.recipient_count - ended > _MANY_WAITING
+    """Whether a user who stops the notification for good must type its name."""
+    return _waiting_count(notification) > _MANY_WAITING
+
+
+def _ended_count(notification: Notification) -> int:
+    return notification.delivered_count + notification.bounced_count
+
+
+def _waiting_count(notification: Notification) -> int:
+    return notification.recipient_count - _ended_count(notification)
 
 
 _MANY_WAITING: Final = 10_000
@@ -231,9 +238,10 @@ def state_of(notification: Notification, now: datetime | None = None) -> Shown:
 
 
 def _seen(notification: Notification) -> str:
-    """The state on which the page's buttons depend."""
+    """The state on which the page's buttons depend, and which edit the page shows."""
     halt = " paused" if notification.is_paused else " stopped" if notification.is_stopped else ""
-    return notification.status + halt
+    edit = f" {notification.edited_at.isoformat()}" if notification.edited_at else ""
+    return notification.status + halt + edit
 
 
 def _shares(notification: Notification) -> dict[str, float | None]:

@@ -52,7 +52,7 @@ def draft_save(
         if not is_moved and (draft.form == form or _is_repeated_move(draft, version, user, form)):
             return draft
         if draft.version != version:
-            raise Conflict(f"{draft.changed_by} has changed this draft. Reload the page to see it.")
+            raise _changed(draft)
         if is_moved:
             _take_place(channel)
         draft.form = _without_segment(form) if is_moved else dict(form)
@@ -62,10 +62,16 @@ def draft_save(
     return draft
 
 
-def draft_delete(draft: Draft) -> None:
+def draft_delete(*, draft_id: UUID, version: int, user: User) -> Draft:
+    """Deletes the draft that the user saw as `version`, and returns it. Raises DraftGone, and
+    Conflict if somebody else has changed it since."""
     with transaction.atomic():
+        draft = _locked(Draft.objects.filter(pk=draft_id))
+        if draft.version != version and draft.changed_by != user:
+            raise _changed(draft)
         audit.record(draft, audit.Action.DELETE, note=f"A draft of {draft.owner}.")
         draft.delete()
+    return draft
 
 
 @transaction.atomic
@@ -106,6 +112,10 @@ def _is_repeated_move(draft: Draft, version: int, user: User, form: Mapping[str,
 def _without_segment(form: Mapping[str, Any]) -> dict[str, Any]:
     """The form for another channel, which has other segments."""
     return {**form, "segment_id": ""}
+
+
+def _changed(draft: Draft) -> Conflict:
+    return Conflict(f"{draft.changed_by} has changed this draft. Reload the page to see it.")
 
 
 def _locked(drafts: QuerySet[Draft]) -> Draft:

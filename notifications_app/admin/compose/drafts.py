@@ -1,8 +1,9 @@
 """The list of drafts, and the actions that save, create and delete them."""
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import URLPattern, reverse
 from typing_extensions import override
@@ -11,11 +12,17 @@ from channels_app.console.lists import ChannelFilter, ScopedAdmin
 from channels_app.console.pages import id_or_404, own_or_404
 from channels_app.models import Role
 from notifications_app.admin.compose.form import ComposeForm
-from notifications_app.admin.compose.sender import SenderPage, compose_url, find_draft, save_draft
+from notifications_app.admin.compose.sender import (
+    SenderPage,
+    compose_url,
+    find_draft,
+    save_draft,
+    seen_version,
+)
 from notifications_app.models import Draft
-from notifications_app.sends.drafts import draft_delete
+from notifications_app.sends.drafts import DraftGone, draft_delete
 from pushsvc.common.console.figures import moment
-from pushsvc.common.errors import PushsvcError
+from pushsvc.common.errors import Conflict, PushsvcError
 
 
 @admin.register(Draft)
@@ -87,6 +94,17 @@ class DeleteAction(SenderPage):
         draft = find_draft(request)
         if draft is None:
             raise Http404
-        draft_delete(draft)
+        try:
+            draft_delete(
+                draft_id=draft.pk, version=seen_version(request), user=cast(User, request.user)
+            )
+        except Conflict:
+            words = (
+                f"It was not deleted, because {draft.changed_by} has changed it. Check it first."
+            )
+            messages.warning(request, words)
+            return HttpResponseRedirect(compose_url(draft.pk))
+        except DraftGone as error:
+            raise Http404 from error
         messages.success(request, f"The draft “{draft}” was deleted.")
         return HttpResponseRedirect(reverse("admin:notifications_app_draft_changelist"))

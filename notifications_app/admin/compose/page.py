@@ -80,10 +80,15 @@ class Reach:
         return PLATFORM_NAMES[self.platform]
 
 
+class ReviewOutdated(Exception):
+    """What the user reviewed has changed since."""
+
+
 class ComposePage(SenderPage):
     """Writes, reviews and sends a notification; `step` in the form decides which.
 
-    The review page contains an idempotency key, so confirming it twice sends one notification.
+    The review page contains an idempotency key, so confirming it twice sends one notification. If
+    what it shows has changed meanwhile, confirming it shows it again.
     """
 
     title = "New notification"
@@ -153,7 +158,7 @@ class ComposePage(SenderPage):
         )
         return self.render_to_response(context, status=400 if errors else 200)
 
-    def _review(self, form: ComposeForm) -> HttpResponse:
+    def _review(self, form: ComposeForm, *, is_repeated: bool = False) -> HttpResponse:
         send, _ = read_form(form)
         found = notification_dry_run(channel=self.chosen, request=send)
         reach = _reach(found)
@@ -167,7 +172,9 @@ class ComposePage(SenderPage):
             limits=_limits(self.chosen.id, reach, send.content.ttl),
             pauses=pauses_of(self.chosen.id, send.target_platforms),
             is_late=_is_past(send.scheduled_at),
+            is_repeated=is_repeated,
             segment=segment_find(channel_id=self.chosen.id, segment_id=send.segment_id),
+            seen=self._seen(send),
             rule_words=rule_text(send.rule) if send.rule else "",
             lacking=(personal_preview(self.chosen, send, "") or {}).get("lacking"),
             **_named(found),
@@ -190,12 +197,15 @@ class ComposePage(SenderPage):
     def _send(self, form: ComposeForm) -> HttpResponse:
         send, body = read_form(form)
         key = checked_key(self.request.POST.get("key", ""))
-        stored = once(
-            channel_id=self.chosen.id,
-            key=key,
-            body=body,
-            act=lambda: {"notification_id": str(self._accept(send).id)},
-        )
+        try:
+            stored = once(
+                channel_id=self.chosen.id,
+                key=key,
+                body=body,
+                act=lambda: {"notification_id": str(self._accept(send).id)},
+            )
+        except ReviewOutdated:
+            return self._review(form, is_repeated=True)
         is_later = send.scheduled_at is not None and not _is_past(send.scheduled_at)
         when = "It is scheduled." if is_later else "It is on its way."
         messages.success(self.request, f"The notification is stored. {when}")
@@ -204,8 +214,17 @@ class ComposePage(SenderPage):
         )
         return HttpResponseRedirect(f"{page}?composed=1")
 
+    def _seen(self, send: SendRequest) -> str:
+        """What a review shows of things that can change before the user confirms it: whether the
+        time has passed, and the version of the segment."""
+        segment = segment_find(channel_id=self.chosen.id, segment_id=send.segment_id)
+        late = "late" if _is_past(send.scheduled_at) else ""
+        return f"{late} {segment.version if segment else ''}".strip()
+
     def _accept(self, send: SendRequest) -> Notification:
-        """Stores the notification, and removes the draft if one is sent."""
+        """Stores the notification, and removes the draft if one is sent. Raises ReviewOutdated."""
+        if self.request.POST.get("seen", "") != self._seen(send):
+            raise ReviewOutdated
         drafts = named_drafts(self.request)
         if drafts is None:
             return notification_accept(channel=self.chosen, request=send)

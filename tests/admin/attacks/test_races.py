@@ -42,24 +42,22 @@ def test_a_form_confirmed_several_times_at_once_makes_one_notification(alice):
     assert {response["Location"].partition("?")[0] for response in responses} <= {listing, own}
 
 
-def test_a_notification_cancelled_while_it_starts_is_either_cancelled_or_sent(alice):
+def test_a_notification_ended_while_it_starts_is_cancelled_or_stopped(alice):
     client = signed_in(alice.members["sender"])
     factories.add_subscriptions(alice.channel, 3)
     for _ in range(TRIES):
         notification = factories.make_notification(alice.channel)
-        path = reverse("admin:notification_cancel", args=[notification.pk])
+        path = reverse("admin:notification_end", args=[notification.pk])
         response, _ = in_threads(
             lambda path=path: client.post(path), lambda: planning.work(seconds=5)
         )
         assert response.status_code == 302
         status, recipients, *_ = support.counts(notification)
         assert (status, recipients) in {("cancelled", 0), ("processing", 3)}
-        told = [str(each) for each in client.get(response["Location"]).context["messages"]]
-        assert told == [
-            "The notification is cancelled. It will not be sent."
-            if status == "cancelled"
-            else "It could not be cancelled, because sending has started."
-        ]
+        notification.refresh_from_db()
+        (told,) = [str(each) for each in client.get(response["Location"]).context["messages"]]
+        assert ("is stopped" in told) == notification.is_stopped
+        assert ("is cancelled" in told) == (status == "cancelled" and not notification.is_stopped)
     support.assert_exact(alice.channel)
 
 
@@ -94,7 +92,8 @@ def test_a_segment_is_either_deleted_or_sent_to(alice):
     rule = {"field": "platform", "operator": "eq", "value": "web"}
     for number in range(TRIES):
         segment = Segment.objects.create(channel=alice.channel, name=f"all {number}", rule=rule)
-        form = written(alice.channel, segment_id=str(segment.pk), key=f"console {number}")
+        seen = {"key": f"console {number}", "seen": segment.version}
+        form = written(alice.channel, segment_id=str(segment.pk), **seen)
         remove = reverse("admin:segment_remove", args=[segment.pk])
         sent, _ = in_threads(
             lambda form=form: sender.post(COMPOSE, form),
@@ -141,15 +140,16 @@ def test_two_owners_who_remove_each_other_leave_one_owner(alice):
         assert alice.account.memberships.filter(role="owner").exists()
 
 
-def test_a_notification_that_became_due_cannot_be_cancelled_from_an_old_page(alice):
+def test_what_was_sent_since_the_page_was_loaded_stays_sent(alice):
     client = signed_in(alice.members["sender"])
     later = timezone.now() + timedelta(hours=1)
     notification = factories.make_notification(alice.channel, scheduled_at=later)
     page = reverse("admin:notifications_app_notification_change", args=[notification.pk])
-    assert "Cancel notification" in client.get(page).content.decode()
+    assert ">Cancel</button>" in client.get(page).content.decode()
     Notification.objects.filter(pk=notification.pk).update(scheduled_at=timezone.now())
     support.plan()
 
-    client.post(reverse("admin:notification_cancel", args=[notification.pk]))
+    answer = client.post(reverse("admin:notification_stop", args=[notification.pk]), follow=True)
 
+    assert "It had already ended" in answer.content.decode()
     assert support.counts(notification)[0] == "sent"

@@ -52,7 +52,8 @@ def confirm(client, form, key):
 
 def send(client, form):
     """Reviews and confirms the form."""
-    return confirm(client, form, key_of(review(client, form)))
+    page = review(client, form)
+    return confirm(client, form | {"seen": page.context["seen"]}, key_of(page))
 
 
 def errors(client, form):

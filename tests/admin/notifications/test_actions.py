@@ -8,9 +8,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from notifications_app.models import Notification
+from notifications_app.sends.editing import edit_version
 from tests.factories import make_plan, make_sent_notification
 
-NAMES = ("pause", "resume", "stop")
+NAMES = ("pause", "stop", "resume", "end")
 
 
 def address(name, notification):
@@ -40,14 +41,17 @@ def scheduled(channel, **fields):
 def offered(client, notification):
     """The names of the page's buttons."""
     page = client.get(page_of(notification)).content.decode()
-    return [
-        name for name in ("edit", *NAMES, "cancel") if f'"{address(name, notification)}"' in page
-    ]
+    return [name for name in ("edit", *NAMES) if f'"{address(name, notification)}"' in page]
 
 
 def posted(client, act, notification, **form):
     """What the page says afterwards."""
     return client.post(address(act, notification), form, follow=True).content.decode()
+
+
+def shown(notification):
+    """The version that a page of the notification has."""
+    return edit_version(now(notification))
 
 
 def now(notification):
@@ -62,10 +66,9 @@ def test_a_sender_pauses_and_resumes_a_notification(sender, alice, make):
     assert now(notification).is_paused
     assert "is paused" in page
     assert ">paused</span>" in page
-    assert offered(sender, notification)[:2] == ["edit", "resume"]
-    assert "pause" not in offered(sender, notification)
+    assert offered(sender, notification) == ["edit", "resume", "end"]
 
-    assert "no longer paused" in posted(sender, "resume", notification)
+    assert "no longer paused" in posted(sender, "resume", notification, version=shown(notification))
     assert not now(notification).is_paused
     assert "pause" in offered(sender, notification)
     entries = LogEntry.objects.filter(object_pk=str(notification.pk))
@@ -73,37 +76,57 @@ def test_a_sender_pauses_and_resumes_a_notification(sender, alice, make):
     assert entries.count() == 2
 
 
-def test_a_sender_stops_a_notification_that_is_being_sent(sender, alice):
+def test_stop_halts_at_once_and_the_end_is_decided_afterwards(sender, alice):
     notification = running(alice.channel)
     assert offered(sender, notification) == ["pause", "stop"]
 
-    page = posted(sender, "stop", notification)
+    assert "Nobody else gets it" in posted(sender, "stop", notification)
+    assert now(notification).is_paused
+    assert offered(sender, notification) == ["edit", "resume", "end"]
 
+    assert "is stopped" in posted(sender, "end", notification)
     assert now(notification).is_stopped
-    assert "Nobody else gets it" in page
-    assert offered(sender, now(notification)) == []
-    (entry,) = LogEntry.objects.filter(object_pk=str(notification.pk))
-    assert "stopped_at" in entry.changes
+    assert offered(sender, notification) == []
+    halted, ended = LogEntry.objects.filter(object_pk=str(notification.pk)).order_by("id")
+    assert ("paused_at" in halted.changes, "stopped_at" in ended.changes) == (True, True)
 
 
-def test_a_scheduled_notification_is_cancelled_and_not_stopped(sender, alice):
+def test_a_scheduled_notification_is_held_and_then_cancelled(sender, alice):
     notification = scheduled(alice.channel)
-    assert offered(sender, notification) == ["edit", "pause", "cancel"]
+    assert offered(sender, notification) == ["edit", "pause", "stop"]
 
-    assert "not being sent" in posted(sender, "stop", notification)
+    posted(sender, "stop", notification)
+    assert (now(notification).status, now(notification).is_paused) == ("pending", True)
 
-    assert not now(notification).is_stopped
+    assert "is cancelled" in posted(sender, "end", notification)
+    assert now(notification).status == "cancelled"
+
+
+STARTED = {"status": "processing", "started_at": timezone.now(), "recipient_count": 38_708}
+
+
+@pytest.mark.parametrize("name", ["pause", "stop", "end"])
+@pytest.mark.parametrize("make", [running, scheduled])
+@pytest.mark.parametrize(
+    "since", [{}, STARTED, STARTED | {"paused_at": timezone.now()}], ids=["same", "more", "paused"]
+)
+def test_no_button_lets_a_send_go_on_whatever_has_happened_since(sender, alice, name, make, since):
+    notification = make(alice.channel)
+    Notification.objects.filter(pk=notification.pk).update(**since)
+
+    posted(sender, name, notification)
+
+    assert now(notification).is_halted or now(notification).status == "cancelled"
 
 
 @pytest.mark.parametrize("typed", ["", "Another", "spring sale"])
-def test_stopping_a_large_send_needs_the_typed_name(sender, alice, typed):
+def test_ending_a_large_send_needs_the_typed_name_while_it_is_paused(sender, alice, typed):
     notification = running(alice.channel, title="Spring <sale>", recipient_count=10_101)
-    assert "type its name: “Spring &lt;sale&gt;”" in posted(
-        sender, "stop", notification, name=typed
-    )
+    assert "type its name: “Spring &lt;sale&gt;”" in posted(sender, "end", notification, name=typed)
+    assert now(notification).is_paused
     assert not now(notification).is_stopped
 
-    posted(sender, "stop", notification, name=" Spring <sale> ")
+    posted(sender, "end", notification, name=" Spring <sale> ")
 
     assert now(notification).is_stopped
 
@@ -117,8 +140,21 @@ def test_stopping_a_large_send_needs_the_typed_name(sender, alice, typed):
 )
 def test_a_name_is_typed_as_the_page_shows_it(sender, alice, fields, typed):
     notification = running(alice.channel, recipient_count=10_101, **fields)
-    posted(sender, "stop", notification, name=typed)
+    posted(sender, "end", notification, name=typed)
     assert now(notification).is_stopped
+
+
+def test_what_was_edited_since_the_page_was_loaded_is_not_resumed_unseen(sender, alice):
+    notification = running(alice.channel)
+    posted(sender, "pause", notification)
+    seen = shown(notification)
+    Notification.objects.filter(pk=notification.pk).update(edited_at=timezone.now(), body="Other")
+
+    assert "edited meanwhile" in posted(sender, "resume", notification, version=seen)
+    assert now(notification).is_paused
+
+    posted(sender, "resume", notification, version=shown(notification))
+    assert not now(notification).is_paused
 
 
 @pytest.mark.parametrize("status", ["sent", "failed", "cancelled"])
@@ -126,9 +162,11 @@ def test_an_ended_notification_offers_no_action_and_says_why(sender, alice, stat
     counts = {"recipient_count": 3, "delivered_count": 3, "bounced_count": 0}
     notification = make_sent_notification(alice.channel, status=status, **counts)
     assert offered(sender, notification) == []
-    assert "it has ended" in posted(sender, "pause", notification)
-    assert "not being sent" in posted(sender, "stop", notification)
-    posted(sender, "resume", notification)
+    over = "already been stopped or cancelled" if status == "cancelled" else "already ended"
+    for name in NAMES:
+        is_repeated = (name, status) == ("end", "cancelled")
+        said = "The notification is cancelled" if is_repeated else over
+        assert said in posted(sender, name, notification)
     assert now(notification).status == status
     assert not now(notification).is_halted
 

@@ -6,11 +6,13 @@ from datetime import UTC, datetime
 import pytest
 
 from notifications_app.models import Notification
+from subscriptions_app.segments.services import segment_create, segment_update
 from tests.admin.notifications.composing import (
     CHECK,
     COMPOSE,
     confirm,
     errors,
+    key_of,
     review,
     send,
     written,
@@ -69,6 +71,33 @@ def test_the_review_says_that_a_past_time_sends_at_once(sender, alice):
     form = written(alice, when="later", local_time="2001-01-02T09:00")
     assert "will be sent immediately" in review(sender, form).content.decode()
     assert sender.post(CHECK, form).json()["moment"]["is_past"] is True
+
+
+def test_a_schedule_whose_time_passed_during_the_review_is_reviewed_again(sender, alice):
+    form = written(alice, when="later", local_time="2001-01-02T09:00")
+
+    page = confirm(sender, form, "console as it was reviewed before the time passed")
+
+    assert "Nothing was sent yet." in page.content.decode()
+    assert "will be sent immediately" in page.content.decode()
+    assert not Notification.objects.exists()
+    confirm(sender, form | {"seen": page.context["seen"]}, key_of(page))
+    assert Notification.objects.exists()
+
+
+def test_a_send_to_a_segment_that_was_changed_during_the_review_is_reviewed_again(sender, alice):
+    rule = {"attribute": "plan", "operator": "eq", "value": "pro"}
+    segment = segment_create(channel=alice.channel, name="Payers", rule=rule)
+    form = written(alice, segment_id=str(segment.pk))
+    seen = {"seen": review(sender, form).context["seen"]}
+    others = {"channel_id": alice.channel.pk, "segment_id": segment.pk, "rule": {"not": rule}}
+    segment_update(name="Others", **others)
+
+    page = confirm(sender, form | seen, "console one").content.decode()
+
+    assert "The segment was changed" in page
+    assert "Others" in page
+    assert not Notification.objects.exists()
 
 
 # --- errors ---------------------------------------------------------------------------------------

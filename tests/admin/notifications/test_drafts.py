@@ -231,12 +231,23 @@ def test_duplicating_makes_a_separate_draft(alice, sender):
 def test_deleting_a_draft_is_in_the_audit_log(alice, sender):
     draft = make_draft(alice.channel, alice.members["owner"], title="A bad idea")
 
-    answer = sender.post(DELETE, {"draft": str(draft.pk)})
+    answer = sender.post(DELETE, {"draft": str(draft.pk), "version": "1"})
 
     assert (answer.status_code, answer.url) == (302, DRAFTS)
     assert not Draft.objects.exists()
     entry = LogEntry.objects.latest("id")
     assert (entry.object_repr, entry.actor) == ("A bad idea", alice.members["sender"])
+
+
+def test_a_draft_that_somebody_else_has_changed_is_not_deleted_unseen(alice, sender):
+    draft = save(sender, alice).json()
+    save(signed_in(alice.members["owner"]), alice, **draft, title="Better")
+
+    answer = sender.post(DELETE, draft, follow=True)
+
+    assert answer.redirect_chain == [(f"{COMPOSE}?draft={draft['draft']}", 302)]
+    assert "It was not deleted, because" in answer.content.decode()
+    assert Draft.objects.get().form["title"] == "Better"
 
 
 def test_a_button_saves_a_draft_without_javascript(alice, sender):
@@ -344,6 +355,8 @@ def test_a_user_with_drafts_may_be_deactivated(alice, sender):
 
 def test_a_send_whose_time_is_over_is_not_called_scheduled(alice, sender):
     form = written(alice, when="later", local_time="2020-01-01T09:00")
-    page = sender.post(COMPOSE, form | {"step": "send", "key": "console 1"}, follow=True)
+    page = sender.post(
+        COMPOSE, form | {"step": "send", "key": "console 1", "seen": "late"}, follow=True
+    )
     text = page.content.decode()
     assert ("It is on its way." in text, "It is scheduled." in text) == (True, False)

@@ -128,8 +128,9 @@ def test_a_schedule_is_entered_in_the_browsers_time_and_stored_in_utc(console, a
     stored = only_one(alice)
     assert stored.scheduled_at == meant
     assert stored.status == "pending"
-    page.once("dialog", lambda asked: asked.accept())
-    page.get_by_role("button", name="Cancel notification").click()
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    page.get_by_text("Cancel for good…").click()
+    page.get_by_role("button", name="Cancel this notification").click()
     expect(page.get_by_text("Cancelled; it was not sent")).to_be_visible()
     assert only_one(alice).status == "cancelled"
 

@@ -28,7 +28,7 @@ def test_a_viewer_sees_everything_and_is_offered_nothing_that_sends(console, ali
 
     page.get_by_role("link", name="Next week").click()
     expect(page.get_by_role("heading", name="Next week")).to_be_visible()
-    expect(page.get_by_role("button", name="Cancel notification")).to_have_count(0)
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
     expect(page.get_by_role("link", name="Duplicate")).to_have_count(0)
 
     page.goto(channel_path(alice))
