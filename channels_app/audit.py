@@ -35,7 +35,7 @@ SHOWN: dict[str, tuple[str, ...]] = {  # notifications_app adds its own
     "axes.accessattempt": ("username", "ip_address", "failures_since_start"),
     "auth.user": ("username", "email", "is_active", "is_staff", "is_superuser"),
     "channels_app.account": ("name", "requires_two_step"),
-    "channels_app.membership": ("user", "role"),
+    "channels_app.membership": ("user", "role", "gets_alerts"),
     "channels_app.channel": (
         "name",
         "account",
@@ -57,7 +57,14 @@ SHOWN: dict[str, tuple[str, ...]] = {  # notifications_app adds its own
     "channels_app.identitykey": ("algorithm", "public_key", "retired_at"),
     "channels_app.vapidkey": ("public_key", "retired_at"),
     # Not the whole address, which may contain secrets.
-    "channels_app.webhook": ("origin", "events", "description", "is_enabled", "disabled_code"),
+    "channels_app.webhook": (
+        "origin",
+        "events",
+        "description",
+        "format",
+        "is_enabled",
+        "disabled_code",
+    ),
     "channels_app.providercredential": ("platform", "version", "facts", "paused_code"),
     "subscriptions_app.category": (
         "key",

@@ -18,7 +18,14 @@ from django.db.models.functions import Now
 
 from channels_app import audit
 from channels_app.feeds import EventKind, encoded
-from channels_app.models import Channel, Webhook, WebhookAttempt, WebhookMessage, WebhookState
+from channels_app.models import (
+    Channel,
+    Webhook,
+    WebhookAttempt,
+    WebhookFormat,
+    WebhookMessage,
+    WebhookState,
+)
 from pushsvc.common.endpoints import EndpointNotAllowed, check_endpoint
 from pushsvc.common.errors import Conflict, FieldError, Invalid, NotFound
 from pushsvc.common.ids import uuid7_at
@@ -71,11 +78,17 @@ def webhook_get(*, channel_id: UUID, webhook_id: UUID) -> Webhook:
 
 @transaction.atomic
 def webhook_create(
-    *, channel: Channel, url: str, events: Sequence[str], description: str = ""
+    *,
+    channel: Channel,
+    url: str,
+    events: Sequence[str],
+    description: str = "",
+    format: str = WebhookFormat.STANDARD,
 ) -> tuple[Webhook, str]:
     """Creates a webhook. Returns it with its secret, which cannot be shown again. Raises Invalid,
     TooManyWebhooks."""
     checked = _checked(url)
+    _check_events(format, events)
     Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
     if Webhook.objects.filter(channel=channel).count() >= MOST_WEBHOOKS:
         raise TooManyWebhooks
@@ -85,6 +98,7 @@ def webhook_create(
         url=checked,
         events=list(events),
         description=description,
+        format=format,
         secret_encrypted=encrypt(secret),
     )
     webhook.refresh_from_db()
@@ -100,17 +114,20 @@ def webhook_update(
     url: str,
     events: Sequence[str],
     description: str = "",
+    format: str = WebhookFormat.STANDARD,
     enabled: bool = True,
 ) -> Webhook:
     """Replaces what the owner chose. Messages that wait are sent to the new address. Enabling it
     ends a disabling by the service, and a webhook that is not enabled gets no messages. Safe to
     repeat. Raises NotFound, Invalid."""
     webhook = _locked(channel_id, webhook_id)
+    _check_events(format, events)
     before = audit.fields_of(webhook)
     values: dict[str, Any] = {
         "url": _checked(url) if url != webhook.url else url,
         "events": list(events),
         "description": description,
+        "format": format,
         "is_enabled": enabled,
     }
     if enabled != webhook.is_enabled or not enabled:
@@ -288,6 +305,13 @@ def _checked(url: str) -> str:
         detail = error.reason.replace("The endpoint", "The address")
         raise Invalid([FieldError("url", "endpoint_not_allowed", detail)]) from error
     return endpoint.url
+
+
+def _check_events(format_: str, events: Sequence[str]) -> None:
+    """Raises Invalid. A chat gets texts for people, which only alerts have."""
+    if format_ != WebhookFormat.STANDARD and set(events) != {EventKind.ALERT}:
+        detail = f"A chat gets only {EventKind.ALERT}. Choose it alone, or another format."
+        raise Invalid([FieldError("events", "not_a_choice", detail)])
 
 
 def _new_secret() -> str:

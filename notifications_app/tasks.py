@@ -162,11 +162,19 @@ def _wake_workers() -> None:
 
 @shared_task
 def housekeeping() -> None:
-    """Runs every minute: applies retention, warns of channels that are nearly full, and stops
-    notifications that were paused for too long."""
+    """Runs every minute: applies retention, warns of channels that are nearly full, stops
+    notifications that were paused for too long, and raises alerts."""
     _run_step(retention.purge)
     _run_step(retention.warn_of_full_channels)
     _run_step(_stop_long_paused)
+    _run_step(_raise_alerts)
+
+
+def _raise_alerts() -> None:
+    # Imported here, so that only the planner's workers load what the findings need.
+    from notifications_app import alerts
+
+    alerts.raise_due()
 
 
 def _stop_long_paused() -> None:

@@ -45,6 +45,7 @@ SPECTACULAR_SETTINGS = {
         "TextDirection": "notifications_app.content.fields.DIRECTIONS",
         "Urgency": "notifications_app.content.fields.URGENCIES",
         "WebhookEvent": "channels_app.feeds.EVENTS",
+        "WebhookFormat": "channels_app.models.WebhookFormat.values",
         "WebhookState": "channels_app.models.WebhookState.values",
         "StatisticsInterval": "notifications_app.api.statistics_views.INTERVALS",
         "HandOverEnd": ["first", "last"],

@@ -125,6 +125,16 @@ def member_remove(*, membership: Membership) -> None:
     membership.delete()
 
 
+@transaction.atomic
+def member_alerts_set(*, membership: Membership, gets_alerts: bool) -> None:
+    """Sets whether the member gets alerts by mail. Safe to repeat."""
+    membership = _locked(membership)
+    before = audit.fields_of(membership)
+    membership.gets_alerts = gets_alerts
+    membership.save(update_fields=["gets_alerts"])
+    audit.record(membership, audit.Action.UPDATE, before, audit.fields_of(membership))
+
+
 def _count_new_user(account: Account) -> None:
     """Raises Invalid if the account has created too many."""
     standing = take(Limit("new-users", str(account.pk), settings.NEW_USERS_PER_HOUR, 3600))

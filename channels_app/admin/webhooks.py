@@ -13,8 +13,8 @@ from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
 from channels_app.console.pages import ActsPage, FormPage
-from channels_app.feeds import EVENTS
-from channels_app.models import Role, Webhook, WebhookAttempt
+from channels_app.feeds import EVENTS, EventKind
+from channels_app.models import Role, Webhook, WebhookAttempt, WebhookFormat
 from channels_app.webhooks import (
     KEPT_FOR,
     MOST_WEBHOOKS,
@@ -45,10 +45,25 @@ class WebhookForm(ConsoleForm):
         help_text="https at port 443 of a public host.",
         widget=forms.URLInput(attrs={"placeholder": "https://backend.example.com/push-events"}),
     )
+    format = forms.ChoiceField(choices=WebhookFormat.choices, label="Receiver", required=False)
     events = forms.MultipleChoiceField(
-        choices=[(each, each) for each in EVENTS], widget=forms.CheckboxSelectMultiple
+        choices=[(each, each) for each in EVENTS],
+        widget=forms.CheckboxSelectMultiple,
+        required=False,
+        help_text="A chat gets alerts only, so you need not choose.",
     )
     description = forms.CharField(max_length=200, required=False, help_text="For people.")
+
+    def clean_format(self) -> str:
+        return self.cleaned_data["format"] or WebhookFormat.STANDARD
+
+    def clean_events(self) -> list[str]:
+        if self.cleaned_data.get("format") != WebhookFormat.STANDARD:
+            return [EventKind.ALERT.value]
+        events: list[str] = self.cleaned_data["events"]
+        if not events:
+            raise forms.ValidationError("Choose at least one.", "required")
+        return events
 
 
 class WebhooksPage(TabPage, FormPage):
@@ -118,7 +133,7 @@ class WebhookPage(TabPage, ActsPage):
         )
 
     def _form(self, data: QueryDict | None = None) -> WebhookForm:
-        own = ("url", "events", "description")
+        own = ("url", "format", "events", "description")
         return WebhookForm(data, initial={name: getattr(self.webhook, name) for name in own})
 
     @property

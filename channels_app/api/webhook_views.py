@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from channels_app.feeds import EVENTS, PREFIX
 from channels_app.http import KeyedView, own_channel
-from channels_app.models import Webhook, WebhookAttempt, WebhookState
+from channels_app.models import Webhook, WebhookAttempt, WebhookFormat, WebhookState
 from channels_app.resources import Resource
 from channels_app.webhooks import (
     MAX_DESCRIPTION,
@@ -61,6 +61,12 @@ class WebhookInput(StrictSerializer):
     description = Text(
         max_length=MAX_DESCRIPTION, required=False, help_text="For people. At most 200 characters."
     )
+    format = Choice(
+        WebhookFormat.values,
+        required=False,
+        help_text="Default: `standard`, signed messages. `slack` and `teams`: the text of alerts,"
+        " as incoming webhooks of chats take it; `events` must then be `alert.raised` alone.",
+    )
 
     @override
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -97,6 +103,9 @@ class WebhookOutput(serializers.Serializer[Any]):
         child=serializers.ChoiceField(EVENTS), help_text="What the messages are about."
     )
     description = serializers.CharField(help_text="For people.")
+    format = serializers.ChoiceField(
+        WebhookFormat.values, help_text="Whether it gets signed messages, or texts for a chat."
+    )
     enabled = serializers.BooleanField(source="is_enabled", help_text="Whether it gets messages.")
     disabled_code = serializers.CharField(
         allow_null=True,
@@ -198,6 +207,7 @@ _GIVEN: Final = {
 _MADE: Final = {
     "webhook_id": "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52",
     **_GIVEN,
+    "format": "standard",
     "enabled": True,
     "disabled_code": None,
     "created_at": "2026-11-20T15:11:00.123Z",

@@ -134,6 +134,8 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=pushsvc.common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('address', models.CharField(blank=True, max_length=254)),
                 ('asked_from', models.CharField(blank=True, max_length=45)),
+                ('subject', models.CharField(blank=True, db_default='', default='', max_length=250)),
+                ('body', models.TextField(blank=True, db_default='', default='')),
                 ('attempts', models.PositiveSmallIntegerField(default=0)),
                 ('due_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), db_index=True)),
                 ('account', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='channels_app.account')),
@@ -164,6 +166,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('role', models.CharField(choices=[('viewer', 'Viewer: reads everything but secrets'), ('sender', 'Sender: composes, schedules, tests and cancels notifications'), ('editor', 'Editor: creates and changes segments'), ('manager', 'Manager: changes channels, keys, credentials; deletes and exports'), ('owner', "Owner: chooses the account's members and their roles")], default='viewer', max_length=7)),
+                ('gets_alerts', models.BooleanField(db_default=True, default=True, help_text='By mail, while the role is manager or owner.')),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ('account', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to='channels_app.account')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to=settings.AUTH_USER_MODEL)),
@@ -270,6 +273,7 @@ class Migration(migrations.Migration):
                 ('url', models.CharField(max_length=2000)),
                 ('description', models.CharField(blank=True, default='', max_length=200)),
                 ('events', models.JSONField(default=list)),
+                ('format', models.CharField(choices=[('standard', 'Signed messages, for your backend'), ('slack', 'Chat: Slack, Mattermost, Rocket.Chat or Google Chat'), ('teams', 'Chat: Microsoft Teams')], db_default='standard', default='standard', max_length=8)),
                 ('secret_encrypted', models.TextField(editable=False)),
                 ('old_secret_encrypted', models.TextField(blank=True, default='', editable=False)),
                 ('old_secret_until', models.DateTimeField(blank=True, null=True)),
@@ -301,6 +305,19 @@ class Migration(migrations.Migration):
             options={
                 'indexes': [models.Index(condition=models.Q(('state', 'waiting')), fields=['webhook', 'due_at'], name='webhook_attempt_waiting'), models.Index(fields=['webhook', 'message'], name='webhook_attempt_newest')],
                 'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['waiting', 'delivered', 'failed'])), name='webhook_attempt_state')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Alert',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('code', models.CharField(max_length=32)),
+                ('subject', models.CharField(blank=True, max_length=255)),
+                ('told_at', models.DateTimeField()),
+                ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='channels_app.channel')),
+            ],
+            options={
+                'constraints': [models.UniqueConstraint(fields=('channel', 'code', 'subject'), name='alert_once')],
             },
         ),
         migrations.RunSQL(_KEEP_AUDIT_LOG, _RELEASE_AUDIT_LOG),

@@ -25,9 +25,11 @@ from channels_app.models.totals import (
     PromptKind,
 )
 from channels_app.models.webhooks import (
+    Alert,
     Feed,
     Webhook,
     WebhookAttempt,
+    WebhookFormat,
     WebhookMessage,
     WebhookState,
 )
@@ -35,6 +37,7 @@ from channels_app.models.webhooks import (
 __all__ = [
     "PROMPT_EVENTS",
     "Account",
+    "Alert",
     "ApiKey",
     "CacheEntry",
     "Channel",
@@ -54,6 +57,7 @@ __all__ = [
     "VapidKey",
     "Webhook",
     "WebhookAttempt",
+    "WebhookFormat",
     "WebhookMessage",
     "WebhookState",
 ]

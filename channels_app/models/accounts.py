@@ -44,6 +44,9 @@ class Membership(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships"
     )
     role = models.CharField(max_length=7, choices=Role.choices, default=Role.VIEWER)
+    gets_alerts = models.BooleanField(
+        default=True, db_default=True, help_text="By mail, while the role is manager or owner."
+    )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
@@ -70,8 +73,9 @@ class CacheEntry(models.Model):
 
 
 class Mail(models.Model):
-    """A mail that waits to be sent: to an invited user, or to the users with `address`, for which a
-    new password was requested (see channels_app/sign_in/mails.py)."""
+    """A mail that waits to be sent: to an invited user, to the users with `address`, for which a
+    new password was requested, or with `subject` and `body` to a member of the account (see
+    channels_app/sign_in/mails.py)."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     user = models.ForeignKey(
@@ -80,5 +84,7 @@ class Mail(models.Model):
     account = models.ForeignKey(Account, null=True, on_delete=models.CASCADE, related_name="+")
     address = models.CharField(max_length=254, blank=True)
     asked_from = models.CharField(max_length=45, blank=True)
+    subject = models.CharField(max_length=250, blank=True, default="", db_default="")
+    body = models.TextField(blank=True, default="", db_default="")
     attempts = models.PositiveSmallIntegerField(default=0)
     due_at = models.DateTimeField(db_default=Now(), db_index=True)

@@ -1,4 +1,4 @@
-"""Webhooks, their messages, and the facts that wait for one."""
+"""Webhooks, their messages, the facts that wait for one, and alerts."""
 
 from typing import Any
 
@@ -10,8 +10,16 @@ from channels_app.models.channels import Channel
 from pushsvc.common.ids import uuid7
 
 
+class WebhookFormat(models.TextChoices):
+    """What a request contains: the signed message, or its text as a chat takes it."""
+
+    STANDARD = "standard", "Signed messages, for your backend"
+    SLACK = "slack", "Chat: Slack, Mattermost, Rocket.Chat or Google Chat"
+    TEAMS = "teams", "Chat: Microsoft Teams"
+
+
 class Webhook(models.Model):
-    """An address of the owner's backend, to which messages about `events` are sent.
+    """An address of the owner's backend, to which messages about `events` are sent, or of a chat.
 
     `disabled_code`: why the service disabled it; empty if the owner did. A webhook that the service
     disabled still gets messages, which fail at once and can be replayed.
@@ -22,6 +30,12 @@ class Webhook(models.Model):
     url = models.CharField(max_length=2000)
     description = models.CharField(max_length=200, blank=True, default="")
     events: Any = models.JSONField(default=list)
+    format = models.CharField(
+        max_length=8,
+        choices=WebhookFormat.choices,
+        default=WebhookFormat.STANDARD,
+        db_default=WebhookFormat.STANDARD,
+    )
     secret_encrypted = models.TextField(editable=False)
     old_secret_encrypted = models.TextField(blank=True, default="", editable=False)
     old_secret_until = models.DateTimeField(null=True, blank=True)
@@ -138,3 +152,23 @@ class Feed(models.Model):
     @override
     def __str__(self) -> str:
         return f"{self.kind} {self.subject}"
+
+
+class Alert(models.Model):
+    """When members and webhooks were last told of a finding about a channel (see
+    notifications_app/alerts.py). `subject`: what it is about, if the channel can have several: a
+    platform, a push service, the id of a key or of a webhook."""
+
+    channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="+", db_index=False)
+    code = models.CharField(max_length=32)
+    subject = models.CharField(max_length=255, blank=True)
+    told_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["channel", "code", "subject"], name="alert_once")
+        ]
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.code} {self.subject}"

@@ -6,7 +6,7 @@ its remedy, but no address.
 """
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from smtplib import SMTPAuthenticationError, SMTPException, SMTPRecipientsRefused
 from typing import Any, Final
@@ -24,7 +24,7 @@ from typing_extensions import override
 from channels_app import audit
 from channels_app.models import Mail
 from channels_app.sign_in.addresses import users_with
-from channels_app.sign_in.mails import MOST_ATTEMPTS, claim, defer_due
+from channels_app.sign_in.mails import MOST_ATTEMPTS, alerted, claim, defer_due
 from channels_app.sign_in.passwords import unrecorded_path
 from pushsvc.common.egress import verifying_context
 from pushsvc.common.mail_server import MailServer, Security
@@ -105,6 +105,10 @@ def remedy_for(error: Exception) -> str:
 
 
 def _send(mail: Mail) -> None:
+    if mail.user is not None and mail.body:
+        if mail.account_id and alerted(mail.account_id).filter(user=mail.user).exists():
+            _deliver(mail.user, mail.subject, mail.body)
+        return
     if mail.user is not None:
         subject = "Your invitation to send push notifications"
         _send_to(mail.user, subject, "mail/invitation.txt", mail)
@@ -125,8 +129,16 @@ def _send_to(user: User, subject: str, template: str, mail: Mail) -> None:
         "origin": origin,
         "link": f"{origin}{unrecorded_path(user)}",
     }
+    _deliver(user, subject, rendered(template, context))
+
+
+def rendered(template: str, context: Mapping[str, Any]) -> str:
+    """The text of a mail."""
     templates = Engine(dirs=[str(settings.BASE_DIR / "templates")])  # workers have no others
-    body = templates.get_template(template).render(Context(context))
+    return templates.get_template(template).render(Context(context))
+
+
+def _deliver(user: User, subject: str, body: str) -> None:
     with connected() as connection:
         EmailMessage(subject, body, settings.EMAIL_FROM, [user.email], connection=connection).send()
 
@@ -146,7 +158,7 @@ def _note_failure(mail: Mail, error: Exception) -> None:
     if not is_last:
         return
     Mail.objects.filter(pk=mail.pk).delete()
-    if mail.user is not None:
+    if mail.user is not None and not mail.body:
         account_id = mail.account_id
         audit.record(mail.user, audit.Action.UPDATE, note=_NOT_SENT, account_id=account_id)
 

@@ -1,4 +1,4 @@
-"""The queue of mails with a link to set a password. The links are not stored.
+"""The queue of mails: with a link to set a password, which is not stored, and alerts.
 
 A row is an entry of the queue. A worker sends the mail (`mailing.py`) and deletes the row. There
 are no mails unless EMAIL_URL is set.
@@ -6,15 +6,17 @@ are no mails unless EMAIL_URL is set.
 
 from datetime import timedelta
 from typing import Final
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 from django.utils.crypto import salted_hmac
 
 from channels_app import audit
-from channels_app.models import Account, Mail
+from channels_app.models import Account, Mail, Membership, Role
 from channels_app.sign_in.addresses import folded
 from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.http.ratelimit import Limit, take
@@ -24,6 +26,7 @@ from pushsvc.common.http.ratelimit import Limit, take
 WAITS: Final = (120, 300, 900, 3600, 3600)
 MOST_ATTEMPTS: Final = len(WAITS)
 MOST_REQUESTS: Final = 1_000  # requests for a new password that wait at once
+MOST_ALERTED: Final = 50  # members of an account
 
 
 def is_on() -> bool:
@@ -59,16 +62,38 @@ def ask_for_link(*, address: str, asked_from: str) -> None:
     Mail.objects.create(address=address, asked_from=asked_from)
 
 
+def alerted(account_id: UUID) -> QuerySet[Membership]:
+    """The members of the account who get alerts: managers and owners with an address, unless they
+    opted out."""
+    members = Membership.objects.filter(
+        account_id=account_id,
+        role__in=(Role.OWNER, Role.MANAGER),
+        gets_alerts=True,
+        user__is_active=True,
+    )
+    return members.exclude(user__email="")
+
+
+def alert(*, account_id: UUID, subject: str, body: str) -> None:
+    """Queues a mail to each member who gets alerts, owners first, at most MOST_ALERTED. Does
+    nothing without a mail server."""
+    if not is_on():
+        return
+    users = alerted(account_id).order_by("-role", "pk").values_list("user_id", flat=True)
+    given = {"account_id": account_id, "subject": subject, "body": body}
+    Mail.objects.bulk_create(Mail(user_id=user_id, **given) for user_id in users[:MOST_ALERTED])
+
+
 def is_any_due() -> bool:
     return is_on() and Mail.objects.filter(due_at__lte=Now()).exists()
 
 
 @transaction.atomic
 def claim() -> Mail | None:
-    """Claims a mail that is due; no other process gets it before its next attempt is due. None if
-    no mail is due."""
+    """Claims a mail that is due, alerts last; no other process gets it before its next attempt is
+    due. None if no mail is due."""
     due = Mail.objects.select_for_update(skip_locked=True, of=("self",)).filter(due_at__lte=Now())
-    mail = due.select_related("user", "account").order_by("due_at").first()
+    mail = due.select_related("user", "account").order_by("subject", "due_at").first()
     if mail is not None:
         wait = WAITS[min(mail.attempts, len(WAITS) - 1)]
         mail.attempts += 1

@@ -2922,6 +2922,8 @@ export interface components {
             events: components["schemas"]["WebhookEvent"][];
             /** @description For people. */
             description: string;
+            /** @description Whether it gets signed messages, or texts for a chat. */
+            format: components["schemas"]["WebhookFormat"];
             /** @description Whether it gets messages. */
             enabled: boolean;
             /** @description Why the service disabled it: `gone` or `failing`. Else null. */
@@ -3368,7 +3370,12 @@ export interface components {
          * @description What a webhook is told. See [webhooks](/docs/webhooks).
          * @enum {string}
          */
-        WebhookEvent: "notifications.finished" | "notifications.cancelled" | "notifications.clicked" | "notifications.dismissed" | "subscriptions.created" | "subscriptions.expired" | "subscriptions.imported" | "credential.paused" | "credential.resumed" | "limit.learned";
+        WebhookEvent: "notifications.finished" | "notifications.cancelled" | "notifications.clicked" | "notifications.dismissed" | "subscriptions.created" | "subscriptions.expired" | "subscriptions.imported" | "credential.paused" | "credential.resumed" | "limit.learned" | "alert.raised";
+        /**
+         * @description What a webhook gets: signed messages, or texts for a chat.
+         * @enum {string}
+         */
+        WebhookFormat: "standard" | "slack" | "teams";
         /** @description How the last calls went. */
         WebhookHealthOutput: {
             /**
@@ -3394,6 +3401,8 @@ export interface components {
             events: components["schemas"]["WebhookEvent"][];
             /** @description For people. At most 200 characters. */
             description?: string | null;
+            /** @description Default: `standard`, signed messages. `slack` and `teams`: the text of alerts, as incoming webhooks of chats take it; `events` must then be `alert.raised` alone. */
+            format?: (string & components["schemas"]["WebhookFormat"]) | null;
         };
         /** @description What became of one message at one webhook. */
         WebhookMessageOutput: {
@@ -3436,6 +3445,8 @@ export interface components {
             events: components["schemas"]["WebhookEvent"][];
             /** @description For people. */
             description: string;
+            /** @description Whether it gets signed messages, or texts for a chat. */
+            format: components["schemas"]["WebhookFormat"];
             /** @description Whether it gets messages. */
             enabled: boolean;
             /** @description Why the service disabled it: `gone` or `failing`. Else null. */
@@ -3461,6 +3472,8 @@ export interface components {
             events: components["schemas"]["WebhookEvent"][];
             /** @description For people. At most 200 characters. */
             description?: string | null;
+            /** @description Default: `standard`, signed messages. `slack` and `teams`: the text of alerts, as incoming webhooks of chats take it; `events` must then be `alert.raised` alone. */
+            format?: (string & components["schemas"]["WebhookFormat"]) | null;
             /** @description Default: `true`. `false`: no messages are made for it. `true` also enables a webhook that the service disabled. */
             enabled?: boolean | null;
         };

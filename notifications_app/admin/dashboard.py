@@ -280,12 +280,15 @@ def _attention(request: HttpRequest, selection: Selection, now: datetime) -> dic
 
 
 _CREDENTIALS: Final = ("channel_credentials", "Replace the credentials")
+_WEBHOOKS: Final = ("channel_webhooks", "Webhooks")
 _PAGES: Final = {
     Kind.PLATFORM_PAUSED.code: _CREDENTIALS,
     Kind.CREDENTIALS_MISSING.code: ("channel_credentials", "Add credentials"),
     Kind.CREDENTIALS_OLD.code: _CREDENTIALS,
     Kind.API_KEY_ENDS.code: ("channel_keys", "API keys"),
     Kind.CHANNEL_FULL.code: ("channel_settings", "Settings"),
+    Kind.WEBHOOK_DISABLED.code: _WEBHOOKS,
+    Kind.WEBHOOK_FAILING.code: _WEBHOOKS,
 }
 _GUIDES: Final = {
     Kind.WEB_UNSHOWN.code: ("/docs/browser#a-second-service-worker", "A second service worker"),

@@ -63,9 +63,10 @@ from notifications_app.content.values import AudienceKind
 from notifications_app.models import Notification
 from notifications_app.states import NotificationStatus
 from pushsvc.common.console.admin import BoundedPaginator, badge
-from pushsvc.common.console.figures import NOTHING, moment, percent, share, width
+from pushsvc.common.console.figures import NOTHING, moment, percent, width
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.quantities import share
 
 EXPORT: Final = "notification_export"
 LOOKED_AT: Final = 10_000  # newest notifications that the list and a search by words read

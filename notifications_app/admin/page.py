@@ -30,9 +30,9 @@ from notifications_app.reporting.progress import Progress, Reason, progress_of
 from notifications_app.sends.editing import edit_version
 from notifications_app.sends.templates import template_find
 from notifications_app.states import BatchStatus, NotificationStatus
-from pushsvc.common.console.figures import share
 from pushsvc.common.findings import Finding
 from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.quantities import share
 from pushsvc.common.store import sql
 from subscriptions_app.segments.describe import rule_text
 from subscriptions_app.segments.selectors import segment_find

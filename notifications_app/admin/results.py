@@ -10,8 +10,8 @@ from notifications_app.models import Notification
 from notifications_app.reporting.event_hours import HOUR, Clicks, Events
 from notifications_app.reporting.funnel import Funnel, funnel_of, platform_funnels
 from notifications_app.reporting.progress import Progress
-from pushsvc.common.console.figures import share
 from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.quantities import share
 
 _MOST_HOURS: Final = 72  # in the chart of a comparison; most clicks come early
 _SHARES_OF: Final = {

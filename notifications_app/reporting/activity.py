@@ -13,7 +13,7 @@ from channels_app.models import Channel
 from notifications_app.models import Notification
 from notifications_app.reporting.progress import Pace
 from notifications_app.states import BatchStatus, NotificationStatus, PlanStatus
-from pushsvc.common.console.figures import share
+from pushsvc.common.quantities import share
 from pushsvc.common.store import sql
 
 MOST_SHOWN: Final = 10

@@ -32,9 +32,9 @@ from notifications_app.reporting.unreached import unreached
 from notifications_app.reporting.unshown import unshown
 from notifications_app.states import BatchStatus, NotificationStatus
 from pushsvc.common import worker
-from pushsvc.common.console.figures import duration
 from pushsvc.common.findings import Finding, Kind, Severity, worst_first
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+from pushsvc.common.quantities import duration
 
 Part = Callable[[QuerySet[Channel], datetime], Iterable[Finding]]
 
@@ -71,6 +71,13 @@ def shared_attention(*, now: datetime) -> Iterator[Finding]:
     channels = Channel.objects.all()
     found = (finding for part in _SHARED for finding in part(channels, now))
     return (finding for finding in found if finding.channel_id is None)
+
+
+def channels_attention(now: datetime, most: int) -> Iterator[Finding]:
+    """The findings about the credentials, keys, limits and webhooks of all channels, at most about
+    `most` of each kind."""
+    for part in (_credentials, limited, _webhooks, _api_keys_ending):
+        yield from part(Channel.objects.all(), now, most)
 
 
 def pauses_of(channel_id: UUID, platforms: Iterable[str]) -> list[Finding]:
@@ -136,14 +143,16 @@ def _names(channels: QuerySet[Channel], ids: set[UUID]) -> dict[UUID, str]:
     return dict(channels.filter(pk__in=ids).values_list("pk", "name")) if ids else {}
 
 
-def _credentials(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
+def _credentials(
+    channels: QuerySet[Channel], now: datetime, most: int = MOST_OF_A_KIND
+) -> Iterator[Finding]:
     """Paused credentials first, then old ones."""
     is_old = Q(platform=Platform.ANDROID, updated_at__lt=now - OLD_KEY)
     notable = ProviderCredential.objects.filter(
         Q(paused_at__isnull=False) | is_old, channel__in=channels
     ).select_related("channel")
     ordered = notable.order_by(F("paused_at").asc(nulls_last=True), "updated_at")
-    for each in ordered[: 2 * MOST_OF_A_KIND]:
+    for each in ordered[: 2 * most]:
         yield _old(each, now) if each.paused_at is None else _paused(each)
 
 
@@ -156,6 +165,7 @@ def _paused(credential: ProviderCredential) -> Finding:
         quote=f"{credential.paused_code}: {credential.paused_detail}".rstrip(": "),
         since=credential.paused_at,
         tries=credential.tries,
+        subject=platform,
         **_about(credential.channel, platform),
     )
 
@@ -191,7 +201,9 @@ def _about(channel: Channel, platform: str) -> dict[str, Any]:
     return {"channel": (channel.pk, channel.name), "platform": platform}
 
 
-def _api_keys_ending(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
+def _api_keys_ending(
+    channels: QuerySet[Channel], now: datetime, most: int = MOST_OF_A_KIND
+) -> Iterator[Finding]:
     ending = ApiKey.objects.filter(
         channel__in=channels,
         revoked_at__isnull=True,
@@ -199,10 +211,10 @@ def _api_keys_ending(channels: QuerySet[Channel], now: datetime) -> Iterator[Fin
         expires_at__lt=now + KEY_ENDS_SOON,
         last_used_at__gt=now - KEY_IN_USE,
     )
-    for key in ending.select_related("channel").order_by("expires_at")[:MOST_OF_A_KIND]:
+    for key in ending.select_related("channel").order_by("expires_at")[:most]:
         days = (key.expires_at - now).days if key.expires_at else 0
         when = f"in {days} days" if days > 1 else "soon"
-        yield Kind.API_KEY_ENDS.found(key=key, when=when, **_about(key.channel, ""))
+        yield Kind.API_KEY_ENDS.found(key=key, when=when, subject=key.pk, **_about(key.channel, ""))
 
 
 def _nearly_full(channels: QuerySet[Channel], _now: datetime) -> Iterator[Finding]:
@@ -269,7 +281,9 @@ def _late_starts(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding
         yield Kind.START_LATE.found(number=late["number"], age=age, since=late["oldest"])
 
 
-def _webhooks(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
+def _webhooks(
+    channels: QuerySet[Channel], now: datetime, most: int = MOST_OF_A_KIND
+) -> Iterator[Finding]:
     """The worker, if a webhook needs it, then webhooks that the service disabled, and failing
     ones."""
     own = Webhook.objects.filter(channel__in=channels)
@@ -278,9 +292,10 @@ def _webhooks(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
         yield Kind.HOOKS_MISSING.found()
     is_failing = Q(is_enabled=True, failing_since__lt=now - FAILING_WEBHOOK)
     troubled = own.filter(is_failing | ~Q(disabled_code="")).select_related("channel")
-    for each in troubled.order_by("is_enabled", "failing_since")[:MOST_OF_A_KIND]:
+    for each in troubled.order_by("is_enabled", "failing_since")[:most]:
         about: dict[str, Any] = {
             "webhook": each,
+            "subject": each.pk,
             "quote": each.last_answer,
             "since": each.failing_since,
             "channel": (each.channel_id, each.channel.name),

@@ -9,8 +9,8 @@ from django.db.models import Sum
 
 from channels_app.models import Channel
 from notifications_app.models import HourlyStat
-from pushsvc.common.console.figures import share
 from pushsvc.common.platforms import PLATFORM_VALUES
+from pushsvc.common.quantities import share
 
 LEVELS: Final = 5
 _HOURS_OF_A_WEEK: Final = 168

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from notifications_app.models import Notification
 from notifications_app.reporting.event_hours import EventCounts, Events
 from notifications_app.reporting.progress import PlatformCounts
-from pushsvc.common.console.figures import share
 from pushsvc.common.platforms import Platform
+from pushsvc.common.quantities import share
 
 
 @dataclass(frozen=True, slots=True)

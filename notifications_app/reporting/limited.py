@@ -17,9 +17,9 @@ from notifications_app.models import RECIPIENTS_LEFT, Batch, Notification
 from notifications_app.pipeline import web_rate
 from notifications_app.pipeline.web_rate import Limit
 from notifications_app.states import BatchStatus, NotificationStatus
-from pushsvc.common.console.figures import duration
 from pushsvc.common.findings import Finding, Kind
 from pushsvc.common.platforms import Platform
+from pushsvc.common.quantities import duration
 
 _MOST_SHOWN: Final = 10
 _BROWSERS: Final = {"fcm": "Chrome", "mozilla": "Mozilla", "apple": "Apple", "wns": "Microsoft"}
@@ -121,13 +121,15 @@ def is_not_limited() -> Q:
     return ~reduce(or_, own) if limits else Q()
 
 
-def limited(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
+def limited(
+    channels: QuerySet[Channel], now: datetime, most: int = _MOST_SHOWN
+) -> Iterator[Finding]:
     """Channels that a push service limits."""
     limits = web_rate.limits()
     ids = {limit.channel_id for limit in limits}
     names = dict(channels.filter(pk__in=ids).values_list("pk", "name")) if ids else {}
     own = [limit for limit in limits if limit.channel_id in names]
-    for limit in islice(own, _MOST_SHOWN):
+    for limit in islice(own, most):
         outlook = _outlook(limit, Batch.objects.filter(channel_id=limit.channel_id), now)
         yield Kind.LIMITED.found(
             effect=outlook.effect,
@@ -135,6 +137,7 @@ def limited(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
             since=limit.since,
             channel=(limit.channel_id, names[limit.channel_id]),
             platform=Platform.WEB,
+            subject=limit.service,
             **outlook.facts,
         )
 

@@ -12,9 +12,9 @@ from django.db.models.functions import Trunc
 from channels_app.models import Channel, ChannelHour
 from channels_app.selectors import ChannelTotals, totals_of
 from notifications_app.models import HourlyStat
-from pushsvc.common.console.figures import share
 from pushsvc.common.periods import Period
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
+from pushsvc.common.quantities import share
 
 
 class _Additive(Protocol):

@@ -12,9 +12,9 @@ from notifications_app.delivery.registry import services_with_breaker
 from notifications_app.models import RECIPIENTS_LEFT, Batch, Delivery
 from notifications_app.reporting.limited import is_not_limited
 from notifications_app.states import BatchStatus, DeliveryStatus
-from pushsvc.common.console.figures import duration
 from pushsvc.common.findings import Finding, Kind, Severity
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+from pushsvc.common.quantities import duration
 
 UNREACHED: Final = timedelta(seconds=60)
 LONG_UNREACHED: Final = timedelta(minutes=10)

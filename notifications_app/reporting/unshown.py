@@ -18,9 +18,9 @@ from django.db.models import Max, Q, QuerySet, Sum
 from channels_app.models import Channel
 from notifications_app.models import HourlyStat, Notification
 from notifications_app.selectors import newest_ids
-from pushsvc.common.console.figures import share
 from pushsvc.common.findings import Finding, Kind
 from pushsvc.common.platforms import Platform
+from pushsvc.common.quantities import share
 
 # Sends of the last day are left out: computers that are off for the night show them later.
 DELAY: Final = timedelta(days=1)

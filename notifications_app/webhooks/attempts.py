@@ -13,7 +13,9 @@ from uuid import UUID
 
 import structlog
 
+from channels_app.models import WebhookFormat
 from channels_app.webhooks import FAILING, GONE, webhook_disable
+from notifications_app.webhooks import chats
 from notifications_app.webhooks.calls import AT_ONCE, Answer, Call
 from pushsvc.common import metrics
 from pushsvc.common.store import sql
@@ -91,9 +93,10 @@ def _disable_if_hopeless(webhook_id: UUID, answer: Answer, *, failing_for: timed
 
 
 def _call(*row: Any) -> Call:
-    message, webhook, number, begun, url, body, secret, old_secret = row
+    message, webhook, number, begun, url, format_, body, secret, old_secret = row
     secrets = _readable([secret, old_secret])
-    return Call(message, webhook, number, begun, url, bytes(body), secrets)
+    sent = chats.body_for(WebhookFormat(format_), bytes(body))
+    return Call(message, webhook, number, begun, url, sent, secrets)
 
 
 def _readable(encrypted: Sequence[str]) -> list[str]:
@@ -149,7 +152,7 @@ JOIN channels_app_webhook hook ON hook.id = due.webhook_id
 JOIN channels_app_webhookmessage message ON message.id = due.message_id
 WHERE attempt.message_id = due.message_id AND attempt.webhook_id = due.webhook_id
 RETURNING attempt.message_id, attempt.webhook_id, attempt.lease_number, attempt.attempts, hook.url,
-  message.body, hook.secret_encrypted,
+  hook.format, message.body, hook.secret_encrypted,
   CASE WHEN hook.old_secret_until > statement_timestamp() THEN hook.old_secret_encrypted ELSE '' END
 """
 

@@ -26,7 +26,8 @@ class Severity(StrEnum):
 class Finding:
     """`title`: what is wrong, without a full stop. `remedy`: what it means and what to do. `quote`:
     the text of a push service. `since`: when it began, if known. `tries`: of a paused platform.
-    The channel and the platform are empty if they do not matter."""
+    The channel and the platform are empty if they do not matter. `subject`: which of several
+    platforms, push services, keys or webhooks of the channel."""
 
     code: str
     severity: Severity
@@ -39,6 +40,7 @@ class Finding:
     channel_name: str = ""
     platform: str = ""
     tries: Any = None
+    subject: str = ""
 
 
 def good(code: str, title: str) -> Finding:
@@ -454,6 +456,7 @@ class Kind(Enum):
         channel: tuple[UUID, str] | None = None,
         platform: str = "",
         tries: Any = None,
+        subject: object = "",
         **words: Any,
     ) -> Finding:
         """`severity`: if it is not the usual one. `words`: fill the gaps of title and remedy."""
@@ -470,4 +473,5 @@ class Kind(Enum):
             channel_name,
             platform,
             tries,
+            str(subject),
         )

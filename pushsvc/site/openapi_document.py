@@ -43,6 +43,7 @@ _ENUMS: Final = {
     "TextDirection": "Which way a browser writes the texts.",
     "Urgency": "Which devices that save energy are woken (RFC 8030 section 5.3).",
     "WebhookEvent": "What a webhook is told. See docs/webhooks.md.",
+    "WebhookFormat": "What a webhook gets: signed messages, or texts for a chat.",
     "WebhookState": "What became of a message at a webhook.",
     "ReplayState": "Which messages are sent again.",
     "Visibility": "What Android shows on the lock screen.",

@@ -46,8 +46,8 @@ def test_a_webhook_is_created_with_a_secret_that_is_not_shown_again(alice):
     secret = made.pop("secret")
     assert secret.startswith("whsec_")
     assert list(made) == [
-        *("webhook_id", "url", "events", "description", "enabled", "disabled_code", "created_at"),
-        "health",
+        *("webhook_id", "url", "events", "description", "format"),
+        *("enabled", "disabled_code", "created_at", "health"),
     ]
     assert made["enabled"] is True
     assert made["disabled_code"] is None

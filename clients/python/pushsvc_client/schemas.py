@@ -1067,6 +1067,7 @@ class ShownWebhookOutput(TypedDict):
     url: str
     events: list[WebhookEvent]
     description: str
+    format: WebhookFormat
     enabled: bool
     disabled_code: str | None
     created_at: str
@@ -1336,6 +1337,7 @@ class WebhookInput(TypedDict):
     url: str
     events: list[WebhookEvent]
     description: NotRequired[str | None]
+    format: NotRequired[WebhookFormat | None]
 
 
 class WebhookMessageOutput(TypedDict):
@@ -1358,6 +1360,7 @@ class WebhookOutput(TypedDict):
     url: str
     events: list[WebhookEvent]
     description: str
+    format: WebhookFormat
     enabled: bool
     disabled_code: str | None
     created_at: str
@@ -1370,6 +1373,7 @@ class WebhookUpdate(TypedDict):
     url: str
     events: list[WebhookEvent]
     description: NotRequired[str | None]
+    format: NotRequired[WebhookFormat | None]
     enabled: NotRequired[bool | None]
 
 
@@ -1459,7 +1463,9 @@ WebhookEvent: TypeAlias = Literal[
     "credential.paused",
     "credential.resumed",
     "limit.learned",
+    "alert.raised",
 ]
+WebhookFormat: TypeAlias = Literal["standard", "slack", "teams"]
 WebhookState: TypeAlias = Literal["waiting", "delivered", "failed"]
 AttributeChanges: TypeAlias = dict[str, AttributeChange] | None
 Attributes: TypeAlias = dict[str, AttributeValue]

@@ -22,11 +22,11 @@ from notifications_app.content.fields import DEFAULT_TTL
 from notifications_app.content.values import EMPTY, Content, SendRequest
 from notifications_app.models import Notification
 from notifications_app.sends.schema import read_send
-from pushsvc.common.console.figures import duration
 from pushsvc.common.errors import BadRequest, FieldError, Invalid
 from pushsvc.common.http.drf import errors_of
 from pushsvc.common.http.strict_json import MalformedJSON, check_text, loads_strict
 from pushsvc.common.languages import canonical_language
+from pushsvc.common.quantities import duration
 from pushsvc.common.timestamps import format_timestamp
 
 T = TypeVar("T")

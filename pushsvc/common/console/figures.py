@@ -3,7 +3,6 @@
 For templates (`load figures`) and for Python code.
 """
 
-import math
 from datetime import UTC, datetime
 from typing import Final
 
@@ -11,18 +10,14 @@ from django import template
 from django.utils.html import format_html
 
 from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.quantities import duration
 
 NOTHING: Final = "\N{EN DASH}"
-_UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _TO_THE_MINUTE: Final = "%Y-%m-%d %H:%M"
 _FORMATS: Final = {"seconds": "%Y-%m-%d %H:%M:%S", "clock": "%H:%M:%S", "minute": "%H:%M"}
 
 register = template.Library()
-
-
-def share(part: int, whole: int) -> float | None:
-    """None if `whole` is 0."""
-    return part / whole if whole else None
+register.filter(duration)
 
 
 @register.filter
@@ -59,18 +54,6 @@ def percent(of: float | None) -> str:
 def width(of: float | None) -> str:
     """0.1234 → 12.34%, for CSS; None → 0.00%"""
     return f"{100 * (of or 0):.2f}%"
-
-
-@register.filter
-def duration(seconds: float) -> str:
-    """7500 → 2 h 5 min: the two largest units, rounded up to seconds."""
-    left = math.ceil(seconds)
-    parts = []
-    for name, length in _UNITS:
-        count, left = divmod(left, length)
-        if count:
-            parts.append(f"{count} {name}")
-    return " ".join(parts[:2]) or "0 s"
 
 
 @register.filter

@@ -8,8 +8,8 @@ from typing import Final
 from django.db import Error, NotSupportedError, OperationalError, connection, transaction
 from psycopg.errors import DiskFull, ReadOnlySqlTransaction
 
-from pushsvc.common.console.figures import duration
 from pushsvc.common.findings import Finding, Kind, Severity, good
+from pushsvc.common.quantities import duration
 from pushsvc.ops.doctor import schema
 from pushsvc.ops.doctor.statements import Silent, first_line, limited, query, watched
 

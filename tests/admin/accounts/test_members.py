@@ -203,9 +203,9 @@ def test_the_audit_log_has_every_change_of_members_and_no_link(alice):
 
     entries = LogEntry.objects.filter(content_type__model="membership").order_by("id")
     assert [entry.changes for entry in entries] == [
-        {"user": [None, "carol"], "role": [None, "sender"]},
+        {"user": [None, "carol"], "role": [None, "sender"], "gets_alerts": [None, True]},
         {"role": ["sender", "viewer"]},
-        {"user": ["carol", None], "role": ["viewer", None]},
+        {"user": ["carol", None], "role": ["viewer", None], "gets_alerts": [True, None]},
     ]
     assert {entry.actor for entry in entries} == {alice.members["owner"]}
     token = link.rstrip("/").rpartition("/")[2]

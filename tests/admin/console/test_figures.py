@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from pushsvc.common import quantities
 from pushsvc.common.console import figures
 
 
@@ -17,13 +18,13 @@ from pushsvc.common.console import figures
         (figures.rate, 4.24, "4.2"),
         (figures.rate, 1234.5, "1,234"),
         (figures.percent, 0.1234, "12.3 %"),
-        (figures.percent, figures.share(1, 0), figures.NOTHING),
-        (figures.width, figures.share(1, 3), "33.33%"),
-        (figures.width, figures.share(1, 0), "0.00%"),
-        (figures.duration, 7500, "2 h 5 min"),
-        (figures.duration, 59.2, "1 min"),
-        (figures.duration, 90061, "1 d 1 h"),
-        (figures.duration, 0, "0 s"),
+        (figures.percent, quantities.share(1, 0), figures.NOTHING),
+        (figures.width, quantities.share(1, 3), "33.33%"),
+        (figures.width, quantities.share(1, 0), "0.00%"),
+        (quantities.duration, 7500, "2 h 5 min"),
+        (quantities.duration, 59.2, "1 min"),
+        (quantities.duration, 90061, "1 d 1 h"),
+        (quantities.duration, 0, "0 s"),
         (figures.moment, None, figures.NOTHING),
     ],
 )

@@ -1,0 +1,42 @@
+"""The page on which managers and owners choose whether they get alerts by mail."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from typing_extensions import override
+
+from channels_app.accounts.members import member_alerts_set
+from channels_app.console.pages import ConsolePage
+from channels_app.models import Membership, Role
+from channels_app.sign_in import mails
+
+
+class OwnAlertsPage(ConsolePage):
+    """A user's own choices, for each account in which the user can get alerts."""
+
+    title = "Alerts by mail"
+    template_name = "console/accounts/alerts.html"
+
+    @transaction.atomic
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        wanted = set(request.POST.getlist("account"))
+        for membership in self._own():
+            is_wanted = str(membership.account_id) in wanted
+            member_alerts_set(membership=membership, gets_alerts=is_wanted)
+        messages.success(request, "Your choice was saved.")
+        return HttpResponseRedirect(reverse("admin:own_alerts"))
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            own=self._own(), is_on=mails.is_on(), address=self.staff.email, **kwargs
+        )
+
+    def _own(self) -> QuerySet[Membership]:
+        own = Membership.objects.filter(user=self.staff, role__in=(Role.OWNER, Role.MANAGER))
+        return own.select_related("account").order_by("account__name", "account_id")

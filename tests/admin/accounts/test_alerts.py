@@ -1,0 +1,340 @@
+"""Alerts: mails to the managers and owners of an account, and messages to webhooks and chats."""
+
+import json
+import socket
+from datetime import timedelta
+
+import pytest
+from auditlog.models import LogEntry
+from django.db.models import F
+from django.db.models.functions import Now
+from django.urls import reverse
+
+from channels_app.models import Alert, ApiKey, Mail, Membership, ProviderCredential, Webhook
+from channels_app.pauses import credential_check_record, platform_pause
+from channels_app.services import api_key_issue
+from channels_app.sign_in import mailing, mails
+from channels_app.webhooks import webhook_create
+from notifications_app import alerts, tasks
+from notifications_app.webhooks import turns
+from pushsvc.common.mail_server import MailServer, Security
+from pushsvc.common.platforms import Platform
+from tests import factories
+from tests.admin.sign_in import mail_server
+from tests.admin.sign_in.mail_server import PUBLIC, running_mail_server
+from tests.admin.support import signed_in
+from tests.pipeline import support
+from tests.pipeline.rate_model import make_known
+from tests.pipeline.receivers import running_receiver
+
+PAGE = reverse("admin:own_alerts")
+ALERTED = ["alice-manager@example.com", "alice-owner@example.com"]
+
+
+@pytest.fixture(scope="module")
+def _server(tmp_path_factory):
+    with running_mail_server(tmp_path_factory.mktemp("mail")) as server:
+        yield server
+
+
+@pytest.fixture
+def server(_server, settings):
+    _server.mails.clear()
+    mail_server.use(settings, _server)
+    return _server
+
+
+@pytest.fixture
+def alice(alice):
+    """Every member has an e-mail address."""
+    for user in alice.members.values():
+        user.email = f"{user.username}@example.com"
+        user.save()
+    return alice
+
+
+def pause(house, platform=Platform.ANDROID, detail="It is <!channel> invalid."):
+    ProviderCredential.objects.get_or_create(
+        channel=house.channel, platform=platform, defaults={"secret_encrypted": "x"}
+    )
+    about = {"channel_id": house.channel.pk, "platform": platform, "version": 1}
+    assert platform_pause(**about, code="service_account_refused", detail=detail)
+
+
+def resume(house, platform=Platform.ANDROID):
+    credential_check_record(
+        channel_id=house.channel.pk, platform=platform, version=1, is_accepted=True, code="ok"
+    )
+
+
+def mailed(server):
+    """(recipient, subject) of the mails that arrive now."""
+    before = len(server.mails)
+    tasks.housekeeping()
+    mailing.send_due()
+    return sorted((mail["To"], mail["Subject"].strip()) for mail in server.mails[before:])
+
+
+def later(**wait):
+    Alert.objects.update(told_at=F("told_at") - timedelta(**wait))
+
+
+def test_managers_and_owners_get_a_mail_with_the_problem_its_time_its_remedy_and_a_link(
+    alice, bob, server
+):
+    pause(alice)
+
+    subject = "Android is paused: Google refused the credentials (Alice's channel)"
+    assert mailed(server) == [(address, subject) for address in ALERTED]
+    text = server.mails[0].get_content()
+    since = ProviderCredential.objects.get().paused_at
+    assert f"Since: {since.day} {since:%B %Y, %H:%M} UTC" in text
+    assert "service_account_refused: It is <!channel> invalid." in text
+    assert "store other credentials" in text
+    assert f"{PUBLIC}/admin/?channel={alice.channel.pk}" in text
+    assert f"{PUBLIC}{PAGE}" in text
+    dashboard = signed_in(alice.members["owner"]).get(f"/admin/?channel={alice.channel.pk}")
+    assert "Android is paused" in dashboard.content.decode()
+
+
+def test_a_problem_is_mailed_once_a_day_even_if_it_ends_and_begins_again(alice, server):
+    pause(alice)
+    assert len(mailed(server)) == 2
+
+    resume(alice)
+    pause(alice)
+    later(hours=23)
+    assert mailed(server) == []
+
+    later(hours=2)
+    assert len(mailed(server)) == 2
+
+
+def test_a_key_that_expires_soon_is_mailed_once_a_week(alice, server):
+    key, _ = api_key_issue(channel=alice.channel, name="shop", expires_at=Now() + timedelta(days=9))
+    ApiKey.objects.filter(pk=key.pk).update(last_used_at=Now())
+
+    assert {subject for _, subject in mailed(server)} == {
+        "The API key “shop” expires in 8 days (Alice's channel)"
+    }
+    later(days=6)
+    assert mailed(server) == []
+    later(days=1)
+    assert len(mailed(server)) == 2
+
+
+def test_problems_of_one_minute_are_in_one_mail(alice, server):
+    pause(alice, Platform.IOS)
+    pause(alice)
+    make_known("fcm", alice.channel.pk, 1_000)
+    hook, _ = webhook_create(
+        channel=alice.channel, url="https://shop.example.com/", events=["notifications.finished"]
+    )
+    Webhook.objects.filter(pk=hook.pk).update(failing_since=Now() - timedelta(hours=2))
+
+    arrived = mailed(server)
+
+    assert [address for address, _ in arrived] == ALERTED
+    assert arrived[0][1].startswith("4 problems: ")
+    text = server.mails[0].get_content()
+    for title in (
+        "Android is paused",
+        "iOS is paused",
+        "Chrome limits this channel",
+        "Calls of the webhook https://shop.example.com fail",
+    ):
+        assert title in text
+
+
+def test_each_problem_is_mailed_once_although_two_processes_look(alice, server, transactional_db):
+    for n in range(20):
+        house_channel = factories.make_channel(f"Channel {n}", account=alice.account)
+        ProviderCredential.objects.create(
+            channel=house_channel, platform="ios", secret_encrypted="x", paused_at=Now()
+        )
+
+    support.in_threads(*[alerts.raise_due] * 4)
+    mailing.send_due()
+
+    texts = [mail.get_content() for mail in server.mails if mail["To"] == ALERTED[0]]
+    told = [line for text in texts for line in text.splitlines() if line.startswith("Channel: ")]
+    assert sorted(told) == sorted(f"Channel: Channel {n}" for n in range(20))
+
+
+def test_a_member_opts_out_and_in_and_the_audit_log_has_it(alice, server):
+    owner = signed_in(alice.members["owner"])
+    assert "checked" in owner.get(PAGE).content.decode()
+
+    assert owner.post(PAGE, {}).status_code == 302
+    pause(alice)
+    assert [address for address, _ in mailed(server)] == ALERTED[:1]
+    members = owner.get(reverse("admin:channels_app_account_change", args=[alice.account.pk]))
+    assert "no alerts" in members.content.decode()
+
+    owner.post(PAGE, {"account": str(alice.account.pk)})
+    later(days=2)
+    assert len(mailed(server)) == 2
+    entries = LogEntry.objects.filter(content_type__model="membership").order_by("id")
+    assert [(entry.actor, entry.changes) for entry in entries] == [
+        (alice.members["owner"], {"gets_alerts": [True, False]}),
+        (alice.members["owner"], {"gets_alerts": [False, True]}),
+    ]
+
+
+def test_a_form_changes_only_the_own_choice(alice, bob, server):
+    signed_in(alice.members["owner"]).post(PAGE, {})
+    signed_in(alice.members["viewer"]).post(PAGE, {})
+
+    out = Membership.objects.filter(gets_alerts=False)
+    assert list(out.values_list("user__username", flat=True)) == ["alice-owner"]
+
+
+def test_who_left_after_a_mail_was_queued_does_not_get_it(alice, server):
+    pause(alice)
+    tasks.housekeeping()
+    Membership.objects.filter(user=alice.members["manager"]).delete()
+
+    mailing.send_due()
+
+    assert [mail["To"] for mail in server.mails] == ALERTED[1:]
+    assert not Mail.objects.exists()
+
+
+def test_links_to_set_a_password_are_mailed_before_alerts(alice, server):
+    pause(alice)
+    tasks.housekeeping()
+    mails.ask_for_link(address="alice-viewer@example.com", asked_from="192.0.2.1")
+
+    mailing.send_due()
+
+    assert server.mails[0]["Subject"] == "A link to set a new password"
+
+
+def test_without_a_mail_server_nothing_is_queued_and_the_page_says_so(alice):
+    pause(alice)
+    tasks.housekeeping()
+
+    assert not Mail.objects.exists()
+    page = signed_in(alice.members["owner"]).get(PAGE).content.decode()
+    assert "no mail server" in page
+
+
+def test_a_line_break_in_a_channels_name_breaks_no_mail(alice, server):
+    alice.channel.name = "Shop\nBcc: mallory@example.com"
+    alice.channel.save()
+    pause(alice)
+
+    assert [address for address, _ in mailed(server)] == ALERTED
+    assert server.mails[0]["Bcc"] is None
+
+
+def test_a_mail_server_that_hangs_delays_neither_ticks_nor_housekeeping(alice, settings):
+    settings.PUBLIC_BASE_URL = PUBLIC
+    pause(alice)
+    with socket.create_server(("localhost", 0)) as silent:
+        settings.MAIL_SERVER = MailServer(
+            "localhost", silent.getsockname()[1], Security.STARTTLS, "push", "secret"
+        )
+        tasks.housekeeping()
+        tasks.tick()
+        silent.setblocking(False)
+        with pytest.raises(BlockingIOError):  # nobody has called it
+            silent.accept()
+    assert Mail.objects.count() == 2
+
+
+def test_a_failed_alert_is_not_an_invitation_in_the_audit_log(alice, server):
+    server.refusal = "550 no such mailbox"
+    pause(alice)
+
+    assert mailed(server) == []
+
+    server.refusal = ""
+    assert not Mail.objects.exists()
+    notes = [entry.additional_data["note"] for entry in LogEntry.objects.all()]
+    assert not [note for note in notes if "could not be sent" in note]
+
+
+# --- webhooks and chats ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def receiver(settings):
+    with running_receiver() as running:
+        settings.WEBHOOK_TRUSTED_ORIGINS = frozenset({running.origin})
+        settings.PUBLIC_BASE_URL = PUBLIC
+        yield running
+
+
+def hook(house, receiver, format_):
+    return webhook_create(
+        channel=house.channel, url=f"{receiver.origin}/", events=["alert.raised"], format=format_
+    )
+
+
+def bodies(receiver):
+    tasks.housekeeping()
+    turns.work(seconds=20)
+    return [json.loads(request.body) for request in receiver.requests]
+
+
+def test_a_webhook_gets_a_signed_message_once(alice, receiver):
+    _, secret = hook(alice, receiver, "standard")
+    pause(alice)
+
+    (said,) = bodies(receiver)
+    assert len(bodies(receiver)) == 1
+
+    assert receiver.requests[0].verified(secret) == said
+    assert said["type"] == "alert.raised"
+    data = said["data"]
+    assert data.pop("since").endswith("Z")
+    assert data.pop("remedy").endswith("tries it at once.")
+    assert data == {
+        "channel_id": str(alice.channel.pk),
+        "code": "platform_paused",
+        "severity": "error",
+        "channel_name": "Alice's channel",
+        "platform": "android",
+        "title": "Android is paused: Google refused the credentials",
+        "quote": "service_account_refused: It is <!channel> invalid.",
+        "url": f"{PUBLIC}/admin/?channel={alice.channel.pk}",
+    }
+
+
+def test_a_chat_gets_a_text_in_which_nobody_is_called(alice, receiver):
+    hook(alice, receiver, "slack")
+    pause(alice)
+
+    (body,) = bodies(receiver)
+
+    assert list(body) == ["text"]
+    lines = body["text"].split("\n")
+    assert lines[0] == "Android is paused: Google refused the credentials (Alice's channel)"
+    assert "service_account_refused: It is &lt;!channel&gt; invalid." in lines
+    assert lines[-1] == f"{PUBLIC}/admin/?channel={alice.channel.pk}"
+
+
+def test_teams_gets_a_card(alice, receiver):
+    hook(alice, receiver, "teams")
+    pause(alice)
+
+    (body,) = bodies(receiver)
+
+    assert body["type"] == "message"
+    (attachment,) = body["attachments"]
+    assert attachment["contentType"] == "application/vnd.microsoft.card.adaptive"
+    card = attachment["content"]
+    assert (card["type"], card["version"]) == ("AdaptiveCard", "1.4")
+    assert card["body"][0]["text"].startswith("Android is paused")
+
+
+def test_a_test_of_a_chat_is_a_text(alice, receiver):
+    webhook, _ = hook(alice, receiver, "slack")
+    manager = signed_in(alice.members["manager"])
+
+    manager.post(
+        reverse("admin:channel_webhook", args=[alice.channel.pk, webhook.pk]), {"do": "test"}
+    )
+
+    assert bodies(receiver) == [{"text": "This is a test. Alerts about the channel arrive here."}]
