@@ -35,6 +35,7 @@ class EventKind(StrEnum):
     PAUSED = "credential.paused"
     RESUMED = "credential.resumed"
     LIMITED = "limit.learned"
+    SCHEDULE_DISABLED = "schedule.disabled"
     ALERT = "alert.raised"
     TEST = "webhook.test"
 

@@ -42,6 +42,7 @@ class Resource:
     `id_name`: the argument of the path that names one; `id_field`: the field of the output that has
     it. `given`, `shown`: examples of input and output. `follow_ups`: the ids of operations on one
     thing that can follow its creation. `parameters`: of the path that names one.
+    `reader`: validates a body, if `input` is only for the API's document.
 
     An `act` that creates gets `channel`, any other gets `channel_id`; also the arguments of the
     path and the fields of the input. The errors of a method are those besides the usual ones.
@@ -60,6 +61,7 @@ class Resource:
     follow_ups: Sequence[str]
     parameters: Sequence[OpenApiParameter] = ()
     scope: Scope = Scope.MANAGE
+    reader: type[StrictSerializer] | None = None
 
     @property
     def permissions(self) -> tuple[type[BasePermission]]:
@@ -99,10 +101,10 @@ class Resource:
     ) -> Method:
         """`output`, `shown`: for a new thing, if they differ. `once` calls the function that it
         gets, unless the request was repeated. `schema`: more of the API's document."""
-        made = output or self.output
+        made, reader = output or self.output, self.reader or self.input
 
         def post(view: KeyedView, request: Request, channel_id: UUID) -> Response:
-            channel, given = own_channel(request, channel_id), self.input.checked(request.data)
+            channel, given = own_channel(request, channel_id), reader.checked(request.data)
             created = once(request, channel, lambda: dict(made(act(channel=channel, **given)).data))
             return Response(created, status=201)
 
@@ -153,9 +155,10 @@ class Resource:
     ) -> Method:
         """`input`, `given`: what can be changed, if that is not all."""
         fields = input or self.input
+        reader = input or self.reader or self.input
 
         def put(view: KeyedView, request: Request, channel_id: UUID, **path: Any) -> Response:
-            channel, values = own_channel(request, channel_id), fields.checked(request.data)
+            channel, values = own_channel(request, channel_id), reader.checked(request.data)
             return Response(self.output(act(channel_id=channel.pk, **path, **values)).data)
 
         return self._documented(f"update_{self.name}", summary, description)(

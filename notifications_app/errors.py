@@ -1,4 +1,4 @@
-"""Errors of sending, editing, cancelling, templates, and deleting segments."""
+"""Errors of sending, editing, cancelling, templates, schedules, and deleting segments."""
 
 from uuid import UUID
 
@@ -57,14 +57,36 @@ class TooManyPending(Conflict):
     title = "Too many pending notifications"
 
 
+class TooManySchedules(Conflict):
+    """The channel has as many schedules as it may have."""
+
+    code = "too_many_schedules"
+    title = "Too many schedules"
+
+
+class NeverHappens(Invalid):
+    """A schedule without an occurrence."""
+
+    code = "never_happens"
+    title = "Never happens"
+
+    def __init__(self) -> None:
+        detail = "No occurrence follows within five years."
+        super().__init__([FieldError("recurrence.rule", self.code, detail)])
+
+
 class SegmentInUse(Conflict):
-    """An unfinished notification targets the segment."""
+    """An unfinished notification or an enabled schedule targets the segment."""
 
     code = "segment_in_use"
     title = "Segment in use"
 
-    def __init__(self, notification_id: UUID, status: str) -> None:
-        super().__init__(f"Notification {notification_id} is {status} and targets this segment.")
+    def __init__(self, user_id: UUID, status: str) -> None:
+        """`status`: of the notification, or `scheduled`, which is a schedule's."""
+        if status == "scheduled":
+            super().__init__(f"Schedule {user_id} is enabled and targets this segment.")
+        else:
+            super().__init__(f"Notification {user_id} is {status} and targets this segment.")
 
 
 class PayloadTooLarge(Invalid):

@@ -231,6 +231,12 @@ class DeliveryQuerySet(StateQuerySet[Row]):
 IDEMPOTENCY_KEPT = timedelta(hours=24)
 
 
+class ScheduleQuerySet(QuerySet[Row]):
+    def due_within(self, ahead: timedelta) -> Self:
+        """Enabled schedules with an occurrence that is due, or will be within `ahead`."""
+        return self.filter(is_enabled=True, next_at__lte=Now() + ahead)
+
+
 class IdempotencyRecordQuerySet(QuerySet[Row]):
     def expired(self) -> Self:
         return self.filter(created_at__lte=Now() - IDEMPOTENCY_KEPT)

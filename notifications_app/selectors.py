@@ -21,7 +21,7 @@ from django.db.models import (
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce
 
-from notifications_app.models import Batch, Delivery, Notification, OutcomeMinute
+from notifications_app.models import Batch, Delivery, Notification, OutcomeMinute, Schedule
 from notifications_app.states import DeliveryStatus, NotificationStatus
 from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import Platform
@@ -247,6 +247,15 @@ def segment_user(segment_id: UUID) -> Notification | None:
     unfinished = [NotificationStatus.PENDING, NotificationStatus.PROCESSING]
     found = Notification.objects.filter(segment_id=segment_id, status__in=unfinished)
     return next(iter(found[:1]), None)
+
+
+def segment_schedule(channel_id: UUID, segment_id: UUID) -> UUID | None:
+    """The id of an enabled schedule of the channel that targets the segment and goes on, or
+    None."""
+    using = Schedule.objects.filter(
+        channel_id=channel_id, segment_id=segment_id, is_enabled=True, next_at__isnull=False
+    )
+    return next(iter(using.values_list("pk", flat=True)[:1]), None)
 
 
 # Raw, because the ORM cannot query pairs. One statement, so that the values belong to the person

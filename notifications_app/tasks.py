@@ -12,6 +12,7 @@ from django.db import InterfaceError, OperationalError
 
 from channels_app.sign_in import mailing, mails
 from notifications_app import retention
+from notifications_app.models import AHEAD, Schedule
 from notifications_app.pipeline import (
     batches,
     connections,
@@ -41,6 +42,8 @@ def _load_transports(sender: Any, **_: Any) -> None:
     """Loads only the transports of the worker's queues, because it calls no other push service."""
     queues = sender.app.amqp.queues.consume_from
     connections.load(platform for platform in Platform if platform in queues)
+    if "plan" in queues:  # registers a task that is above this module
+        import_module("notifications_app.sends.firing")
     if "hooks" in queues:
         import_module("notifications_app.delivery.http_client")
     spans.load()
@@ -109,6 +112,7 @@ def tick() -> None:
     _run_step(_decide_expiries)
     _run_step(_request_credential_checks)
     _run_step(_request_mails)
+    _run_step(_request_firing)
     _wake_workers()
     worker.note_tick()  # last, so that ticks that wait or end with an error do not count
 
@@ -146,6 +150,11 @@ def _request_credential_checks() -> None:
 def _request_mails() -> None:
     if mails.is_any_due():
         wakeup.request_mails()
+
+
+def _request_firing() -> None:
+    if Schedule.objects.due_within(AHEAD).exists():
+        wakeup.request_firing()
 
 
 def _wake_workers() -> None:

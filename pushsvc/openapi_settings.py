@@ -62,6 +62,7 @@ SPECTACULAR_SETTINGS = {
         {"name": "people", "description": "For the channel's owner: whose a device is."},
         {"name": "notifications", "description": "For the channel's owner: send, cancel, read."},
         {"name": "templates", "description": "For the channel's owner: content that sends name."},
+        {"name": "schedules", "description": "For the channel's owner: sends that repeat."},
         {"name": "tags", "description": "For the channel's owner: what devices follow."},
         {"name": "segments", "description": "For the channel's owner: who a send may be for."},
         {"name": "categories", "description": "For the channel's owner: what devices may refuse."},

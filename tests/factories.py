@@ -5,7 +5,7 @@ channel's counters directly, for subscriptions that need no push service.
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import time, timedelta
 from hashlib import sha256
 from os import urandom
 from typing import Any
@@ -19,8 +19,9 @@ from django.utils import timezone
 from channels_app.models import Account, Channel, ChannelCounter, Scope
 from channels_app.selectors import current_vapid_key
 from channels_app.services import api_key_issue, channel_create
-from notifications_app.content.values import TargetId
-from notifications_app.models import Draft, Notification, Plan, Target, Template
+from notifications_app.content.values import Content, SendRequest, TargetId
+from notifications_app.models import Draft, Notification, Plan, Schedule, Target, Template
+from notifications_app.sends.schedules import schedule_create
 from notifications_app.sends.templates import template_create
 from pushsvc.common import base64url
 from pushsvc.common.endpoints import TOKEN_SERVICES
@@ -37,6 +38,12 @@ from subscriptions_app.people.counting import Changes, Standing, changes_count
 from subscriptions_app.segments.services import segment_create
 
 GOOGLE_PROJECT = "alices-shop"
+WEEKLY = {
+    "rule": "FREQ=WEEKLY;BYDAY=MO",
+    "at": [time(9)],
+    "timezone": "Europe/Berlin",
+    "starts_on": None,
+}
 
 # --- channels -------------------------------------------------------------------------------------
 
@@ -71,6 +78,13 @@ def make_category(channel: Channel, key: str = "offers", *, default: bool = Fals
 
 def make_template(channel: Channel, name: str = "Order shipped", content: Any = None) -> Template:
     return template_create(channel=channel, name=name, content=content or {"body": "It left."})
+
+
+def make_schedule(channel: Channel, name: str = "Digest", **send: Any) -> Schedule:
+    """Of each Monday."""
+    content = Content(**{"title": name, "body": name} | send)
+    request = SendRequest(content=content, target_platforms=(Platform.WEB,))
+    return schedule_create(channel=channel, name=name, send=request, recurrence=WEEKLY)
 
 
 # --- browsers and phones, as they describe themselves ---------------------------------------------

@@ -58,6 +58,19 @@ export class Methods extends Calls {
      */
     createIdentityKey(body: Schemas["IdentityKeyInput"]): Promise<Schemas["ShownIdentityKeyOutput"]>;
     /**
+     * Create a schedule.
+     *
+     * A schedule sends a notification repeatedly. The content of a template is copied now. See
+     * [schedules](/docs/schedules).
+     *
+     * @param {Schemas["ScheduleInput"]} body
+     * @param {{idempotencyKey?: string}} [options]
+     * @returns {Promise<Schemas["ScheduleOutput"]>}
+     */
+    createSchedule(body: Schemas["ScheduleInput"], options?: {
+        idempotencyKey?: string;
+    }): Promise<Schemas["ScheduleOutput"]>;
+    /**
      * Create a segment.
      *
      * A segment is a name and a rule. A send names it in `segment_id`.
@@ -110,6 +123,15 @@ export class Methods extends Calls {
      * @returns {Promise<void>}
      */
     deleteIdentityKey(identityKeyId: string): Promise<void>;
+    /**
+     * Delete a schedule.
+     *
+     * It sends nothing more. Notifications that it sent stay. A second call returns 404.
+     *
+     * @param {string} scheduleId
+     * @returns {Promise<void>}
+     */
+    deleteSchedule(scheduleId: string): Promise<void>;
     /**
      * Delete a segment that no unfinished notification targets.
      *
@@ -309,6 +331,15 @@ export class Methods extends Calls {
      */
     getPrompt(): Promise<Schemas["PromptOutput"]>;
     /**
+     * Get a schedule.
+     *
+     * What it sends and when, as they were stored last.
+     *
+     * @param {string} scheduleId
+     * @returns {Promise<Schemas["ScheduleOutput"]>}
+     */
+    getSchedule(scheduleId: string): Promise<Schemas["ScheduleOutput"]>;
+    /**
      * Get a segment.
      *
      * Its name and its rule, as they were stored last.
@@ -399,6 +430,23 @@ export class Methods extends Calls {
      * @returns {AsyncGenerator<Schemas["NotificationListedOutput"], void, void>}
      */
     listNotifications(query?: Query<"list_notifications">): AsyncGenerator<Schemas["NotificationListedOutput"], void, void>;
+    /**
+     * List what became of a schedule's occurrences, the latest first.
+     *
+     * Also coming ones that staff skipped.
+     *
+     * @param {string} scheduleId
+     * @param {Query<"list_occurrences">} [query]
+     * @returns {AsyncGenerator<Schemas["OccurrenceOutput"], void, void>}
+     */
+    listOccurrences(scheduleId: string, query?: Query<"list_occurrences">): AsyncGenerator<Schemas["OccurrenceOutput"], void, void>;
+    /**
+     * List the channel's schedules, newest first.
+     *
+     * @param {Query<"list_schedules">} [query]
+     * @returns {AsyncGenerator<Schemas["ScheduleOutput"], void, void>}
+     */
+    listSchedules(query?: Query<"list_schedules">): AsyncGenerator<Schemas["ScheduleOutput"], void, void>;
     /**
      * List the channel's segments, newest first.
      *
@@ -618,6 +666,17 @@ export class Methods extends Calls {
      * @returns {Promise<Schemas["MessageOutput"]>}
      */
     updateProviderCredentials(body: Schemas["ProvidersInput"]): Promise<Schemas["MessageOutput"]>;
+    /**
+     * Replace a schedule.
+     *
+     * The content of a template is copied again. Enables a schedule that the service disabled,
+     * unless `enabled` is false. Safe to repeat.
+     *
+     * @param {string} scheduleId
+     * @param {Schemas["ScheduleInput"]} body
+     * @returns {Promise<Schemas["ScheduleOutput"]>}
+     */
+    updateSchedule(scheduleId: string, body: Schemas["ScheduleInput"]): Promise<Schemas["ScheduleOutput"]>;
     /**
      * Replace a segment's name and rule.
      *

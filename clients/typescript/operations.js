@@ -77,6 +77,20 @@ export class Methods extends Calls {
   }
 
   /**
+   * Create a schedule.
+   *
+   * A schedule sends a notification repeatedly. The content of a template is copied now. See
+   * [schedules](/docs/schedules).
+   *
+   * @param {Schemas["ScheduleInput"]} body
+   * @param {{idempotencyKey?: string}} [options]
+   * @returns {Promise<Schemas["ScheduleOutput"]>}
+   */
+  createSchedule(body, options = {}) {
+    return this.request("POST", path`/channel/${this.channel}/schedules`, { body, idempotencyKey: options.idempotencyKey ?? crypto.randomUUID() });
+  }
+
+  /**
    * Create a segment.
    *
    * A segment is a name and a rule. A send names it in `segment_id`.
@@ -140,6 +154,18 @@ export class Methods extends Calls {
    */
   deleteIdentityKey(identityKeyId) {
     return this.request("DELETE", path`/channel/${this.channel}/identity-keys/${identityKeyId}`);
+  }
+
+  /**
+   * Delete a schedule.
+   *
+   * It sends nothing more. Notifications that it sent stay. A second call returns 404.
+   *
+   * @param {string} scheduleId
+   * @returns {Promise<void>}
+   */
+  deleteSchedule(scheduleId) {
+    return this.request("DELETE", path`/channel/${this.channel}/schedules/${scheduleId}`);
   }
 
   /**
@@ -401,6 +427,18 @@ export class Methods extends Calls {
   }
 
   /**
+   * Get a schedule.
+   *
+   * What it sends and when, as they were stored last.
+   *
+   * @param {string} scheduleId
+   * @returns {Promise<Schemas["ScheduleOutput"]>}
+   */
+  getSchedule(scheduleId) {
+    return this.request("GET", path`/channel/${this.channel}/schedules/${scheduleId}`);
+  }
+
+  /**
    * Get a segment.
    *
    * Its name and its rule, as they were stored last.
@@ -519,6 +557,29 @@ export class Methods extends Calls {
    */
   listNotifications(query = {}) {
     return this.pages(path`/notifications/${this.channel}`, query);
+  }
+
+  /**
+   * List what became of a schedule's occurrences, the latest first.
+   *
+   * Also coming ones that staff skipped.
+   *
+   * @param {string} scheduleId
+   * @param {Query<"list_occurrences">} [query]
+   * @returns {AsyncGenerator<Schemas["OccurrenceOutput"], void, void>}
+   */
+  listOccurrences(scheduleId, query = {}) {
+    return this.pages(path`/channel/${this.channel}/schedules/${scheduleId}/occurrences`, query);
+  }
+
+  /**
+   * List the channel's schedules, newest first.
+   *
+   * @param {Query<"list_schedules">} [query]
+   * @returns {AsyncGenerator<Schemas["ScheduleOutput"], void, void>}
+   */
+  listSchedules(query = {}) {
+    return this.pages(path`/channel/${this.channel}/schedules`, query);
   }
 
   /**
@@ -802,6 +863,20 @@ export class Methods extends Calls {
    */
   updateProviderCredentials(body) {
     return this.request("PUT", path`/channel/${this.channel}/providers`, { body });
+  }
+
+  /**
+   * Replace a schedule.
+   *
+   * The content of a template is copied again. Enables a schedule that the service disabled,
+   * unless `enabled` is false. Safe to repeat.
+   *
+   * @param {string} scheduleId
+   * @param {Schemas["ScheduleInput"]} body
+   * @returns {Promise<Schemas["ScheduleOutput"]>}
+   */
+  updateSchedule(scheduleId, body) {
+    return this.request("PUT", path`/channel/${this.channel}/schedules/${scheduleId}`, { body });
   }
 
   /**

@@ -328,6 +328,78 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/channel/{channel_id}/schedules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the channel's schedules, newest first
+         * @description A `limit` over 100 counts as 100. The `Link` header holds the addresses of the next and the previous page.
+         */
+        get: operations["list_schedules"];
+        put?: never;
+        /**
+         * Create a schedule
+         * @description A schedule sends a notification repeatedly. The content of a template is copied now. See [schedules](/docs/schedules).
+         */
+        post: operations["create_schedule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/channel/{channel_id}/schedules/{schedule_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a schedule
+         * @description What it sends and when, as they were stored last.
+         */
+        get: operations["get_schedule"];
+        /**
+         * Replace a schedule
+         * @description The content of a template is copied again. Enables a schedule that the service disabled, unless `enabled` is false. Safe to repeat.
+         */
+        put: operations["update_schedule"];
+        post?: never;
+        /**
+         * Delete a schedule
+         * @description It sends nothing more. Notifications that it sent stay. A second call returns 404.
+         */
+        delete: operations["delete_schedule"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/channel/{channel_id}/schedules/{schedule_id}/occurrences": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what became of a schedule's occurrences, the latest first
+         * @description Also coming ones that staff skipped. A `limit` over 100 counts as 100. The `Link` header holds the addresses of the next and the previous page.
+         */
+        get: operations["list_occurrences"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/channel/{channel_id}/segments": {
         parameters: {
             query?: never;
@@ -2226,6 +2298,21 @@ export interface components {
          * @enum {string}
          */
         NotificationStatus: "pending" | "processing" | "sent" | "failed" | "cancelled";
+        /** @description What became of an occurrence. */
+        OccurrenceOutput: {
+            /**
+             * Format: date-time
+             * @description When it was due.
+             */
+            occurs_at: string;
+            /**
+             * Format: uuid
+             * @description The notification; null: none was made.
+             */
+            notification_id: string | null;
+            /** @description `sent`, `skipped`, `skipped_late`, or why it was refused: a code of [errors](/docs/errors). */
+            code: string;
+        };
         /**
          * @description What becomes of a recipient without a value. See [content](/docs/content).
          * @enum {string}
@@ -2670,6 +2757,27 @@ export interface components {
             /** @description How many recipients of the platform. */
             count: number;
         };
+        /** @description When a schedule sends: days of a rule, and times of those days. */
+        RecurrenceInput: {
+            /** @description A subset of RRULE (RFC 5545), such as `FREQ=WEEKLY;BYDAY=MO,TH`. See [schedules](/docs/schedules). */
+            rule: string;
+            /** @description Times of each day, such as `09:00`, at least 15 minutes apart. */
+            at: string[];
+            /** @description A name of tzdata, such as `Europe/Berlin`. */
+            timezone: string;
+            /**
+             * Format: date
+             * @description The first day, from which intervals are counted. Null: today in `timezone`.
+             */
+            starts_on?: string | null;
+            /**
+             * Format: date
+             * @description The last day; null: none.
+             */
+            ends_on?: string | null;
+            /** @description How many occurrences there are from `starts_on` on; null: any number. */
+            count?: number | null;
+        };
         /** @description A row that is not imported. */
         RefusalOutput: {
             /** @description Where the row begins in the body, from 1. */
@@ -2733,6 +2841,123 @@ export interface components {
         /** @description See [segments](/docs/segments). */
         RuleNot: {
             not: components["schemas"]["SegmentRule"];
+        };
+        /** @description A schedule to make, or what replaces one. */
+        ScheduleInput: {
+            /** @description For people. */
+            name: string;
+            /** @description false: it sends nothing. Default: `true`. */
+            enabled?: boolean | null;
+            /** @description A send, as `POST /send-notification` takes it, without times and targets. */
+            notification: components["schemas"]["ScheduledSendInput"];
+            /** @description When it is sent. */
+            recurrence: components["schemas"]["RecurrenceInput"];
+        };
+        /** @description A schedule. */
+        ScheduleOutput: {
+            /**
+             * Format: uuid
+             * @description The schedule's id.
+             */
+            schedule_id: string;
+            /** @description For people. */
+            name: string;
+            /** @description false: it sends nothing. */
+            enabled: boolean;
+            /** @description What it sends, in full. */
+            notification: components["schemas"]["ScheduledSendInput"];
+            /** @description When it is sent. */
+            recurrence: components["schemas"]["RecurrenceInput"];
+            /**
+             * Format: date-time
+             * @description The next occurrence; null: disabled, or none follows.
+             */
+            next_at: string | null;
+            /**
+             * Format: uuid
+             * @description The notification that it made last.
+             */
+            last_notification_id: string | null;
+            /** @description Why the service disabled it: a code of [errors](/docs/errors). Null: it did not. */
+            disabled_code: string | null;
+            /**
+             * Format: date-time
+             * @description When the schedule was created.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the owner last changed it.
+             */
+            updated_at: string;
+        };
+        /** @description The notification that a schedule sends. Null removes a field of the template. */
+        ScheduledSendInput: {
+            /** @description Shown above the main text. */
+            title?: string | null;
+            /** @description Main text. Required, unless a template gives it. */
+            body?: string;
+            /**
+             * Format: uri
+             * @description URL of the icon image.
+             */
+            icon?: string | null;
+            /**
+             * Format: uri
+             * @description Destination opened on click.
+             */
+            url?: string | null;
+            /**
+             * Format: uri
+             * @description URL of a large image.
+             */
+            image?: string | null;
+            /** @description Passed to the device unchanged. */
+            data?: {
+                [key: string]: string;
+            } | null;
+            /** @description Seconds for which delivery is tried; 0: deliver immediately or drop. Default: `259200`. */
+            ttl?: number | null;
+            /** @description Whether devices in power-saving mode are woken (RFC 8030 section 5.3). Default: `"normal"`. */
+            urgency?: (string & components["schemas"]["Urgency"]) | null;
+            /** @description A newer notification with the same topic replaces the older one on the device. */
+            topic?: string | null;
+            /** @description Buttons of the notification. */
+            actions?: components["schemas"]["Action"][] | null;
+            /** @description For browsers alone. */
+            web?: components["schemas"]["WebContent"];
+            /** @description For Android alone. */
+            android?: components["schemas"]["AndroidContent"];
+            /** @description For iOS alone. */
+            ios?: components["schemas"]["IosContent"];
+            /** @description Texts by language (BCP 47). */
+            translations?: {
+                [key: string]: components["schemas"]["Translation"];
+            } | null;
+            /** @description Whether placeholders such as `{{ name }}` stand for values of each recipient. Default: `false`. */
+            personalize?: boolean | null;
+            /** @description Values of the send for its placeholders. */
+            vars?: {
+                [key: string]: components["schemas"]["AttributeValue"];
+            } | null;
+            /** @description What becomes of recipients without a value for a placeholder without default. Default: `"empty"`. */
+            on_missing?: (string & components["schemas"]["OnMissing"]) | null;
+            /**
+             * Format: uuid
+             * @description One segment only; null: the whole channel.
+             */
+            segment_id?: string | null;
+            /** @description The key of a category. Subscribers who opted out are skipped. */
+            category?: string | null;
+            /** @description A rule of this send alone, as [segments](/docs/segments). */
+            rule?: components["schemas"]["AudienceRule"];
+            /** @description Duplicates count once. `["all"]`: all that the channel has enabled. Default: `["web"]`. */
+            target_platforms?: string[] | null;
+            /**
+             * Format: uuid
+             * @description The content of this template, which is copied when the schedule is stored.
+             */
+            template_id?: string | null;
         };
         /** @description A segment to make, or what replaces one. */
         SegmentInput: {
@@ -3370,7 +3595,7 @@ export interface components {
          * @description What a webhook is told. See [webhooks](/docs/webhooks).
          * @enum {string}
          */
-        WebhookEvent: "notifications.finished" | "notifications.cancelled" | "notifications.clicked" | "notifications.dismissed" | "subscriptions.created" | "subscriptions.expired" | "subscriptions.imported" | "credential.paused" | "credential.resumed" | "limit.learned" | "alert.raised";
+        WebhookEvent: "notifications.finished" | "notifications.cancelled" | "notifications.clicked" | "notifications.dismissed" | "subscriptions.created" | "subscriptions.expired" | "subscriptions.imported" | "credential.paused" | "credential.resumed" | "limit.learned" | "schedule.disabled" | "alert.raised";
         /**
          * @description What a webhook gets: signed messages, or texts for a chat.
          * @enum {string}
@@ -5456,6 +5681,609 @@ export interface operations {
             };
             /** @description The body is not JSON */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_schedules: {
+        parameters: {
+            query?: {
+                /** @description How many entries a page has at most. */
+                limit?: number;
+                /** @description How many entries come before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleOutput"][];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_schedule: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description For safe retries: within 24 hours, the same key and body return the first response again. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ScheduleInput"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many schedules */
+            409: {
+                headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Idempotency key reused */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_schedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+                /** @description The schedule's id. */
+                schedule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Found. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleOutput"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    update_schedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+                /** @description The schedule's id. */
+                schedule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ScheduleInput"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ScheduleOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_schedule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+                /** @description The schedule's id. */
+                schedule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_occurrences: {
+        parameters: {
+            query?: {
+                /** @description How many entries a page has at most. */
+                limit?: number;
+                /** @description How many entries come before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+                /** @description The schedule's id. */
+                schedule_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OccurrenceOutput"][];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,12 +1,9 @@
 """The view that explains who gets a send, and why somebody did not."""
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from uuid import UUID
 
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
-from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -23,7 +20,8 @@ from notifications_app.reporting.explaining import Explanation
 from notifications_app.sends.explaining import Who, notification_explain, send_explain
 from notifications_app.sends.schema import read_send
 from notifications_app.sends.templates import with_template
-from pushsvc.common.errors import Invalid, MissingScope
+from pushsvc.common.errors import MissingScope
+from pushsvc.common.http.fields import errors_within
 from pushsvc.common.http.openapi import problem_responses
 
 _ID: Final = "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52"
@@ -67,8 +65,6 @@ _SHOWN: Final[dict[str, Any]] = {
         }
     ],
 }
-
-_T = TypeVar("_T")
 
 
 class ExplainView(KeyedView):
@@ -116,24 +112,6 @@ def _explained(channel: Channel, asked: dict[str, Any]) -> Explanation:
         return notification_explain(
             channel=channel, notification_id=asked["notification_id"], who=who
         )
-    body = asked["send"]
-
-    def explain() -> Explanation:
-        request = read_send(with_template(channel.id, body))
+    with errors_within("send"):
+        request = read_send(with_template(channel.id, asked["send"]))
         return send_explain(channel=channel, request=request, who=who)
-
-    return _of_send(explain)
-
-
-def _of_send(explain: Callable[[], _T]) -> _T:
-    """What `explain` returns. Errors of the send have paths that begin with `send`."""
-    try:
-        return explain()
-    except ValidationError as error:
-        raise ValidationError({"send": error.detail}) from error
-    except Invalid as error:
-        error.errors = [
-            replace(each, attr=f"send.{each.attr}" if each.attr else "send")
-            for each in error.errors
-        ]
-        raise

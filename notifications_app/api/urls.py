@@ -4,6 +4,11 @@ from notifications_app.api.device_views import ClickView, EventsView
 from notifications_app.api.explain_views import ExplainView
 from notifications_app.api.halt_views import PauseView, ResumeView, StopView
 from notifications_app.api.person_views import PersonExportView, PersonView
+from notifications_app.api.schedule_views import (
+    OccurrencesView,
+    ScheduleListView,
+    ScheduleView,
+)
 from notifications_app.api.segment_views import SegmentListView, SegmentSizeView, SegmentView
 from notifications_app.api.statistics_views import StatisticsView
 from notifications_app.api.target_views import NotificationTargetsView
@@ -35,6 +40,9 @@ urlpatterns = [
     endpoint("channel/<id:channel_id>/segments/<id:segment_id>/size", SegmentSizeView),
     endpoint("channel/<id:channel_id>/templates", TemplateListView),
     endpoint("channel/<id:channel_id>/templates/<id:template_id>", TemplateView),
+    endpoint("channel/<id:channel_id>/schedules", ScheduleListView),
+    endpoint("channel/<id:channel_id>/schedules/<id:schedule_id>", ScheduleView),
+    endpoint("channel/<id:channel_id>/schedules/<id:schedule_id>/occurrences", OccurrencesView),
     endpoint("channel/<id:channel_id>/explain", ExplainView),
     endpoint("channel/<id:channel_id>/person", PersonView),
     endpoint("channel/<id:channel_id>/person/export", PersonExportView),

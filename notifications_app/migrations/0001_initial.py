@@ -208,6 +208,34 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='Schedule',
+            fields=[
+                ('id', models.UUIDField(default=pushsvc.common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('name', models.CharField(max_length=100)),
+                ('is_enabled', models.BooleanField(default=True)),
+                ('send_json', models.TextField(help_text='The checked send. Text, because jsonb does not keep the order of `data`.')),
+                ('segment_id', models.UUIDField(blank=True, help_text='Of the send.', null=True)),
+                ('recurrence', models.JSONField()),
+                ('next_at', models.DateTimeField(blank=True, null=True)),
+                ('last_notification_id', models.UUIDField(blank=True, null=True)),
+                ('disabled_code', models.CharField(blank=True, default='', max_length=64)),
+                ('changed_by', models.CharField(blank=True, default='', help_text='Who changed it last. Its notifications are sent in this name.', max_length=150)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ('updated_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='schedules', to='channels_app.channel')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='Occurrence',
+            fields=[
+                ('pk', models.CompositePrimaryKey('schedule_id', 'occurs_at', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('occurs_at', models.DateTimeField()),
+                ('notification_id', models.UUIDField(null=True)),
+                ('code', models.CharField(max_length=64)),
+                ('schedule', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='occurrences', to='notifications_app.schedule')),
+            ],
+        ),
+        migrations.CreateModel(
             name='Draft',
             fields=[
                 ('id', models.UUIDField(default=pushsvc.common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
@@ -403,6 +431,22 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='template',
             constraint=models.UniqueConstraint(fields=('channel', 'name'), name='template_name_once'),
+        ),
+        migrations.AddIndex(
+            model_name='schedule',
+            index=models.Index(fields=['channel', '-created_at', '-id'], name='schedule_list'),
+        ),
+        migrations.AddIndex(
+            model_name='schedule',
+            index=models.Index(condition=models.Q(('is_enabled', True), ('next_at__isnull', False)), fields=['next_at'], name='schedule_due'),
+        ),
+        migrations.AddIndex(
+            model_name='occurrence',
+            index=models.Index(condition=models.Q(('notification_id__isnull', False)), fields=['notification_id'], name='occurrence_notification'),
+        ),
+        migrations.AddIndex(
+            model_name='schedule',
+            index=models.Index(condition=models.Q(('is_enabled', False), models.Q(('disabled_code', ''), _negated=True)), fields=['channel'], name='schedule_disabled'),
         ),
         migrations.RunSQL(_LEAVE_ROOM_FOR_OUTCOMES, migrations.RunSQL.noop),
     ]

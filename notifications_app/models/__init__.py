@@ -2,6 +2,13 @@
 
 from notifications_app.models.notification import Draft, IdempotencyRecord, Notification
 from notifications_app.models.rollups import ActionCount, EventHour, HourlyStat, OutcomeMinute
+from notifications_app.models.schedules import (
+    AHEAD,
+    MAX_SCHEDULE_NAME,
+    Occurrence,
+    OccurrenceCode,
+    Schedule,
+)
 from notifications_app.models.targets import Target
 from notifications_app.models.templates import MAX_TEMPLATE_NAME, Template
 from notifications_app.models.work import (
@@ -16,7 +23,9 @@ from notifications_app.models.work import (
 )
 
 __all__ = [
+    "AHEAD",
     "BREAKING_BATCH",
+    "MAX_SCHEDULE_NAME",
     "MAX_TEMPLATE_NAME",
     "RECIPIENTS_LEFT",
     "SMALL_BATCH",
@@ -30,8 +39,11 @@ __all__ = [
     "HourlyStat",
     "IdempotencyRecord",
     "Notification",
+    "Occurrence",
+    "OccurrenceCode",
     "OutcomeMinute",
     "Plan",
+    "Schedule",
     "Target",
     "Template",
 ]

@@ -56,6 +56,11 @@ def request_mails() -> None:
     _send("send_mails", [], "plan", 1, None)
 
 
+def request_firing() -> None:
+    """Tells a planner's worker that occurrences of schedules are due. Never raises."""
+    _send("fire", [], "plan", 1, None)
+
+
 def _send(task: str, arguments: list[str], queue: str, count: int, after: float | None) -> None:
     global _silent_until
     if time.monotonic() < _silent_until:

@@ -23,6 +23,7 @@ from notifications_app.models import (
     WANTED_SINCE,
     Batch,
     Notification,
+    Schedule,
 )
 from notifications_app.pipeline import breakers
 from notifications_app.reporting.bounce_reasons import words_for
@@ -306,6 +307,18 @@ def _webhooks(
             yield Kind.WEBHOOK_DISABLED.found(reason=_DISABLED[each.disabled_code], **about)
 
 
+def _schedules(channels: QuerySet[Channel], _now: datetime) -> Iterator[Finding]:
+    """Schedules that the service disabled."""
+    disabled = Schedule.objects.filter(channel__in=channels, is_enabled=False)
+    refused = disabled.exclude(disabled_code="").select_related("channel")
+    for each in refused.order_by("pk")[:MOST_OF_A_KIND]:
+        yield Kind.SCHEDULE_DISABLED.found(
+            schedule=Truncator(each.name).chars(_TEXT_SHOWN),
+            code=each.disabled_code,
+            channel=(each.channel_id, each.channel.name),
+        )
+
+
 def _unshown(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
     return islice(unshown(channels, now), MOST_OF_A_KIND)
 
@@ -329,6 +342,7 @@ PARTS: Final[tuple[Part, ...]] = (
     _credentials_missing,
     limited,
     _breaking,
+    _schedules,
     _jumps,
     _unshown,
     _nearly_full,

@@ -119,6 +119,7 @@ class SendFields(ContentFields):
 
 _NAMES: Final = frozenset(SendFields().fields)
 _TIMES: Final = ("scheduled_at", "expires_at")
+_TARGETS: Final = ("external_ids", "subscription_ids", "targets")
 
 
 class SendBody(SendFields):
@@ -131,6 +132,21 @@ class SendBody(SendFields):
         " removes it.",
     )
     dry_run = Flag(default=False, help_text="Check everything; store and send nothing.")
+
+
+class ScheduledSend(SendFields):
+    """A send of a schedule, which says when. It has no times and no targets."""
+
+    scheduled_at = None  # type: ignore[assignment]
+    expires_at = None  # type: ignore[assignment]
+    external_ids = None  # type: ignore[assignment]
+    subscription_ids = None  # type: ignore[assignment]
+    targets = None  # type: ignore[assignment]
+    template_id = Id(
+        default=None,
+        allow_null=True,
+        help_text="The content of this template, which is copied when the schedule is stored.",
+    )
 
 
 class TemplateContent(ContentFields):
@@ -171,6 +187,13 @@ def read_send(data: object) -> SendRequest:
     given = SendBody.checked(data)
     del given["dry_run"]
     return _request(given)
+
+
+def read_scheduled(data: object) -> SendRequest:
+    """The send of a schedule, in which a template is already resolved. Raises DRF's
+    ValidationError."""
+    given = ScheduledSend.checked(data)
+    return _request({**dict.fromkeys(_TARGETS), **given})
 
 
 def read_edit(notification: Notification, changes: Mapping[str, Any]) -> SendRequest:

@@ -40,8 +40,11 @@ _WAS_PENDING: Final = {"status": NotificationStatus.PENDING}
 _IS_CANCELLED: Final = {"status": NotificationStatus.CANCELLED}
 
 
-def notification_accept(*, channel: Channel, request: SendRequest) -> Notification:
-    """Stores the notification, which will be sent, and returns it.
+def notification_accept(
+    *, channel: Channel, request: SendRequest, sent_by: str = ""
+) -> Notification:
+    """Stores the notification, which will be sent, and returns it. `sent_by`: if it is not the
+    actor of the current request.
 
     Raises what `with_defaults`, `send_check`, `check_pending` and `check_volume` raise.
     """
@@ -52,7 +55,7 @@ def notification_accept(*, channel: Channel, request: SendRequest) -> Notificati
         send_check(channel=channel, request=request)
         check_pending(channel.pk, request)
         check_volume(channel.pk, request)
-        notification = _insert(channel, request)
+        notification = _insert(channel, request, sent_by or audit.actor_name())
         if request.targets:
             targets_store(notification, request)
         if audit.is_by_staff():
@@ -133,8 +136,8 @@ def notification_stop(*, channel_id: UUID, notification_id: UUID) -> Notificatio
 
 
 def segment_delete(*, channel_id: UUID, segment_id: UUID) -> None:
-    """Deletes the segment. Raises NotFound, and SegmentInUse while an unfinished notification
-    targets it.
+    """Deletes the segment. Raises NotFound, and SegmentInUse while an unfinished notification or an
+    enabled schedule targets it.
 
     A concurrent send that names the segment is either seen here or refused.
     """
@@ -143,6 +146,9 @@ def segment_delete(*, channel_id: UUID, segment_id: UUID) -> None:
         user = selectors.segment_user(segment_id)
         if user is not None:
             raise SegmentInUse(user.id, user.status)
+        schedule_id = selectors.segment_schedule(channel_id, segment_id)
+        if schedule_id is not None:
+            raise SegmentInUse(schedule_id, "scheduled")
         audit.record(segment, audit.Action.DELETE, audit.fields_of(segment))
         segment.delete()
 
@@ -162,7 +168,7 @@ def targets_store(notification: Notification, request: SendRequest) -> None:
     )
 
 
-def _insert(channel: Channel, request: SendRequest) -> Notification:
+def _insert(channel: Channel, request: SendRequest, sent_by: str) -> Notification:
     """Inserts the notification. `created_at`, and `scheduled_at` of an immediate send, are the
     database's time."""
     times = {"scheduled_at": request.scheduled_at} if request.scheduled_at else {}
@@ -178,7 +184,7 @@ def _insert(channel: Channel, request: SendRequest) -> Notification:
         only_subscription_id=request.only_subscription_id,
         expires_at=request.expires_at,
         template_id=request.template_id,
-        sent_by=audit.actor_name(),
+        sent_by=sent_by,
         **correlation.current()._asdict(),
         **times,
     )

@@ -6,8 +6,9 @@ that function. This module imports no HTTP framework, so that services can raise
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
 from typing import Any, ClassVar, Final
 
@@ -75,6 +76,19 @@ class Invalid(PushsvcError):
     def problem(self) -> dict[str, Any]:
         shown = [{**asdict(error), "attr": _shortened(error.attr)} for error in self.errors]
         return {**super().problem(), "errors": shown}
+
+
+@contextmanager
+def within(name: str) -> Iterator[None]:
+    """Puts the name before the paths of errors of the input."""
+    try:
+        yield
+    except Invalid as error:
+        error.errors = [
+            replace(each, attr=f"{name}.{each.attr}" if each.attr else name)
+            for each in error.errors
+        ]
+        raise
 
 
 def _summary(errors: Sequence[FieldError]) -> str:

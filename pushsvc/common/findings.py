@@ -348,6 +348,13 @@ class Kind(Enum):
         "running, its REDIS_URL names another Redis than this process's.",
         _WEBHOOKS,
     )
+    SCHEDULE_DISABLED = (
+        _ERROR,
+        "The schedule “{schedule}” was disabled: {code}",
+        "Its last occurrence was refused, so it sends nothing more. Open the schedule, correct "
+        "what it sends, and save it.",
+        "a-schedule-was-disabled",
+    )
     WEBHOOK_DISABLED = (
         _ERROR,
         "The webhook {webhook} was disabled",

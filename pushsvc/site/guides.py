@@ -34,6 +34,7 @@ GROUPS: Final = {
         "frameworks": "React Native, Capacitor, Expo and Flutter",
         "content": "Content of a notification",
         "templates": "Templates",
+        "schedules": "Schedules",
         "identity": "People and their devices",
         "direct": "Send to people",
         "segments": "Segments",

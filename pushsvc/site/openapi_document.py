@@ -19,6 +19,7 @@ _PATH_IDS: Final = {
     "notification_id": "The notification's id, as the send returned it.",
     "segment_id": "The segment's id.",
     "template_id": "The template's id.",
+    "schedule_id": "The schedule's id.",
     "webhook_id": "The webhook's id.",
     "identity_key_id": "The identity key's id.",
 }

@@ -30,6 +30,7 @@ from tests.factories import (
     browser_keys,
     make_category,
     make_channel,
+    make_schedule,
     make_segment,
     make_template,
     phone,
@@ -149,6 +150,7 @@ def test_it_writes_what_the_channel_has(alice, tmp_path):
     alice.subscribe(browser(HERE))
     segment = make_segment(alice.channel, {"tag": "news"})
     template = make_template(alice.channel, "Shipped", {"body": "It left."})
+    make_schedule(alice.channel)
     later = {"body": "Later", "image": "https://a.example/b.png", "scheduled_at": FAR}
     targets = [{"external_id": "user-42"}]
     waiting = alice.send(later | {"targets": targets}).json()["notification_id"]
@@ -163,6 +165,10 @@ def test_it_writes_what_the_channel_has(alice, tmp_path):
     assert found["segments"][0]["rule"] == {"tag": "news"}
     assert [row["template_id"] for row in found["templates"]] == [str(template.pk)]
     assert found["templates"][0]["content"] == {"body": "It left."}
+    (repeated,) = found["schedules"]
+    assert repeated["notification"]["body"] == "Digest"
+    assert repeated["recurrence"]["rule"] == "FREQ=WEEKLY;BYDAY=MO"
+    assert repeated["enabled"] is True
     assert [row["key"] for row in found["categories"]] == ["offers"]
     first, second = found["notifications"]
     assert (first["notification_id"], first["status"]) == (waiting, "pending")

@@ -56,6 +56,20 @@ def use_content(push):
         push.get_template(template_id)
 
 
+def use_schedules(push):
+    digest = {
+        "name": "Digest",
+        "notification": {"body": "What you missed."},
+        "recurrence": {"rule": "FREQ=DAILY", "at": ["09:00"], "timezone": "Europe/Berlin"},
+    }
+    schedule_id = push.create_schedule(**digest)["schedule_id"]
+    paused = push.update_schedule(schedule_id, **digest, enabled=False)
+    assert (paused["enabled"], paused["next_at"]) == (False, None)
+    assert push.get_schedule(schedule_id) == paused == next(push.list_schedules())
+    assert list(push.list_occurrences(schedule_id)) == []
+    push.delete_schedule(schedule_id)
+
+
 def use_webhooks(push):
     where = {"url": "https://backend.shop.com/", "events": ["notifications.finished"]}
     webhook = push.create_webhook(**where)
@@ -154,6 +168,7 @@ def use_everything(push, browser):
     use_halts(push)
     use_channel(push)
     use_content(push)
+    use_schedules(push)
     use_webhooks(push)
     use_people(push, subscription_id)
     assert push.erase_person(external_id="user 42")["erased"]
@@ -162,7 +177,16 @@ def use_everything(push, browser):
     push.unsubscribe(endpoint=browser["endpoint"])
 
 
-USES = [use_content, use_webhooks, use_people, use_events, use_halts, use_channel, use_everything]
+USES = [
+    use_content,
+    use_schedules,
+    use_webhooks,
+    use_people,
+    use_events,
+    use_halts,
+    use_channel,
+    use_everything,
+]
 
 
 def test_every_operation_of_the_document_works(push, shop):

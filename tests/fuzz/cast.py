@@ -19,6 +19,7 @@ _OF = {
     "notification_id": "notifications",
     "segment_id": "segments",
     "template_id": "templates",
+    "schedule_id": "schedules",
     "identity_key_id": "identity_keys",
     "webhook_id": "webhooks",
     "category_key": "categories",
@@ -41,6 +42,7 @@ class Cast:
     notifications: list[str] = field(default_factory=lambda: [NOWHERE])
     segments: list[str] = field(default_factory=lambda: [NOWHERE])
     templates: list[str] = field(default_factory=lambda: [NOWHERE])
+    schedules: list[str] = field(default_factory=lambda: [NOWHERE])
     identity_keys: list[str] = field(default_factory=lambda: [NOWHERE])
     webhooks: list[str] = field(default_factory=lambda: [NOWHERE])
     categories: list[str] = field(default_factory=lambda: ["offers"])

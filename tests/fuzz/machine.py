@@ -22,6 +22,7 @@ _TOLD = {
     "send_notification": "notification_id",
     "create_segment": "segment_id",
     "create_template": "template_id",
+    "create_schedule": "schedule_id",
     "create_identity_key": "identity_key_id",
     "create_webhook": "webhook_id",
 }

@@ -32,6 +32,7 @@ from tests.factories import (
     make_key,
     make_notification,
     make_person,
+    make_schedule,
     make_template,
     register,
 )
@@ -125,6 +126,7 @@ def make_estate(name: str, word: str) -> Estate:
         "notification": _pending(channel, word, segment),
         "sent": sent,
         "template": make_template(channel, word, {"title": word, "body": word}),
+        "schedule": make_schedule(channel, word),
         "draft": make_draft(channel, house.members["owner"], title=word),
         "device": make_device(channel, devices[0], house.members["owner"], name=word),
     }
@@ -143,6 +145,7 @@ def add_channel(estate: Estate) -> Estate:
         "segment": segment,
         "category": make_category(channel, "second"),
         "template": make_template(channel, "second"),
+        "schedule": make_schedule(channel, "second"),
         "identity_key": _identity_key(channel),
         "webhook": _webhook(channel),
         "notification": _pending(channel, "second", segment),

@@ -45,6 +45,7 @@ KINDS = {
     "notification_id": "id",
     "segment_id": "id",
     "template_id": "id",
+    "schedule_id": "id",
     "category_key": "category",
     "category": "category",
     "identity_key_id": "id",
@@ -76,7 +77,7 @@ scheduled_at expires_at dry_run external_id identity_token timezone language lin
 public_key private_key name rule platform keys p256dh auth attributes events event kind
 key description default position choices opted_out
 providers_config fcm_service_account apns_key apns_key_id apns_team_id apns_topic apns_environment
-content personalize vars on_missing
+content personalize vars on_missing notification recurrence at starts_on ends_on count
 send
 format include outcome dry_run attributes tags_from columns takeover_days
 tags add_tags remove_tags prefix after external_ids subscription_ids remove
@@ -90,7 +91,14 @@ _CATEGORY = {"name": "new", "default": False}
 _WEBHOOK = {"url": "https://backend.shop.com/", "events": ["notifications.finished"]}
 _TEMPLATE = {"name": "new", "content": {"body": "Hello"}}
 # Bodies for routes whose path names the sender's own things.
+_SCHEDULE = {
+    "name": "new",
+    "notification": {"body": "Hello"},
+    "recurrence": {"rule": "FREQ=DAILY", "at": ["09:00"], "timezone": "UTC"},
+}
 _BODIES = {
+    ("POST", "channel/<id:channel_id>/schedules"): _SCHEDULE,
+    ("PUT", "channel/<id:channel_id>/schedules/<id:schedule_id>"): _SCHEDULE,
     ("PUT", "channel/<id:channel_id>/providers"): {
         "providers_config": {"fcm_service_account": json.dumps(GOOGLE)}
     },

@@ -305,6 +305,17 @@ def test_the_examples_of_templates_run(service, channel):
     assert by_python == "Your order https://shop.example/orders/17\n"
 
 
+def test_the_examples_of_schedules_run(service, channel):
+    """docs/schedules.md, every block that is a program."""
+    names = {"SERVICE": service.address, "KEY": service.key, "CHANNEL": str(channel.id)}
+    blocks = blocks_of("schedules.md")
+
+    by_curl, by_python = (_output(language, text, os.environ | names) for language, text in blocks)
+
+    assert json.loads(by_curl)["next_at"]
+    assert by_python == "Digest False None\n"
+
+
 def test_the_examples_of_a_direct_send_run(service, channel):
     """docs/direct.md, every block as it is written."""
     add_subscriptions(channel, 2, person=make_person(channel, "user-42"))

@@ -33,6 +33,7 @@ from pushsvc_client.schemas import (
     NotificationDetailsOutput,
     NotificationListedOutput,
     NotificationOutput,
+    OccurrenceOutput,
     PausedOutput,
     PersonInput,
     PersonKnown,
@@ -44,6 +45,8 @@ from pushsvc_client.schemas import (
     ProvidersInput,
     ReplayInput,
     ReplayOutput,
+    ScheduleInput,
+    ScheduleOutput,
     SegmentInput,
     SegmentOutput,
     SendInput,
@@ -130,6 +133,22 @@ class Operations:
         )
 
     @operation
+    def create_schedule(
+        self, /, *, idempotency_key: str | None = None, **fields: Unpack[ScheduleInput]
+    ) -> Call[ScheduleOutput]:
+        """Create a schedule.
+
+        A schedule sends a notification repeatedly. The content of a template is copied now.
+        See [schedules](/docs/schedules).
+        """
+        return Call(
+            "POST",
+            f"/channel/{part(self.channel)}/schedules",
+            json=fields,
+            headers={"Idempotency-Key": idempotency_key or new_key()},
+        )
+
+    @operation
     def create_segment(self, /, **fields: Unpack[SegmentInput]) -> Call[SegmentOutput]:
         """Create a segment.
 
@@ -190,6 +209,14 @@ class Operations:
         return Call(
             "DELETE", f"/channel/{part(self.channel)}/identity-keys/{part(identity_key_id)}"
         )
+
+    @operation
+    def delete_schedule(self, schedule_id: str, /) -> Call[None]:
+        """Delete a schedule.
+
+        It sends nothing more. Notifications that it sent stay. A second call returns 404.
+        """
+        return Call("DELETE", f"/channel/{part(self.channel)}/schedules/{part(schedule_id)}")
 
     @operation
     def delete_segment(self, segment_id: str, /) -> Call[None]:
@@ -422,6 +449,14 @@ class Operations:
         return Call("GET", "/prompt")
 
     @operation
+    def get_schedule(self, schedule_id: str, /) -> Call[ScheduleOutput]:
+        """Get a schedule.
+
+        What it sends and when, as they were stored last.
+        """
+        return Call("GET", f"/channel/{part(self.channel)}/schedules/{part(schedule_id)}")
+
+    @operation
     def get_segment(self, segment_id: str, /) -> Call[SegmentOutput]:
         """Get a segment.
 
@@ -533,6 +568,27 @@ class Operations:
             },
             limit,
         )
+
+    @listing
+    def list_occurrences(
+        self, schedule_id: str, /, *, limit: int | None = None, offset: int | None = None
+    ) -> Pages[OccurrenceOutput]:
+        """List what became of a schedule's occurrences, the latest first.
+
+        Also coming ones that staff skipped.
+        """
+        return Pages(
+            f"/channel/{part(self.channel)}/schedules/{part(schedule_id)}/occurrences",
+            {"offset": offset},
+            limit,
+        )
+
+    @listing
+    def list_schedules(
+        self, *, limit: int | None = None, offset: int | None = None
+    ) -> Pages[ScheduleOutput]:
+        """List the channel's schedules, newest first."""
+        return Pages(f"/channel/{part(self.channel)}/schedules", {"offset": offset}, limit)
 
     @listing
     def list_segments(
@@ -774,6 +830,19 @@ class Operations:
         Give at least one of the two. A platform that is not given does not change.
         """
         return Call("PUT", f"/channel/{part(self.channel)}/providers", json=fields)
+
+    @operation
+    def update_schedule(
+        self, schedule_id: str, /, **fields: Unpack[ScheduleInput]
+    ) -> Call[ScheduleOutput]:
+        """Replace a schedule.
+
+        The content of a template is copied again. Enables a schedule that the service
+        disabled, unless `enabled` is false. Safe to repeat.
+        """
+        return Call(
+            "PUT", f"/channel/{part(self.channel)}/schedules/{part(schedule_id)}", json=fields
+        )
 
     @operation
     def update_segment(

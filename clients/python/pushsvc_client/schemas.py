@@ -648,6 +648,14 @@ class NotificationStatsOutput(TypedDict):
     total_clicked: int
 
 
+class OccurrenceOutput(TypedDict):
+    """What became of an occurrence."""
+
+    occurs_at: str
+    notification_id: str | None
+    code: str
+
+
 class OutcomeKnown(TypedDict):
     """What became of a notification for the device."""
 
@@ -923,6 +931,17 @@ class ReasonOutput(TypedDict):
     count: int
 
 
+class RecurrenceInput(TypedDict):
+    """When a schedule sends: days of a rule, and times of those days."""
+
+    rule: str
+    at: list[str]
+    timezone: str
+    starts_on: NotRequired[str | None]
+    ends_on: NotRequired[str | None]
+    count: NotRequired[int | None]
+
+
 class RefusalOutput(TypedDict):
     """A row that is not imported."""
 
@@ -968,6 +987,57 @@ class RuleAny(TypedDict):
 
 
 RuleNot = TypedDict("RuleNot", {"not": "SegmentRule"})
+
+
+class ScheduleInput(TypedDict):
+    """A schedule to make, or what replaces one."""
+
+    name: str
+    enabled: NotRequired[bool | None]
+    notification: ScheduledSendInput
+    recurrence: RecurrenceInput
+
+
+class ScheduleOutput(TypedDict):
+    """A schedule."""
+
+    schedule_id: str
+    name: str
+    enabled: bool
+    notification: ScheduledSendInput
+    recurrence: RecurrenceInput
+    next_at: str | None
+    last_notification_id: str | None
+    disabled_code: str | None
+    created_at: str
+    updated_at: str
+
+
+class ScheduledSendInput(TypedDict):
+    """The notification that a schedule sends. Null removes a field of the template."""
+
+    title: NotRequired[str | None]
+    body: NotRequired[str]
+    icon: NotRequired[str | None]
+    url: NotRequired[str | None]
+    image: NotRequired[str | None]
+    data: NotRequired[dict[str, str] | None]
+    ttl: NotRequired[int | None]
+    urgency: NotRequired[Urgency | None]
+    topic: NotRequired[str | None]
+    actions: NotRequired[list[Action] | None]
+    web: NotRequired[WebContent | None]
+    android: NotRequired[AndroidContent | None]
+    ios: NotRequired[IosContent | None]
+    translations: NotRequired[dict[str, Translation] | None]
+    personalize: NotRequired[bool | None]
+    vars: NotRequired[dict[str, AttributeValue] | None]
+    on_missing: NotRequired[OnMissing | None]
+    segment_id: NotRequired[str | None]
+    category: NotRequired[str | None]
+    rule: NotRequired[AudienceRule]
+    target_platforms: NotRequired[list[str] | None]
+    template_id: NotRequired[str | None]
 
 
 class SegmentInput(TypedDict):
@@ -1463,6 +1533,7 @@ WebhookEvent: TypeAlias = Literal[
     "credential.paused",
     "credential.resumed",
     "limit.learned",
+    "schedule.disabled",
     "alert.raised",
 ]
 WebhookFormat: TypeAlias = Literal["standard", "slack", "teams"]

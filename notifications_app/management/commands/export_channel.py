@@ -16,7 +16,7 @@ from channels_app.management.output import DatabaseCommand, channel_argument
 from channels_app.models import Channel, VapidKey
 from channels_app.selectors import vapid_private_keys
 from notifications_app.content.values import CONTENT, DEFAULTS
-from notifications_app.models import Notification, Target, Template
+from notifications_app.models import Notification, Schedule, Target, Template
 from notifications_app.reporting.deliveries import delivery_slices
 from notifications_app.selectors import LogEntry, log_after
 from pushsvc.common.http.exports import NO_ID, ndjson_lines
@@ -96,6 +96,7 @@ def _files(channel: Channel, *, with_keys: bool) -> Iterator[tuple[str, Slices]]
         [[_named("segment_id", each, rule=each.rule) for each in _of(Segment, channel)]],
     )
     yield "templates", ([_template(each)] for each in _of(Template, channel))
+    yield "schedules", ([_schedule(each)] for each in _of(Schedule, channel))
     yield "notifications", ([_notification(each)] for each in _notifications(channel.pk))
     yield "deliveries", _deliveries(channel.pk)
     if with_keys:
@@ -168,7 +169,20 @@ def _template(each: Template) -> Row:
     return _named("template_id", each, content=json.loads(each.content_json))
 
 
-def _named(id_name: str, each: Segment | Template, **own: Any) -> Row:
+def _schedule(each: Schedule) -> Row:
+    return _named(
+        "schedule_id",
+        each,
+        enabled=each.is_enabled,
+        notification=each.send,
+        recurrence=each.recurrence,
+        next_at=each.next_at,
+        last_notification_id=each.last_notification_id,
+        disabled_code=each.disabled_code,
+    )
+
+
+def _named(id_name: str, each: Segment | Template | Schedule, **own: Any) -> Row:
     times = {"created_at": each.created_at, "updated_at": each.updated_at}
     return {id_name: each.pk, "name": each.name, **own, **times}
 

@@ -4,11 +4,13 @@ Lengths are in Unicode code points. Null in an optional field of an object is th
 unless `allow_null` gives it a meaning.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from datetime import datetime
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import date, datetime, time
 from functools import cache, cached_property
 from itertools import islice
-from typing import Any, NoReturn, Self, TypeVar
+from typing import Any, Final, NoReturn, Self, TypeVar
 from uuid import UUID
 
 from django.core import validators
@@ -18,7 +20,7 @@ from rest_framework.fields import empty
 from typing_extensions import override
 
 from pushsvc.common.blank_text import is_blank
-from pushsvc.common.errors import MAX_ERRORS, MAX_UNKNOWN
+from pushsvc.common.errors import MAX_ERRORS, MAX_UNKNOWN, within
 from pushsvc.common.field_names import meant_name, no_such_field
 from pushsvc.common.http.strict_json import is_storable
 from pushsvc.common.ids import parse_uuid
@@ -28,12 +30,24 @@ from pushsvc.common.timestamps import format_timestamp, parse_timestamp
 
 MAX_URL_LENGTH = 2000
 MOST_COMPARED = 50  # names of an object that may have any; those beyond are ignored
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_CLOCK_TIME: Final = re.compile(r"([01][0-9]|2[0-3]):[0-5][0-9]", re.ASCII)
 MAX_TEXTS = 600  # names in an object of texts; a message of 4 KiB cannot contain more
 
 
 def refuse(code: str, detail: str) -> NoReturn:
     """Raises a validation error with this code."""
     raise serializers.ValidationError(detail, code=code)
+
+
+@contextmanager
+def errors_within(name: str) -> Iterator[None]:
+    """Puts the name before the paths of errors of the input."""
+    try:
+        with within(name):
+            yield
+    except serializers.ValidationError as error:
+        raise serializers.ValidationError({name: error.detail}) from error
 
 
 def text_or_refuse(data: object) -> str:
@@ -165,6 +179,34 @@ class Timestamp(serializers.DateTimeField):
     @override
     def to_representation(self, value: datetime) -> str:
         return format_timestamp(value)
+
+
+class Day(serializers.DateField):
+    """A date such as `2026-12-01`."""
+
+    @override
+    def to_internal_value(self, value: object) -> date:
+        text = text_or_refuse(value)
+        if _DAY.fullmatch(text):
+            with suppress(ValueError):
+                return date.fromisoformat(text)
+        refuse("not_a_date", "Must be a date such as 2026-12-01.")
+
+
+@extend_schema_field({"type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$"})
+class ClockTime(serializers.Field[time, object, str, Any]):
+    """A time of day such as `09:00`."""
+
+    @override
+    def to_internal_value(self, data: object) -> time:
+        text = text_or_refuse(data)
+        if not _CLOCK_TIME.fullmatch(text):
+            refuse("not_a_local_time", "Must be a time from 00:00 to 23:59.")
+        return time.fromisoformat(text)
+
+    @override
+    def to_representation(self, value: time) -> str:
+        return f"{value:%H:%M}"
 
 
 class Id(serializers.UUIDField):

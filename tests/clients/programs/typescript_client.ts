@@ -85,6 +85,13 @@ for (let number = 0; number < 102; number++) await push.createTemplate({ name: `
 const [many, few] = await Promise.all([all(push.listTemplates()), all(push.listTemplates({ limit: 101 }))]);
 console.log("lists", many.length, few.length, (await all(push.listTemplates({ limit: 2, offset: 1 })))[0]?.name);
 await push.deleteTemplate(template);
+const digest = { name: "Digest", notification: content, recurrence: { rule: "FREQ=DAILY", at: ["09:00"], timezone: "UTC" } };
+const schedule = (await push.createSchedule(digest)).schedule_id;
+await push.updateSchedule(schedule, { ...digest, enabled: false });
+const [repeated] = await all(push.listSchedules());
+const occurred = await all(push.listOccurrences(schedule));
+console.log("schedules", repeated?.name, (await push.getSchedule(schedule)).enabled, occurred.length);
+await push.deleteSchedule(schedule);
 const key = (await push.createIdentityKey({ algorithm: "HS256" })).identity_key_id;
 const keys = await push.listIdentityKeys();
 await push.deleteIdentityKey(key);

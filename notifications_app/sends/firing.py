@@ -1,0 +1,152 @@
+"""Sends the occurrences of schedules.
+
+Each occurrence becomes an ordinary scheduled notification, AHEAD of its time, so that the planner
+starts it to the second. One transaction writes the notification, the occurrence and the time of the
+next one while it holds the schedule. So an occurrence has one notification, however many processes
+fire, and wherever they are killed.
+"""
+
+import time
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import takewhile
+from typing import Final, cast
+
+import structlog
+from celery import shared_task
+from django.db import InterfaceError, OperationalError, transaction
+
+from channels_app import audit
+from channels_app.feeds import EventKind, message_add
+from notifications_app.errors import TooManyPending
+from notifications_app.models import AHEAD, Occurrence, OccurrenceCode, Schedule
+from notifications_app.pipeline import wakeup
+from notifications_app.recurrence import NEXT_WITHIN
+from notifications_app.sends.schedules import following
+from notifications_app.sends.services import notification_accept
+from notifications_app.sends.stored_sends import loaded
+from pushsvc.common import correlation, worker
+from pushsvc.common.errors import Invalid, PushsvcError, TooManyRequests, Unavailable
+from pushsvc.common.store import sql
+from pushsvc.common.telemetry import spans
+
+logger = structlog.stdlib.get_logger(__name__)
+
+LATE: Final = timedelta(hours=1)  # an occurrence that was missed for so long is not sent
+_TURN_SECONDS: Final = 0.5  # ticks share the planner's processes and expire if they wait
+_MOST_NOTED: Final = 1_000  # occurrences that were missed
+
+
+@shared_task(name="notifications_app.tasks.fire")
+def fire() -> None:
+    """Fires until nothing is due or the turn is over."""
+    with spans.span("turn", correlation.woken_by(), queue="plan"):
+        is_more = work(seconds=_TURN_SECONDS)
+    if is_more and not worker.is_stopping():
+        wakeup.request_firing()
+
+
+def work(*, seconds: float) -> bool:
+    """Fires what is due. Returns False when nothing is left, True when the time is over or the
+    worker must stop."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not worker.is_stopping():
+        if not fire_next():
+            return False
+    return True
+
+
+def fire_next() -> bool:
+    """Fires one occurrence of one schedule. Returns False if none is due. A schedule that cannot be
+    fired for a reason that nobody expected is disabled, so that it delays no other."""
+    with sql.brief_transaction():
+        due = Schedule.objects.due_within(AHEAD).select_related("channel").order_by("next_at")
+        schedule = due.select_for_update(skip_locked=True, no_key=True, of=("self",)).first()
+        if schedule is None:
+            return False
+        try:
+            with transaction.atomic():
+                _fire(schedule)
+        except (OperationalError, InterfaceError, Unavailable):
+            raise
+        except Exception as error:
+            logger.exception("schedule.failed", schedule=schedule.pk)
+            _disable(schedule, PushsvcError.code, f"{type(error).__name__}: the log has more.")
+    return True
+
+
+def _fire(schedule: Schedule) -> None:
+    now = sql.now()
+    missed, wanted = _due(schedule, now)
+    Occurrence.objects.bulk_create(
+        [
+            Occurrence(schedule=schedule, occurs_at=each, code=OccurrenceCode.SKIPPED_LATE)
+            for each in missed[-_MOST_NOTED:]
+        ],
+        ignore_conflicts=True,
+    )
+    if wanted is None or _send(schedule, wanted):
+        schedule.next_at = following(schedule, wanted or missed[-1])
+        schedule.save(update_fields=["next_at", "last_notification_id"])
+
+
+def _due(schedule: Schedule, now: datetime) -> tuple[list[datetime], datetime | None]:
+    """The occurrences that were missed, and the one to send: the latest that is less than LATE, or
+    else one that comes."""
+    first = cast("datetime", schedule.next_at)
+    after = schedule.recurs.after(first, within=NEXT_WITHIN)
+    due = [first, *takewhile(lambda each: each <= now, after)]
+    latest = due[-1]
+    return (due, None) if latest <= now - LATE else (due[:-1], latest)
+
+
+def _send(schedule: Schedule, occurs_at: datetime) -> bool:
+    """Returns whether the schedule goes on."""
+    request = replace(loaded(schedule.send), scheduled_at=occurs_at)
+    occurrence = Occurrence(schedule=schedule, occurs_at=occurs_at, code=OccurrenceCode.SENT)
+    refusal: PushsvcError | None = None
+    try:
+        with transaction.atomic():
+            notification = notification_accept(
+                channel=schedule.channel, request=request, sent_by=schedule.changed_by
+            )
+    except Unavailable:
+        raise
+    except PushsvcError as error:
+        refusal, occurrence.code = error, _code(error)
+    else:
+        occurrence.notification_id = schedule.last_notification_id = notification.pk
+    occurrence.save(force_insert=True)
+    if refusal is None:
+        return True
+    logger.warning("schedule.refused", schedule=schedule.pk, code=occurrence.code)
+    if isinstance(refusal, TooManyPending | TooManyRequests):
+        return True  # the channel's limits, which the next occurrence may keep
+    _disable(schedule, occurrence.code, refusal.detail)
+    return False
+
+
+def _code(error: PushsvcError) -> str:
+    """The most specific code."""
+    return error.errors[0].code if isinstance(error, Invalid) else error.code
+
+
+def _disable(schedule: Schedule, code: str, detail: str) -> None:
+    Schedule.objects.filter(pk=schedule.pk).update(
+        is_enabled=False, disabled_code=code, next_at=None
+    )
+    audit.record(
+        schedule,
+        audit.Action.UPDATE,
+        {"is_enabled": True, "disabled_code": ""},
+        {"is_enabled": False, "disabled_code": code},
+        note=f"The schedule was disabled: {detail}",
+    )
+    message_add(
+        EventKind.SCHEDULE_DISABLED,
+        schedule.channel_id,
+        schedule_id=str(schedule.pk),
+        name=schedule.name,
+        code=code,
+        detail=detail[:200],
+    )

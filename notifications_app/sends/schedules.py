@@ -1,0 +1,310 @@
+"""A channel's schedules: creates and changes them, and skips occurrences.
+
+`sends/firing.py` sends them.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from itertools import islice
+from typing import Any, Final
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from channels_app import audit
+from channels_app.models import Channel
+from notifications_app.content.values import SendRequest
+from notifications_app.errors import NeverHappens, NotCancellable, TooManySchedules
+from notifications_app.models import (
+    MAX_SCHEDULE_NAME,
+    Occurrence,
+    OccurrenceCode,
+    Schedule,
+)
+from notifications_app.recurrence import (
+    FIRST_WITHIN,
+    NEXT_WITHIN,
+    Recurrence,
+    RuleError,
+    are_apart,
+)
+from notifications_app.sends.checks import send_check, with_defaults
+from notifications_app.sends.services import notification_cancel
+from notifications_app.sends.stored_sends import loaded, stored
+from pushsvc.common.errors import Conflict, FieldError, Invalid, NotFound, Outdated, within
+from pushsvc.common.store import sql
+
+MAX_SCHEDULES: Final = 200  # of each channel
+_FIRST_DAY: Final = date(2000, 1, 1)
+_LABEL: Final = Schedule._meta.label_lower
+
+
+def schedule_create(
+    *,
+    channel: Channel,
+    name: str,
+    send: SendRequest,
+    recurrence: Mapping[str, Any],
+    enabled: bool = True,
+) -> Schedule:
+    """Creates a schedule. Raises what `send_check` raises for the send, Invalid, NeverHappens, and
+    TooManySchedules."""
+    _check_name(name)
+    recurs = _recurrence(recurrence)
+    with transaction.atomic():
+        # Locks the channel, so that no other schedule is added before the transaction ends.
+        Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
+        if _of(channel.pk).count() >= MAX_SCHEDULES:
+            detail = f"The channel has {MAX_SCHEDULES} schedules. Delete one first."
+            raise TooManySchedules(detail)
+        schedule = Schedule(channel=channel)
+        _fill(schedule, name=name, send=send, recurs=recurs, enabled=enabled)
+        schedule.save(force_insert=True)
+        schedule.refresh_from_db()
+        audit.record(schedule, audit.Action.CREATE, after=_audited(schedule))
+    return schedule
+
+
+@transaction.atomic
+def schedule_update(
+    *,
+    channel_id: UUID,
+    schedule_id: UUID,
+    name: str,
+    send: SendRequest,
+    recurrence: Mapping[str, Any],
+    enabled: bool = True,
+    seen: str | None = None,
+) -> Schedule:
+    """Replaces the schedule. Cancels a notification that it made and that is still pending. Safe to
+    repeat.
+
+    Raises NotFound, what `schedule_create` raises, and Outdated if `seen`, a version, is not the
+    schedule's.
+    """
+    _check_name(name)
+    recurs = _recurrence(recurrence)
+    schedule = _locked(channel_id, schedule_id)
+    if seen is not None and seen != schedule.version:
+        raise Outdated
+    before, was = _audited(schedule), schedule.send
+    _withdraw(schedule)
+    _fill(schedule, name=name, send=send, recurs=recurs, enabled=enabled)
+    schedule.disabled_code = ""
+    schedule.updated_at = Now()
+    schedule.save()
+    schedule.refresh_from_db()
+    note = _unshown(was, schedule.send)
+    audit.record(schedule, audit.Action.UPDATE, before, _audited(schedule), note=note)
+    return schedule
+
+
+@transaction.atomic
+def schedule_delete(*, channel_id: UUID, schedule_id: UUID) -> None:
+    """Deletes the schedule and the list of its occurrences. Cancels a notification that it made and
+    that is still pending; others stay. Raises NotFound."""
+    schedule = _locked(channel_id, schedule_id)
+    _withdraw(schedule)
+    audit.record(schedule, audit.Action.DELETE, _audited(schedule))
+    schedule.delete()
+
+
+@transaction.atomic
+def schedule_switch(*, channel_id: UUID, schedule_id: UUID, on: bool) -> Schedule:
+    """Enables or disables the schedule. Safe to repeat. Raises NotFound, and what `send_check`
+    raises."""
+    schedule = _locked(channel_id, schedule_id)
+    if on == schedule.is_enabled:
+        return schedule
+    before = _audited(schedule)
+    _withdraw(schedule)
+    schedule.is_enabled, schedule.disabled_code = on, ""
+    if on:
+        _check_send(schedule.channel, loaded(schedule.send))
+        schedule.next_at = following(schedule, sql.now())
+        if schedule.next_at is None:
+            raise NeverHappens
+    schedule.changed_by = audit.actor_name()
+    schedule.updated_at = Now()
+    schedule.save()
+    schedule.refresh_from_db()
+    audit.record(schedule, audit.Action.UPDATE, before, _audited(schedule))
+    return schedule
+
+
+@transaction.atomic
+def occurrence_skip(*, channel_id: UUID, schedule_id: UUID, occurs_at: datetime) -> None:
+    """Skips an occurrence that is to come. Safe to repeat. Raises NotFound, and Conflict if the
+    schedule has no such occurrence or it is too late."""
+    schedule = _locked(channel_id, schedule_id)
+    now = sql.now()
+    before = occurs_at - timedelta(microseconds=1)
+    if occurs_at <= now or next(schedule.recurs.after(before, within=NEXT_WITHIN), 0) != occurs_at:
+        raise Conflict("The schedule has no such occurrence, or it has passed.")
+    _withdraw(schedule)
+    own = Occurrence.objects.filter(schedule=schedule, occurs_at=occurs_at)
+    if own.exclude(code=OccurrenceCode.SKIPPED).exists():
+        raise Conflict("The occurrence is being sent.")
+    if not own.exists():
+        Occurrence.objects.create(
+            schedule=schedule, occurs_at=occurs_at, code=OccurrenceCode.SKIPPED
+        )
+        note = f"The occurrence of {occurs_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC is skipped."
+        audit.record(schedule, audit.Action.UPDATE, note=note)
+    _move(schedule, now)
+
+
+@transaction.atomic
+def occurrence_unskip(*, channel_id: UUID, schedule_id: UUID, occurs_at: datetime) -> None:
+    """Sends a skipped occurrence after all. Safe to repeat. Raises NotFound, and Conflict if it is
+    too late."""
+    schedule = _locked(channel_id, schedule_id)
+    now = sql.now()
+    if occurs_at <= now:
+        raise Conflict("The occurrence has passed.")
+    own = Occurrence.objects.filter(schedule=schedule, occurs_at=occurs_at)
+    if own.filter(code=OccurrenceCode.SKIPPED).delete()[0]:
+        note = f"The occurrence of {occurs_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC is not skipped."
+        audit.record(schedule, audit.Action.UPDATE, note=note)
+        _move(schedule, now)
+
+
+def schedule_get(*, channel_id: UUID, schedule_id: UUID) -> Schedule:
+    """Returns the schedule. Raises NotFound, also for a schedule of another channel."""
+    return _one(_of(channel_id).filter(pk=schedule_id))
+
+
+def schedule_page(*, channel_id: UUID, limit: int, offset: int) -> list[Schedule]:
+    """A page of the schedules, newest first. Empty if the offset is past the end."""
+    return list(_of(channel_id).order_by("-created_at", "-id")[offset : offset + limit])
+
+
+def occurrence_page(
+    *, channel_id: UUID, schedule_id: UUID, limit: int, offset: int
+) -> list[Occurrence]:
+    """A page of what became of occurrences, the latest first. Raises NotFound."""
+    schedule = schedule_get(channel_id=channel_id, schedule_id=schedule_id)
+    own = Occurrence.objects.filter(schedule=schedule)
+    return list(own.order_by("-occurs_at")[offset : offset + limit])
+
+
+def following(schedule: Schedule, moment: datetime) -> datetime | None:
+    """The schedule's first occurrence after `moment` that was not skipped."""
+    known = Occurrence.objects.filter(schedule_id=schedule.pk, occurs_at__gt=moment)
+    taken = set(known.values_list("occurs_at", flat=True))
+    coming = schedule.recurs.after(moment, within=NEXT_WITHIN)
+    return next((each for each in coming if each not in taken), None)
+
+
+def coming_of(schedule: Schedule, now: datetime, *, most: int) -> list[tuple[datetime, bool]]:
+    """The next occurrences, and whether each is skipped. None of a schedule that is disabled."""
+    if not schedule.is_enabled:
+        return []
+    known = Occurrence.objects.filter(schedule_id=schedule.pk, occurs_at__gt=now)
+    skipped = set(known.filter(code=OccurrenceCode.SKIPPED).values_list("occurs_at", flat=True))
+    coming = islice(schedule.recurs.after(now, within=NEXT_WITHIN), most)
+    return [(each, each in skipped) for each in coming]
+
+
+def _move(schedule: Schedule, now: datetime) -> None:
+    schedule.next_at = following(schedule, now)
+    schedule.save(update_fields=["next_at"])
+
+
+def _withdraw(schedule: Schedule) -> None:
+    """Cancels the notifications of coming occurrences, so that the schedule can be changed until
+    the last moment. One that has begun stays."""
+    coming = Occurrence.objects.filter(schedule=schedule, occurs_at__gt=Now())
+    for each in coming:
+        if each.notification_id is None:
+            continue
+        with suppress(NotCancellable):
+            notification_cancel(
+                channel_id=schedule.channel_id, notification_id=each.notification_id
+            )
+            each.delete()
+
+
+def _fill(
+    schedule: Schedule, *, name: str, send: SendRequest, recurs: Recurrence, enabled: bool
+) -> None:
+    """Sets what the owner chose. Raises what `send_check` raises, and NeverHappens."""
+    _check_send(schedule.channel, send)
+    schedule.name, schedule.is_enabled = name, enabled
+    schedule.send_json, schedule.segment_id = stored(send), send.segment_id
+    schedule.recurrence = recurs.stored()
+    schedule.changed_by = audit.actor_name()
+    now = sql.now()
+    if next(recurs.after(now, within=FIRST_WITHIN), None) is None and enabled:
+        raise NeverHappens
+    schedule.next_at = following(schedule, now)
+
+
+def _check_send(channel: Channel, send: SendRequest) -> None:
+    with within("notification"):
+        send_check(channel=channel, request=with_defaults(channel, send))
+
+
+def _recurrence(given: Mapping[str, Any]) -> Recurrence:
+    """Raises Invalid."""
+    today = sql.now().astimezone(ZoneInfo(given["timezone"])).date()
+    values = {**given, "starts_on": given["starts_on"] or today}
+    try:
+        recurs = Recurrence(**values)
+    except RuleError as error:
+        raise _invalid("rule", "malformed", str(error)) from error
+    if not are_apart(recurs.at):
+        detail = "Times must be at least 15 minutes apart, also over midnight."
+        raise _invalid("at", "out_of_range", detail)
+    if not _FIRST_DAY <= recurs.starts_on <= today + FIRST_WITHIN:
+        raise _invalid("starts_on", "out_of_range", f"Must be from {_FIRST_DAY} to in five years.")
+    if recurs.ends_on and recurs.ends_on < recurs.starts_on:
+        raise _invalid("ends_on", "out_of_range", "Must not be before `starts_on`.")
+    return recurs
+
+
+def _invalid(name: str, code: str, detail: str) -> Invalid:
+    return Invalid([FieldError(f"recurrence.{name}", code, detail)])
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or len(name) > MAX_SCHEDULE_NAME or "\x00" in name:
+        detail = f"Must have 1 to {MAX_SCHEDULE_NAME} characters."
+        raise Invalid([FieldError("name", "malformed", detail)])
+
+
+def _of(channel_id: UUID) -> QuerySet[Schedule]:
+    return Schedule.objects.filter(channel_id=channel_id)
+
+
+def _one(schedules: QuerySet[Schedule]) -> Schedule:
+    found = schedules.first()
+    if found is None:
+        raise NotFound("There is no such schedule.")
+    return found
+
+
+def _locked(channel_id: UUID, schedule_id: UUID) -> Schedule:
+    own = _of(channel_id).filter(pk=schedule_id).select_related("channel")
+    return _one(own.select_for_update(of=("self",)))
+
+
+def _audited(schedule: Schedule) -> dict[str, Any]:
+    """The values that the audit log may show. Not `data`, which can contain personal data."""
+    own = {
+        name: getattr(schedule, name)
+        for name in ("name", "is_enabled", "recurrence", "disabled_code")
+    }
+    values = {**schedule.send, **own}
+    return {name: value for name, value in values.items() if name in audit.SHOWN[_LABEL]}
+
+
+def _unshown(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The names of changed fields that the audit log does not show."""
+    names = sorted((was.keys() | now.keys()) - {*audit.SHOWN[_LABEL]})
+    changed = [name for name in names if was.get(name) != now.get(name)]
+    return f"Also changed: {', '.join(changed)}." if changed else ""

@@ -1,0 +1,45 @@
+"""Sends as JSON, for schedules: what a request said, without defaults, and the send that it means.
+
+It needs no serializer, because workers read stored sends and load no HTTP framework.
+"""
+
+import json
+from dataclasses import fields
+from typing import Any, Final
+from uuid import UUID
+
+from notifications_app.content.values import CONTENT, DEFAULTS, Content, SendRequest
+from pushsvc.common.platforms import Platform
+
+_ALL: Final = "all"
+_IDS: Final = ("segment_id", "template_id")
+
+
+def body_of(request: SendRequest) -> dict[str, Any]:
+    """The body of a request that means this send, which has no targets and no times."""
+    content = {name: getattr(request.content, name) for name in CONTENT}
+    audience = {"category": request.category, "rule": request.rule}
+    ids = {name: str(getattr(request, name) or "") for name in _IDS}
+    given = {name: value for name, value in (audience | ids).items() if value}
+    return {
+        **{name: value for name, value in content.items() if value != DEFAULTS.get(name)},
+        "target_platforms": [each.value for each in request.target_platforms] or [_ALL],
+        **given,
+    }
+
+
+def stored(request: SendRequest) -> str:
+    return json.dumps(body_of(request), ensure_ascii=False, separators=(",", ":"))
+
+
+def loaded(body: dict[str, Any]) -> SendRequest:
+    """The send that `body_of` wrote."""
+    names = {field.name for field in fields(SendRequest)}
+    given = {name: value for name, value in body.items() if name in names}
+    platforms = [each for each in body["target_platforms"] if each != _ALL]
+    return SendRequest(
+        **given
+        | {name: UUID(given[name]) for name in _IDS if name in given}
+        | {"target_platforms": tuple(map(Platform, platforms))},
+        content=Content(**{name: body[name] for name in CONTENT if name in body}),
+    )
