@@ -16,7 +16,17 @@ from django.conf import settings
 from channels_app.models import Channel
 from notifications_app.models import Batch, Delivery, Driver, Notification, Plan, Target
 from notifications_app.reporting.bounce_reasons import words_for
-from notifications_app.reporting.judging import Case, Explained, Sent, Step, Verdict, judged, shown
+from notifications_app.reporting.judging import (
+    PAUSED,
+    Case,
+    Explained,
+    Sent,
+    Step,
+    Verdict,
+    judged,
+    paused,
+    shown,
+)
 from notifications_app.states import DeliveryStatus, NotificationStatus, PlanStatus
 from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import Platform
@@ -148,7 +158,7 @@ def _explained(about: _About, device: Subscription, sent: Sent | None) -> Explai
     if not about.is_planned(device.platform):
         return found
     changes = _changes(device, about.notification.started_at)
-    if found.verdict in (Verdict.GETS, Verdict.BOUNCES):
+    if found.verdict in (Verdict.GETS, Verdict.BOUNCES, Verdict.WAITING):
         step = Step("changes", ok=False, detail=_NOT_PLANNED)
         steps = [*found.steps, step]
         return Explained(device, Verdict.UNKNOWN, step.step, steps, found.message, changes=changes)
@@ -175,8 +185,10 @@ def _from_ledger(about: _About, device: Subscription, sent: Sent) -> Explained:
             detail = " ".join(filter(None, (f"{words.title}.", words.meaning, words.remedy)))
             step = Step("delivery", ok=False, detail=detail)
             return Explained(device, Verdict.BOUNCED, delivery.code, [step], message, sent)
-    step = Step("delivery", ok=True, detail=_waiting_words(about, delivery))
-    because = "paused" if about.notification.is_paused else delivery.code
+    pause = paused(about.case, device)
+    detail = pause.detail if pause else _waiting_words(delivery)
+    step = Step("delivery", ok=True, detail=detail)
+    because = PAUSED if pause else delivery.code
     return Explained(device, Verdict.WAITING, because, [step], message, sent)
 
 
@@ -191,9 +203,7 @@ def _delivered_words(delivery: Delivery) -> str:
     )
 
 
-def _waiting_words(about: _About, delivery: Delivery) -> str:
-    if about.notification.is_paused:
-        return "The notification is paused."
+def _waiting_words(delivery: Delivery) -> str:
     if delivery.attempts:
         return f"It is tried again after {delivery.attempts} attempts."
     return "Its turn has not come yet."

@@ -19,8 +19,10 @@ from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.delivery.types import Message, Site
 from notifications_app.device_values import device_values, spoken_by
 from notifications_app.models import Delivery, Notification
+from notifications_app.reporting.attention import pauses_of
 from notifications_app.reporting.bounce_reasons import words_for
 from notifications_app.selectors import NamedNow, still_named
+from pushsvc.common.findings import Finding
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.categories.consent import refusing
@@ -29,12 +31,14 @@ from subscriptions_app.segments.judging import Judgement, rule_judged
 from subscriptions_app.segments.rules import NOBODY, Rule
 
 _ANY_ID: Final = UUID(int=0)
+PAUSED: Final = "paused"
 _ANY_TOKEN: Final = "x" * TOKEN_LENGTH
 
 
 class Verdict(StrEnum):
     """`gets`: it becomes a recipient. `bounces`: so it does, but no message can be made for it.
-    `left_out`: it is in the audience, and is not planned. `got`, `bounced`, `waiting`: what the
+    `waiting`: it is a recipient that waits, or becomes one, while its platform or the notification
+    is paused. `left_out`: it is in the audience, and is not planned. `got`, `bounced`: what the
     ledger has. `unknown`: the ledger has nothing any more, or no longer tells why."""
 
     GETS = "gets"
@@ -129,6 +133,12 @@ class Case:
             return {id_: each for id_, each in found.items() if each is not None}
         pairs = [(self.notification.pk, each.pk) for each in self.devices]
         return {id_: each for (_, id_), each in still_named(pairs).items()}
+
+    @cached_property
+    def pauses(self) -> Mapping[str, Finding]:
+        """By platform: why its recipients wait."""
+        platforms = {each.platform for each in self.devices} & set(self.platforms)
+        return {each.platform: each for each in pauses_of(self.channel.pk, platforms)}
 
     def messages(self, device: Subscription) -> Messages:
         """Of the device's platform and push service."""
@@ -244,6 +254,17 @@ def _content(case: Case, device: Subscription) -> Step | None:
     return replace(step, bytes=size)
 
 
+def paused(case: Case, device: Subscription) -> Step | None:
+    """None if neither the notification nor the platform is paused."""
+    if case.notification is not None and case.notification.is_paused:
+        return Step(PAUSED, ok=False, detail="The notification is paused.")
+    pause = case.pauses.get(device.platform)
+    if pause is None:
+        return None
+    detail = f"{pause.title}. Recipients wait for up to an hour, then bounce."
+    return Step(PAUSED, ok=False, detail=detail)
+
+
 @dataclass(frozen=True, slots=True)
 class _Decision:
     """`judge` returns None if the step does not apply to the send. A device that fails the step
@@ -262,6 +283,7 @@ STEPS: Final = (
     _Decision(_audience, Verdict.NOT_IN_AUDIENCE),
     _Decision(_category, Verdict.LEFT_OUT),
     _Decision(_content, Verdict.BOUNCES),
+    _Decision(paused, Verdict.WAITING),
 )
 
 

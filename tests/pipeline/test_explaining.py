@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from channels_app.models import ProviderCredential
+from channels_app.pauses import platform_pause
 from notifications_app.content.values import Content, SendRequest, TargetId
 from notifications_app.models import Batch, Delivery, Notification, Target
 from notifications_app.pipeline import plan_queue, reading
@@ -65,6 +67,7 @@ def refused(found):
 def shop(transactional_db):
     channel = factories.make_channel("Random", android_enabled=True, ios_enabled=True)
     factories.make_category(channel, "offers", default=True)
+    ProviderCredential.objects.create(channel=channel, platform="android", secret_encrypted="x")
     return channel
 
 
@@ -110,6 +113,7 @@ def test_a_device_that_gets_it_is_planned_and_no_other(shop, drawn, data):
         row.expired_at = data.draw(st.sampled_from([None, None, None, sql.now()]))
         row.save()
         factories.add_tags([row], *data.draw(st.sets(st.sampled_from(segments.TAGS))))
+    shop.credentials.update(paused_at=data.draw(st.sampled_from([None, sql.now()])))
     platforms = data.draw(st.sets(st.sampled_from(segments.PLATFORMS), min_size=1))
     request = SendRequest(
         content=data.draw(st.sampled_from([PLAIN, PERSONAL])),
@@ -130,7 +134,8 @@ def test_a_device_that_gets_it_is_planned_and_no_other(shop, drawn, data):
     support.plan(notification)
 
     planned = set(support.planned_ids(notification))
-    assert {id_ for id_, each in before.items() if each.verdict in ("gets", "bounces")} == planned
+    gets = ("gets", "bounces", "waiting")
+    assert {id_ for id_, each in before.items() if each.verdict in gets} == planned
     assert pending == {id_: each.verdict for id_, each in before.items()}
     made, now = messages_of_workers(), verdicts(notification, rows)
     for row in rows:
@@ -183,6 +188,44 @@ def test_a_device_that_waits_says_why(channel):
     notification_pause(channel_id=channel.id, notification_id=notification.id)
 
     assert of(notification, device).because == "paused"
+
+
+@pytest.mark.django_db
+def test_a_device_waits_while_its_platform_is_paused():
+    channel = factories.make_channel("Shop", android_enabled=True)
+    device = factories.add_subscription(channel, platform="android")
+    notification = factories.make_notification(channel, target_platforms=["android"])
+    assert refused(of(notification, device)) == (
+        "paused",
+        "Android has no credentials. Recipients wait for up to an hour, then bounce.",
+    )
+    ProviderCredential.objects.create(channel=channel, platform="android", secret_encrypted="x")
+    assert of(notification, device).verdict == "gets"
+
+    platform_pause(
+        channel_id=channel.id, platform=Platform.ANDROID, version=1, code="refused", detail=""
+    )
+    words = (
+        "Android is paused: Google refused the credentials. Recipients wait for up to an hour, then"
+        " bounce."
+    )
+    found = of(notification, device)
+    assert (found.verdict, found.because) == ("waiting", "paused")
+    assert refused(found) == ("paused", words)
+
+    support.plan(notification)
+    found = of(notification, device)
+    assert (found.verdict, found.because, found.steps[0].detail) == ("waiting", "paused", words)
+
+
+def test_a_device_waits_while_the_notification_is_paused_before_its_start(channel):
+    device = factories.add_subscription(channel)
+    later = factories.make_notification(channel, scheduled_at=Now() + timedelta(days=1))
+    notification_pause(channel_id=channel.id, notification_id=later.id)
+
+    found = of(later, device)
+
+    assert (found.verdict, refused(found)) == ("waiting", ("paused", "The notification is paused."))
 
 
 def test_a_notification_that_will_not_go_on_is_the_reason(channel):
