@@ -24,6 +24,7 @@ _HOUR_COLUMNS: Final = (
 
 def counter_add(channel_id: UUID, **deltas: int) -> None:
     """Adds to the channel's totals and to its row of this hour, in the caller's transaction.
+    `tests_sent`: how many of `notifications_sent` were tests, which hours do not count.
 
     The shard depends on the database connection, so a transaction that counts twice for a channel
     locks one row. A transaction that counts for several channels must do so in the order of their
@@ -32,7 +33,7 @@ def counter_add(channel_id: UUID, **deltas: int) -> None:
     added, hour = _changes(deltas)
     if added:
         statement = _statement(tuple(added), tuple(hour))
-        sql.execute(statement, {"channel_id": channel_id, **added, **hour})
+        sql.execute(statement, {"channel_id": channel_id, **_parameters(added, hour)})
 
 
 def counters_add(changes: Mapping[UUID, Mapping[str, int]]) -> None:
@@ -54,7 +55,7 @@ def counter_parts(
     (channel_id), which must have at most one row. Counters named in `columns` grow by this column
     of `source`."""
     added, hour = _changes(deltas)
-    return _parts(source, tuple(added), tuple(hour), columns), {**added, **hour}
+    return _parts(source, tuple(added), tuple(hour), columns), _parameters(added, hour)
 
 
 def clicks_part(source: str) -> str:
@@ -98,20 +99,25 @@ def _prompt_statement(event: str) -> str:
 def _changes(deltas: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
     """The columns of ChannelCounter and of ChannelHour that change, with the amounts."""
     added = {name: delta for name, delta in deltas.items() if delta}
+    tests_sent = added.pop("tests_sent", 0)
     if unknown := added.keys() - _COUNTERS:
         raise ValueError(f"no such counters: {sorted(unknown)}")
-    return added, _hour_of(added)
+    return added, _hour_of(added, tests_sent)
 
 
-def _hour_of(added: dict[str, int]) -> dict[str, int]:
+def _parameters(added: dict[str, int], hour: dict[str, int]) -> dict[str, int]:
+    return {**added, **{f"hour_{name}": delta for name, delta in hour.items()}}
+
+
+def _hour_of(added: dict[str, int], tests_sent: int) -> dict[str, int]:
     """The columns of ChannelHour that change, with the amounts."""
     hour = {}
     for platform in Platform:
         change = added.get(f"{platform}_subscribers", 0)
         if change:
             hour[f"{platform}_{'gained' if change > 0 else 'lost'}"] = abs(change)
-    if "notifications_sent" in added:
-        hour["notifications_sent"] = added["notifications_sent"]
+    if sent := added.get("notifications_sent", 0) - tests_sent:
+        hour["notifications_sent"] = sent
     return hour
 
 
@@ -142,7 +148,7 @@ def _parts(
     # Reads from the first part, so that the counter's row is locked before the hour's.
     rows = f"""
         SELECT channel_id, shard, date_trunc('hour', statement_timestamp(), 'UTC'),
-          {_placeholders(hour_names)}
+          {", ".join(f"%(hour_{name})s" for name in hour_names)}
         FROM counted"""  # noqa: S608 - names of our own
     key = ("channel_id", "shard", "hour")
     hour = _addition(ChannelHour._meta.db_table, key, hour_names, rows)
@@ -157,10 +163,6 @@ def _addition(table: str, key: tuple[str, ...], names: tuple[str, ...], rows: st
         {rows}
         ON CONFLICT ({", ".join(key)}) DO UPDATE SET {sums}
     """
-
-
-def _placeholders(names: tuple[str, ...]) -> str:
-    return ", ".join(f"%({name})s" for name in names)
 
 
 _RECIPIENTS_OF_SEVERAL: Final = f"""

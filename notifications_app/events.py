@@ -272,7 +272,8 @@ WITH news AS (
       dismissed_count = dismissed_count + sums.dismissed
   FROM turns JOIN sums ON sums.notification_id = turns.id
   WHERE notification.id = turns.id
-  RETURNING notification.id, notification.channel_id, sums.clicked
+  RETURNING notification.id, notification.channel_id, sums.clicked,
+    notification.only_subscription_id IS NOT NULL AS is_test
 ), action_counts AS (
   INSERT INTO notifications_app_actioncount AS stat (notification_id, action, count)
   SELECT notification_id, action, count(*) FROM changed
@@ -299,6 +300,7 @@ WITH news AS (
   INSERT INTO notifications_app_hourlystat AS stat (channel_id, platform, hour, clicked)
   SELECT channel_id, platform, date_trunc('hour', statement_timestamp(), 'UTC'), count(*)
   FROM changed WHERE clicked AND channel_id IN (SELECT channel_id FROM totals)
+    AND notification_id NOT IN (SELECT id FROM clicks WHERE is_test)
   GROUP BY channel_id, platform ORDER BY channel_id, platform
   ON CONFLICT (channel_id, platform, hour) DO UPDATE
   SET clicked = stat.clicked + excluded.clicked

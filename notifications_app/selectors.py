@@ -10,6 +10,7 @@ from django.db.models import (
     BigIntegerField,
     Case,
     Exists,
+    F,
     OuterRef,
     Q,
     QuerySet,
@@ -19,20 +20,26 @@ from django.db.models import (
     When,
 )
 from django.db.models.expressions import RawSQL
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, JSONObject
+from django.db.models.lookups import GreaterThan
 
 from notifications_app.models import Batch, Delivery, Notification, OutcomeMinute, Schedule
-from notifications_app.states import DeliveryStatus, NotificationStatus
+from notifications_app.states import APART, DeliveryStatus, NotificationStatus
 from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from subscriptions_app.models import Person, Subscription
 
+# How recipients ended; here `bounced` is without APART.
+ENDED: Final = ("delivered", "bounced", *APART)
 # The columns with a notification's counts.
 COUNTS: Final = (
     "recipient_count",
     "delivered_count",
     "bounced_count",
+    "stopped_count",
+    "opted_out_count",
+    "expired_count",
     "received_count",
     "clicked_count",
     "dismissed_count",
@@ -97,15 +104,14 @@ def notifications_sent_since(
 ) -> QuerySet[Any]:
     """Notifications that were being sent at some time after `since`, which must begin a minute.
 
-    Adds `delivered_since` and `bounced_since`: how many recipients were delivered or bounced since
-    then, on one platform or on all ("").
+    Adds `ended_since`: how many recipients ended since then, on one platform or on all (""), by
+    `delivered`, `bounced` and APART.
     """
     minutes = _minutes(since, platform)
     is_running = Q(status=NotificationStatus.PROCESSING)
     then = notifications.filter(is_running | Q(finished_at__gte=since), started_at__isnull=False)
     counted: QuerySet[Any] = then.annotate(
-        delivered_since=_sum(minutes.filter(code="")),
-        bounced_since=_sum(minutes.exclude(code="")),
+        ended_since=JSONObject(**{outcome: _sum(_ended(minutes, outcome)) for outcome in ENDED})
     )
     return counted
 
@@ -113,11 +119,23 @@ def notifications_sent_since(
 def notifications_with_outcome(
     notifications: QuerySet[Any], *, outcome: str, since: datetime | None, platform: str
 ) -> QuerySet[Any]:
-    """Notifications with a recipient that was `delivered` or `bounced`, after `since` or at any
-    time (None), on one platform or on any ("")."""
-    minutes = _minutes(since, platform)
-    ended = minutes.filter(code="") if outcome == "delivered" else minutes.exclude(code="")
-    return notifications.filter(Exists(ended))
+    """Notifications with a recipient of this outcome, one of ENDED, after `since` or at any time
+    (None), on one platform or on any ("")."""
+    return notifications.filter(Exists(_ended(_minutes(since, platform), outcome)))
+
+
+def with_many_bounces(notifications: QuerySet[Any]) -> QuerySet[Any]:
+    """Notifications with over a tenth of their recipients bounced, not counting those that ended by
+    a stop, an opt-out or the deadline."""
+    apart = F("stopped_count") + F("opted_out_count") + F("expired_count")
+    bounced, recipients = F("bounced_count") - apart, F("recipient_count") - apart
+    return notifications.filter(GreaterThan(bounced * 10, recipients))
+
+
+def _ended(minutes: QuerySet[OutcomeMinute], outcome: str) -> QuerySet[OutcomeMinute]:
+    if outcome == "bounced":
+        return minutes.exclude(code__in=["", *APART])
+    return minutes.filter(code="" if outcome == "delivered" else outcome)
 
 
 def _minutes(since: datetime | None, platform: str) -> QuerySet[OutcomeMinute]:

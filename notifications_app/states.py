@@ -77,6 +77,10 @@ def previous_states(state: State) -> list[State]:
     return [before for before, after in _NEXT[type(state)].items() if state in after]
 
 
+# The codes of bounces that figures tell apart from the others, because no push service refused the
+# message. The columns that count them have the same names.
+APART: Final = ("stopped", "opted_out", "expired")
+
 UNFINISHED: Final = (NotificationStatus.PENDING, NotificationStatus.PROCESSING)
 IDLE: Final = (BatchStatus.READY, BatchStatus.PARKED)  # waiting, without a lease
 

@@ -76,13 +76,13 @@ class OverviewPage(TabPage):
             }
             for platform, title in PLATFORM_NAMES.items()
         ]
-        # Sums over all notifications of the channel, including running ones.
+        # Sums over all notifications of the channel, with running ones and tests, as in the API.
         every = list_url("notifications_app_notification", self.channel.pk)
         figures = [
             {"title": "Notifications sent", "value": totals.notifications_sent, "url": sent},
             {"title": "Recipients", "value": totals.recipients, "url": every},
             {"title": "Delivered", "value": totals.delivered, "url": every},
-            {"title": "Bounced", "value": totals.bounced, "url": every},
+            {"title": "Not delivered", "value": totals.bounced, "url": every},
             {"title": "Clicked", "value": totals.clicked, "url": every},
         ]
         return super().get_context_data(platforms=platforms, figures=figures, **kwargs)

@@ -2369,6 +2369,12 @@ export interface components {
             delivered: number;
             /** @description Recipients that bounced. */
             bounced: number;
+            /** @description Of `bounced`: their notification was stopped. */
+            stopped: number;
+            /** @description Of `bounced`: they refused the category. */
+            opted_out: number;
+            /** @description Of `bounced`: not delivered in time. */
+            expired: number;
             /** @description How often a recipient had to be retried. */
             deferred: number;
             /** @description Recipients that clicked first. */
@@ -2522,6 +2528,12 @@ export interface components {
             delivered_count: number;
             /** @description Ended without being delivered. */
             bounced_count: number;
+            /** @description Of `bounced_count`: the notification was stopped before. */
+            stopped_count: number;
+            /** @description Of `bounced_count`: they refused the category before. */
+            opted_out_count: number;
+            /** @description Of `bounced_count`: not delivered within the time to live. */
+            expired_count: number;
             /** @description Whether all recipients are counted. */
             planned: boolean;
         };

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from django.http import Http404, HttpRequest, HttpResponse
 
+from notifications_app.reporting.bounce_reasons import APART_WORDS
 from notifications_app.reporting.hand_overs import HandOvers
 from notifications_app.reporting.statistics import Outcomes, Statistics
 from pushsvc.common.http.csv_files import csv_response
@@ -16,13 +17,15 @@ from pushsvc.common.platforms import PLATFORM_NAMES
 @dataclass(frozen=True)
 class Line:
     """`tone`: the name of the colour (console.css). `dash`: the lengths of the line's dashes and
-    gaps. Nothing is drawn for a value of None."""
+    gaps. Nothing is drawn for a value of None. `is_rare`: a line that is drawn only if it has a
+    value; tables and files always have it."""
 
     label: str
     tone: str
     values: Sequence[float | None]
     kind: Literal["bar", "line"] = "bar"
     dash: Sequence[int] = ()
+    is_rare: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,12 @@ class Chart:
     @property
     def plain(self) -> dict[str, Any]:
         """As a value for JSON. Unlike `asdict`, this does not copy the numbers."""
-        return {**vars(self), "lines": [vars(line) for line in self.lines]}
+        return {**vars(self), "lines": self.drawn}
+
+    @property
+    def drawn(self) -> list[dict[str, Any]]:
+        """The lines to draw."""
+        return [vars(line) for line in self.lines if not line.is_rare or any(line.values)]
 
     @property
     def rows(self) -> list[tuple[float | None, ...]]:
@@ -121,7 +129,11 @@ def _deliveries(entries: Sequence[Outcomes]) -> Chart:
         [
             Line("Clicked", "strong", [each.clicked for each in entries], "line"),
             Line("Delivered", "link", [each.delivered for each in entries]),
-            Line("Bounced", "bad", [each.bounced for each in entries]),
+            Line("Bounced", "bad", [each.undeliverable for each in entries]),
+            *(
+                Line(words, tone, [getattr(each, code) for each in entries], is_rare=True)
+                for code, (words, tone) in APART_WORDS.items()
+            ),
         ],
         is_stacked=True,
     )
@@ -133,8 +145,13 @@ def _shares(entries: Sequence[Outcomes]) -> Chart:
         "Rates",
         "Bounced as a share of all outcomes; clicked as a share of delivered.",
         [
-            Line("Bounced", "bad", [_percent(each.bounced_share) for each in entries], "line"),
-            Line("Clicked", "strong", [_percent(each.clicked_share) for each in entries], "line"),
+            *(
+                Line(words, tone, [_percent(each.share_of(name)) for each in entries], "line")
+                for name, words, tone in (
+                    ("undeliverable", "Bounced", "bad"),
+                    ("clicked", "Clicked", "strong"),
+                )
+            ),
         ],
         unit="%",
     )

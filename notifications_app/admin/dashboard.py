@@ -20,6 +20,7 @@ from channels_app.selectors import ChannelTotals
 from notifications_app.admin.charts import Charts, chart_file, charts_of
 from notifications_app.reporting.activity import MOST_SHOWN, Sending, due_next, sending
 from notifications_app.reporting.attention import attention
+from notifications_app.reporting.bounce_reasons import APART_WORDS
 from notifications_app.reporting.hand_overs import hand_overs
 from notifications_app.reporting.statistics import Outcomes, Statistics, statistics_of
 from notifications_app.reporting.unshown import shown_lately
@@ -54,7 +55,7 @@ class Selection:
 
     def sent_within(self, **filters: object) -> str:
         """The address of the list of notifications that a figure of the period counts."""
-        return self.notifications(within=self.days, **filters)
+        return self.notifications(within=self.days, kind="send", **filters)
 
     def subscribers(self, **filters: object) -> str:
         """The address of the channel's subscribers; for all channels, of the list of channels."""
@@ -89,6 +90,7 @@ def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str
             "statistics": found,
             "figures": _figures(selection, found),
             "platforms": _platforms(selection, found),
+            "outcome_names": [name for _, name, _ in _shown_outcomes(found.outcomes.total)],
             "shown": selection.chosen and shown_lately(selection.chosen, now),
             "charts": _charts(selection, found),
             "steps": _steps(request, selection, found.totals),
@@ -184,14 +186,15 @@ def _figures(selection: Selection, found: Statistics) -> list[dict[str, Any]]:
             "url": selection.sent_within(status__exact="sent"),
         },
         *(
-            each | {"before": getattr(before, each["name"].lower())}
-            for each in _ended(selection, now)
+            each | {"before": getattr(before, each["of"])}
+            for each in _ended(selection, now, _shown_outcomes(now))
         ),
     ]
 
 
 def _platforms(selection: Selection, found: Statistics) -> list[dict[str, Any]]:
     """The platforms that are in use, each with links to what its numbers count."""
+    shown = _shown_outcomes(found.outcomes.total)
     return [
         {
             "name": platform,
@@ -203,22 +206,41 @@ def _platforms(selection: Selection, found: Statistics) -> list[dict[str, Any]]:
             "recipients_url": selection.sent_within(platform=platform),
             "changes": found.platform_changes[platform].total,
             "outcomes": found.platform_outcomes[platform].total,
-            "ended": _ended(selection, found.platform_outcomes[platform].total, platform=platform),
+            "ended": _ended(
+                selection, found.platform_outcomes[platform].total, shown, platform=platform
+            ),
         }
         for platform in Platform
         if _is_used(found, platform)
     ]
 
 
-def _ended(selection: Selection, of: Outcomes, **filters: object) -> list[dict[str, Any]]:
+def _shown_outcomes(total: Outcomes) -> list[tuple[str, str, str]]:
+    """The outcomes that the page shows: the field of Outcomes, its name, and the filter of the list
+    behind it. Recipients that a stop, an opt-out or the deadline ended are shown if any were."""
+    apart = [
+        (code, words, code) for code, (words, _) in APART_WORDS.items() if getattr(total, code)
+    ]
+    return [
+        ("delivered", "Delivered", "delivered"),
+        ("undeliverable", "Bounced", "bounced"),
+        *apart,
+        ("clicked", "Clicked", "clicked"),
+    ]
+
+
+def _ended(
+    selection: Selection, of: Outcomes, shown: Sequence[tuple[str, str, str]], **filters: object
+) -> list[dict[str, Any]]:
     return [
         {
-            "name": name.capitalize(),
-            "value": getattr(of, name),
-            "share": getattr(of, f"{name}_share"),
-            "url": selection.sent_within(**filters, outcome=name),
+            "of": field,
+            "name": name,
+            "value": getattr(of, field),
+            "share": of.share_of(field),
+            "url": selection.sent_within(**filters, outcome=outcome),
         }
-        for name in ("delivered", "bounced", "clicked")
+        for field, name, outcome in shown
     ]
 
 
@@ -295,7 +317,10 @@ _GUIDES: Final = {
 }
 _SENDING: Final = ({"status__exact": "processing"}, "What is being sent")
 _LISTS: Final = {
-    Kind.BOUNCES_MANY.code: ({"within": "1", "outcome": "bounced"}, "Notifications with bounces"),
+    Kind.BOUNCES_MANY.code: (
+        {"within": "1", "outcome": "bounced", "kind": "send"},
+        "Notifications with bounces",
+    ),
     Kind.QUEUE_LATE.code: _SENDING,
     Kind.CALLS_FAIL.code: _SENDING,
     Kind.WORKERS_BREAK.code: _SENDING,

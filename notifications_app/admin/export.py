@@ -25,6 +25,7 @@ _FIELDS: Final = (
     "scheduled_at",
     "started_at",
     "finished_at",
+    "is_test",
     *COUNTS,
 )
 COLUMNS: Final = ("notification_id", *_FIELDS)

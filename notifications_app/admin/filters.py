@@ -11,7 +11,7 @@ from typing_extensions import override
 from channels_app.console.access import channels_of
 from channels_app.console.lists import ChannelFilter, WithinFilter
 from notifications_app import selectors
-from notifications_app.reporting.stopped import with_many_bounces
+from notifications_app.reporting.bounce_reasons import APART_WORDS
 from notifications_app.states import NotificationStatus
 from pushsvc.common.console.admin import DropdownFilter
 from pushsvc.common.platforms import PLATFORM_NAMES
@@ -29,7 +29,6 @@ class QuestionFilter(DropdownFilter):
             ("running", "What is running now?"),
             ("scheduled", "What is scheduled?"),
             ("bounces", "Where did over 10 % bounce?"),
-            ("tests", "Which are tests?"),
         ]
 
     @override
@@ -40,10 +39,25 @@ class QuestionFilter(DropdownFilter):
             case "scheduled":
                 return queryset.filter(status=NotificationStatus.PENDING)
             case "bounces":
-                return with_many_bounces(queryset)
-            case "tests":
-                return queryset.filter(only_subscription_id__isnull=False)
+                return selectors.with_many_bounces(queryset)
         return queryset
+
+
+class KindFilter(DropdownFilter):
+    """Sends, or tests, which no figure counts."""
+
+    title = "kind"
+    parameter_name = "kind"
+
+    @override
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("send", "Without tests"), ("test", "Tests only")]
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() not in {"send", "test"}:
+            return queryset
+        return queryset.filter(only_subscription_id__isnull=self.value() == "send")
 
 
 class PlatformFilter(DropdownFilter):
@@ -85,17 +99,18 @@ class OutcomeFilter(DropdownFilter):
         return [
             ("delivered", "Some delivered"),
             ("bounced", "Some bounced"),
+            *((code, f"Some {words.lower()}") for code, (words, _) in APART_WORDS.items()),
             ("clicked", "Some clicked"),
         ]
 
     @override
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         outcome = self.value()
-        if outcome not in {"delivered", "bounced", "clicked"}:
+        if outcome == "clicked":
+            return queryset.filter(clicked_count__gt=0)
+        if outcome not in selectors.ENDED:
             return queryset
         since, platform = WithinFilter.since(request), _platform(request)
-        if outcome == "clicked" or not (since or platform):
-            return queryset.filter(**{f"{outcome}_count__gt": 0})
         return selectors.notifications_with_outcome(
             queryset, outcome=outcome, since=since, platform=platform
         )

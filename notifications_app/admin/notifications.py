@@ -40,6 +40,7 @@ from notifications_app.admin.explaining import TryPart, WhyPart
 from notifications_app.admin.export import ListDownload
 from notifications_app.admin.filters import (
     FromFilter,
+    KindFilter,
     OutcomeFilter,
     PlatformFilter,
     QuestionFilter,
@@ -56,11 +57,13 @@ from notifications_app.admin.page import (
     TestPart,
     state_of,
 )
+from notifications_app.admin.results import apart_of
 from notifications_app.admin.scheduled import CalendarPage, audiences_of
 from notifications_app.admin.segments import RemovePage
 from notifications_app.admin.subscribers import ExportPage, HistoryPage
 from notifications_app.content.values import AudienceKind
 from notifications_app.models import Notification
+from notifications_app.reporting.bounce_reasons import APART_WORDS
 from notifications_app.states import NotificationStatus
 from pushsvc.common.console.admin import BoundedPaginator, badge
 from pushsvc.common.console.figures import NOTHING, moment, percent, width
@@ -90,6 +93,7 @@ class NotificationAdmin(ScopedAdmin):
         FromFilter,
         UntilFilter,
         QuestionFilter,
+        KindFilter,
         OutcomeFilter,
         PlatformFilter,
         "status",
@@ -122,7 +126,8 @@ class NotificationAdmin(ScopedAdmin):
             return NOTHING
         of = notification.recipient_count
         delivered = share(notification.delivered_count, of)
-        bounced = share(notification.bounced_count, of)
+        bounced = share(notification.undeliverable_count, of)
+        apart = [(percent(each.share), each.words.lower()) for each in apart_of(notification)]
         return format_html(
             _PROGRESS,
             f"{notification.delivered_count:,} of {of:,} delivered",
@@ -130,13 +135,20 @@ class NotificationAdmin(ScopedAdmin):
             width(bounced),
             percent(delivered),
             percent(bounced),
+            format_html_join("", _APART, apart),
         )
 
     @admin.display(description="Ended in this time")
     def ended(self, notification: Any) -> str:
         """The outcomes as the dashboard counts them, for the chosen platform."""
-        delivered, bounced = notification.delivered_since, notification.bounced_since
-        return f"{delivered:,} delivered, {bounced:,} bounced"
+        ended = notification.ended_since
+        always = [f"{ended[name]:,} {name}" for name in ("delivered", "bounced")]
+        apart = [
+            f"{ended[code]:,} {words.lower()}"
+            for code, (words, _) in APART_WORDS.items()
+            if ended[code]
+        ]
+        return ", ".join(always + apart)
 
     @admin.display(description="Clicked")
     def clicked(self, notification: Notification) -> str:
@@ -297,5 +309,6 @@ _PROGRESS: Final = (
     '<span class="ps-bar ps-notification-bar" role="img" aria-label="{}"><i style="width:{}"></i>'
     '<i data-tone="bad" style="width:{}"></i></span>'
     '<small class="ps-notification-rates">{}'
-    '<span class="ps-notification-bounced"> · {}</span></small>'
+    '<span class="ps-notification-bounced"> · {}</span>{}</small>'
 )
+_APART: Final = '<span class="ps-notification-apart">{} {}</span>'

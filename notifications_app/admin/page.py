@@ -17,7 +17,7 @@ from notifications_app.admin.charts import chart_file
 from notifications_app.admin.compose.extras import flat
 from notifications_app.admin.compose.form import ComposeForm, ttl_words
 from notifications_app.admin.compose.sections import platforms_of, simple_of
-from notifications_app.admin.results import clicks_chart, funnel_context, outcomes_chart
+from notifications_app.admin.results import apart_of, clicks_chart, funnel_context, outcomes_chart
 from notifications_app.admin.scheduled import audiences_of
 from notifications_app.admin.targets import named_context
 from notifications_app.models import Notification
@@ -29,7 +29,7 @@ from notifications_app.reporting.limited import outlooks
 from notifications_app.reporting.progress import Progress, Reason, progress_of
 from notifications_app.sends.editing import edit_version
 from notifications_app.sends.templates import template_find
-from notifications_app.states import BatchStatus, NotificationStatus
+from notifications_app.states import APART, BatchStatus, NotificationStatus
 from pushsvc.common.findings import Finding
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.quantities import share
@@ -105,6 +105,7 @@ class _WithProgress(OneNotification):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         progress = progress_of(self.notification, now=self.now)
         events = events_of(self.notification)
+        apart = apart_of(self.notification)
         return super().get_context_data(
             notification=self.notification,
             progress=progress,
@@ -115,7 +116,11 @@ class _WithProgress(OneNotification):
             ended=_ended_count(self.notification),
             waiting=_waiting_count(self.notification),
             steps=_steps(self.notification, progress),
-            reasons=[DescribedReason(each, words_for(*each[:2])) for each in progress.reasons],
+            apart=apart,
+            platforms=[
+                (each, [each.apart[one.code] for one in apart]) for each in progress.platforms
+            ],
+            **_reasons(progress),
             pauses=_pauses(self.notification, progress),
             limits=outlooks(self.notification, self.now),
             chart=_chart(progress),
@@ -245,11 +250,12 @@ def _seen(notification: Notification) -> str:
 
 
 def _shares(notification: Notification) -> dict[str, float | None]:
-    delivered, bounced = notification.delivered_count, notification.bounced_count
+    delivered, bounced = notification.delivered_count, notification.undeliverable_count
     return {
         "delivered": share(delivered, notification.recipient_count),
         "bounced": share(bounced, notification.recipient_count),
-        "ended": share(delivered + bounced, notification.recipient_count),
+        "apart": share(notification.bounced_count - bounced, notification.recipient_count),
+        "ended": share(delivered + notification.bounced_count, notification.recipient_count),
         "clicked": share(notification.clicked_count, delivered),
     }
 
@@ -300,10 +306,22 @@ def _pauses(notification: Notification, progress: Progress) -> list[Finding]:
     return pauses_of(notification.channel_id, waiting)
 
 
+def _reasons(progress: Progress) -> dict[str, list[DescribedReason]]:
+    """Why recipients bounced, and apart from that how many a stop, an opt-out or the deadline
+    ended."""
+    described = [DescribedReason(each, words_for(*each[:2])) for each in progress.reasons]
+    return {
+        "reasons": [each for each in described if each.reason.code not in APART],
+        "apart_reasons": [each for each in described if each.reason.code in APART],
+    }
+
+
 def _chart(progress: Progress) -> dict[str, Any]:
+    (chart,) = outcomes_chart(progress).charts
     return {
         "step_minutes": progress.step // timedelta(minutes=1),
-        "points": [[p.start.isoformat(), p.delivered, p.bounced] for p in progress.points],
+        "starts": [point.start.isoformat() for point in progress.points],
+        "lines": chart.drawn,
     }
 
 

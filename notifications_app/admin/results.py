@@ -7,6 +7,7 @@ from uuid import UUID
 
 from notifications_app.admin.charts import Chart, Charts, Line
 from notifications_app.models import Notification
+from notifications_app.reporting.bounce_reasons import APART_WORDS
 from notifications_app.reporting.event_hours import HOUR, Clicks, Events
 from notifications_app.reporting.funnel import Funnel, funnel_of, platform_funnels
 from notifications_app.reporting.progress import Progress
@@ -42,6 +43,27 @@ class Stage:
     name: str
     of: str
     cells: Sequence[FunnelCell]
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Recipients that a stop, an opt-out or the deadline ended; `share`: of the recipients."""
+
+    code: str
+    words: str
+    count: int
+    share: float | None
+
+
+def apart_of(notification: Notification) -> list[Apart]:
+    """One for each code of APART that ended recipients of the notification."""
+    of = notification.recipient_count
+    counts = {code: getattr(notification, f"{code}_count") for code in APART_WORDS}
+    return [
+        Apart(code, APART_WORDS[code][0], count, share(count, of))
+        for code, count in counts.items()
+        if count
+    ]
 
 
 def funnel_context(
@@ -82,7 +104,12 @@ def outcomes_chart(progress: Progress) -> Charts:
         [
             Line("Delivered", "good", [each.delivered for each in progress.points]),
             Line("Bounced", "bad", [each.bounced for each in progress.points]),
+            *(
+                Line(words, tone, [getattr(each, code) for each in progress.points], is_rare=True)
+                for code, (words, tone) in APART_WORDS.items()
+            ),
         ],
+        is_stacked=True,
     )
     return Charts("hour", [each.start for each in progress.points], [chart])
 
@@ -115,7 +142,11 @@ class Compared:
 
     @property
     def bounced_share(self) -> float | None:
-        return share(self.notification.bounced_count, self.funnel.recipients)
+        return share(self.notification.undeliverable_count, self.funnel.recipients)
+
+    @property
+    def apart(self) -> list[Apart]:
+        return apart_of(self.notification)
 
 
 def compared(notifications: Sequence[Notification]) -> list[Compared]:

@@ -182,6 +182,9 @@ DETAILS: Final = OpenApiExample(
                 "recipient_count": 1200,
                 "delivered_count": 1187,
                 "bounced_count": 13,
+                "stopped_count": 0,
+                "opted_out_count": 0,
+                "expired_count": 0,
                 "planned": True,
             }
         },

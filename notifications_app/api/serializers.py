@@ -15,7 +15,7 @@ from notifications_app.reporting.targets import TargetResult, TargetState
 from notifications_app.sends.audience import RuleField
 from notifications_app.sends.dry_run import DryRun, PlatformDryRun, missed_words
 from notifications_app.sends.personal_schema import Vars
-from notifications_app.states import NotificationStatus
+from notifications_app.states import APART, NotificationStatus
 from pushsvc.common.http.fields import Choice, ListOf, StrictSerializer, Text, Timestamp
 from pushsvc.common.platforms import PLATFORM_VALUES
 
@@ -270,6 +270,15 @@ class PlatformDetailsOutput(serializers.Serializer[Any]):
     recipient_count = serializers.IntegerField(help_text="Grows until `planned` is true.")
     delivered_count = serializers.IntegerField(help_text="Accepted by the push service.")
     bounced_count = serializers.IntegerField(help_text="Ended without being delivered.")
+    stopped_count = serializers.IntegerField(
+        help_text="Of `bounced_count`: the notification was stopped before."
+    )
+    opted_out_count = serializers.IntegerField(
+        help_text="Of `bounced_count`: they refused the category before."
+    )
+    expired_count = serializers.IntegerField(
+        help_text="Of `bounced_count`: not delivered within the time to live."
+    )
     planned = serializers.BooleanField(help_text="Whether all recipients are counted.")
 
 
@@ -407,12 +416,14 @@ def _audience(notification: Notification) -> dict[str, Any]:
 
 def _platforms(details: Details) -> dict[str, dict[str, Any]]:
     """The counts of all target platforms. They are zero before the notification starts."""
-    nothing = {"recipient_count": 0, "delivered_count": 0, "bounced_count": 0, "planned": False}
+    names = ("recipient", "delivered", "bounced", *APART)
+    nothing = {f"{name}_count": 0 for name in names} | {"planned": False}
     counted = {
         each.platform: {
             "recipient_count": each.recipients,
             "delivered_count": each.delivered,
             "bounced_count": each.bounced,
+            **{f"{code}_count": count for code, count in each.apart.items()},
             "planned": not each.is_planning,
         }
         for each in details.platforms

@@ -15,6 +15,7 @@ from channels_app.models import Channel, Scope
 from channels_app.selectors import ChannelNotFound
 from notifications_app.reporting.hand_overs import MOST_READ, HandOvers, hand_overs
 from notifications_app.reporting.statistics import Series, Statistics, statistics_of
+from notifications_app.states import APART
 from pushsvc.common.errors import FieldError, Invalid, MissingScope
 from pushsvc.common.http.fields import Choice, StrictSerializer, Timestamp
 from pushsvc.common.http.openapi import problem_responses
@@ -26,7 +27,7 @@ from pushsvc.common.timestamps import format_timestamp
 INTERVALS: Final[tuple[Unit, ...]] = get_args(Unit)
 MOST_STEPS: Final = 2_000
 _LAST: Final[Mapping[Unit, timedelta]] = {"hour": timedelta(days=1), "day": timedelta(days=30)}
-_OUTCOMES: Final = ("recipients", "delivered", "bounced", "deferred", "clicked")
+_OUTCOMES: Final = ("recipients", "delivered", "bounced", *APART, "deferred", "clicked")
 _CHANGES: Final = ("gained", "lost")
 _AT: Final = "2026-11-20T15:00:00.000Z"
 _EXAMPLE: Final = {
@@ -37,6 +38,9 @@ _EXAMPLE: Final = {
             "recipients": 1200,
             "delivered": 1180,
             "bounced": 20,
+            "stopped": 0,
+            "opted_out": 1,
+            "expired": 4,
             "deferred": 3,
             "clicked": 96,
         }
@@ -93,6 +97,9 @@ class OutcomesOutput(serializers.Serializer[Any]):
     recipients = serializers.IntegerField(help_text="Recipients that were planned.")
     delivered = serializers.IntegerField(help_text="Recipients that were delivered.")
     bounced = serializers.IntegerField(help_text="Recipients that bounced.")
+    stopped = serializers.IntegerField(help_text="Of `bounced`: their notification was stopped.")
+    opted_out = serializers.IntegerField(help_text="Of `bounced`: they refused the category.")
+    expired = serializers.IntegerField(help_text="Of `bounced`: not delivered in time.")
     deferred = serializers.IntegerField(help_text="How often a recipient had to be retried.")
     clicked = serializers.IntegerField(help_text="Recipients that clicked first.")
 

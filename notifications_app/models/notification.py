@@ -119,6 +119,15 @@ class Notification(models.Model):
     recipient_count = models.PositiveBigIntegerField(default=0, db_default=0)
     delivered_count = models.PositiveBigIntegerField(default=0, db_default=0)
     bounced_count = models.PositiveBigIntegerField(default=0, db_default=0)
+    stopped_count = models.BigIntegerField(
+        default=0, db_default=0, help_text="Of the bounced: the notification was stopped."
+    )
+    opted_out_count = models.BigIntegerField(
+        default=0, db_default=0, help_text="Of the bounced: they refused the category meanwhile."
+    )
+    expired_count = models.BigIntegerField(
+        default=0, db_default=0, help_text="Of the bounced: the deadline passed."
+    )
     received_count = models.PositiveBigIntegerField(default=0, db_default=0)
     clicked_count = models.PositiveBigIntegerField(default=0, db_default=0)
     dismissed_count = models.PositiveBigIntegerField(default=0, db_default=0)
@@ -183,6 +192,12 @@ class Notification(models.Model):
     @override
     def __str__(self) -> str:
         return self.title or self.body[:60]
+
+    @property
+    def undeliverable_count(self) -> int:
+        """The bounced recipients without those that ended by a stop, an opt-out or the deadline."""
+        apart = self.stopped_count + self.opted_out_count + self.expired_count
+        return self.bounced_count - apart
 
     @property
     def is_test(self) -> bool:

@@ -10,7 +10,8 @@ from pushsvc.common.platforms import PLATFORM_CHOICES, PLATFORM_VALUES
 
 
 class HourlyStat(models.Model):
-    """Counts of a channel's platform in an hour (UTC), for charts."""
+    """Counts of a channel's platform in an hour (UTC), for charts, without tests. `stopped`,
+    `opted_out` and `expired` are parts of `bounced`."""
 
     pk = models.CompositePrimaryKey("channel_id", "platform", "hour")
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="+")
@@ -19,6 +20,9 @@ class HourlyStat(models.Model):
     recipients = models.BigIntegerField(default=0, db_default=0)
     delivered = models.BigIntegerField(default=0, db_default=0)
     bounced = models.BigIntegerField(default=0, db_default=0)
+    stopped = models.BigIntegerField(default=0, db_default=0)
+    opted_out = models.BigIntegerField(default=0, db_default=0)
+    expired = models.BigIntegerField(default=0, db_default=0)
     deferred = models.BigIntegerField(default=0, db_default=0)
     clicked = models.BigIntegerField(default=0, db_default=0)
 

@@ -20,7 +20,7 @@ from channels_app.counters import counter_add
 from channels_app.feeds import EventKind, feed_call
 from notifications_app.models import Batch
 from notifications_app.pipeline.transitions import CREDENTIALS_REFUSED
-from notifications_app.states import STATES, DeliveryStatus, NotificationStatus
+from notifications_app.states import APART, STATES, DeliveryStatus, NotificationStatus
 from pushsvc.common import metrics
 from pushsvc.common.correlation import correlation_of
 from pushsvc.common.platforms import Platform
@@ -33,12 +33,13 @@ logger = structlog.stdlib.get_logger(__name__)
 @dataclass(frozen=True)
 class BatchChanges:
     """The changes of one UPDATE to the deliveries of a locked batch. `ended`: how many recipients
-    ended, by status and code."""
+    ended, by status and code. `is_test`: of a test, which no hour counts."""
 
     batch: Batch
     ended: Counter[tuple[int, str]]
     deferred: int = 0
     suspects: int = 0
+    is_test: bool = False
 
     @property
     def delivered(self) -> int:
@@ -47,6 +48,12 @@ class BatchChanges:
     @property
     def bounced(self) -> int:
         return self._of_status(DeliveryStatus.BOUNCED)
+
+    @property
+    def outcomes(self) -> Counter[str]:
+        """`delivered`, `bounced`, and the parts of `bounced` that are told apart."""
+        apart = {code: self.ended[DeliveryStatus.BOUNCED, code] for code in APART}
+        return Counter(delivered=self.delivered, bounced=self.bounced, **apart)
 
     @property
     def is_last(self) -> bool:
@@ -78,41 +85,44 @@ def count(
         "delivered": sum(each.delivered for each in changes),
         "bounced": sum(each.bounced for each in changes),
     }
-    counter_add(channel_id, notifications_sent=sent[channel_id], **totals)
-    deferred = sum(each.deferred for each in changes)
-    hourly_add({(channel_id, platform): Counter(deferred=deferred, **totals)})
+    counter_add(channel_id, **sent[channel_id], **totals)
+    hour: Counter[str] = Counter()
+    for each in changes:
+        if not each.is_test:
+            hour.update(each.outcomes, deferred=each.deferred)
+    hourly_add({(channel_id, platform): hour})
     return {batch.pk for batch in last}
 
 
-def finish_complete(notification_ids: Set[UUID]) -> Counter[UUID]:
-    """Ends those of the notifications that are complete. Returns how many became `sent`, by
-    channel; the caller adds them to the channel's totals.
+def finish_complete(notification_ids: Set[UUID]) -> Mapping[UUID, Counter[str]]:
+    """Ends those of the notifications that are complete. Returns for every channel how many became
+    `sent`, as `counter_add` takes them; the caller adds them to the channel's totals.
 
     The caller must hold the notifications' row locks. So if two transactions end the last batches
     at once, the second sees what the first wrote. The batches are authoritative: if a
     notification's counts differ from their sums, they are corrected and an error is logged.
     """
+    sent: defaultdict[UUID, Counter[str]] = defaultdict(Counter)
     if not notification_ids:
-        return Counter()
+        return sent
     ended = sql.rows(FINISH, STATES | {"notifications": sorted(notification_ids)})
-    for notification_id, _, status, is_corrected, seconds, *correlation in ended:
+    for notification_id, channel_id, status, is_corrected, is_test, seconds, *correlation in ended:
         if status == NotificationStatus.SENT:
+            sent[channel_id].update(notifications_sent=1, tests_sent=int(is_test))
             _observe_later(metrics.LAST_HAND_OVER, seconds)
         ids = correlation_of(notification_id, *correlation).fields
         about = logger.bind(notification=notification_id, **ids)
         if is_corrected:
             about.error("counts.corrected")
         about.info("notification.ended", status=status)
-    return Counter(
-        channel_id for _, channel_id, status, *_ in ended if status == NotificationStatus.SENT
-    )
+    return sent
 
 
 def notifications_add(sums: Mapping[UUID, Counter[str]]) -> None:
-    """Adds to the notifications' counts of `recipients`, `delivered` and `bounced`. Locks them
-    until the transaction ends, in the order of their ids."""
+    """Adds to the notifications' counts of `recipients`, `delivered`, `bounced` and APART. Locks
+    them until the transaction ends, in the order of their ids."""
     parameters: dict[str, object] = {"ids": list(sums)}
-    for name in ("recipients", "delivered", "bounced"):
+    for name in ("recipients", "delivered", "bounced", *APART):
         parameters[name] = [each[name] for each in sums.values()]
     for (seconds_until_first,) in sql.rows(COUNT_NOTIFICATIONS, parameters):
         if seconds_until_first is not None:
@@ -120,8 +130,8 @@ def notifications_add(sums: Mapping[UUID, Counter[str]]) -> None:
 
 
 def hourly_add(changes: Mapping[tuple[UUID, Platform], Counter[str]]) -> None:
-    """Adds `recipients`, `delivered`, `bounced` and `deferred` to the rows of this hour, by channel
-    and platform. Skips changes that are all zero."""
+    """Adds `recipients`, `delivered`, `bounced`, APART and `deferred` to the rows of this hour, by
+    channel and platform. Skips changes that are all zero."""
     changed = sorted((key, each) for key, each in changes.items() if any(each.values()))
     if not changed:
         return
@@ -129,7 +139,7 @@ def hourly_add(changes: Mapping[tuple[UUID, Platform], Counter[str]]) -> None:
         "channels": [channel_id for (channel_id, _), _ in changed],
         "platforms": [platform for (_, platform), _ in changed],
     }
-    for name in ("recipients", "delivered", "bounced", "deferred"):
+    for name in ("recipients", "delivered", "bounced", *APART, "deferred"):
         parameters[name] = [each[name] for _, each in changed]
     sql.execute(COUNT_HOUR, parameters)
 
@@ -159,7 +169,7 @@ def _count_notifications(changes: Sequence[BatchChanges]) -> None:
     minutes: Counter[tuple[UUID, str]] = Counter()
     for each in changes:
         notification_id = each.batch.notification_id
-        sums[notification_id].update(delivered=each.delivered, bounced=each.bounced)
+        sums[notification_id].update(each.outcomes)
         for (_, code), ended in each.ended.items():
             minutes[notification_id, code] += ended
     notifications_add(sums)
@@ -208,11 +218,15 @@ UPDATE notifications_app_notification notification
 SET recipient_count = recipient_count + change.recipients,
     delivered_count = delivered_count + change.delivered,
     bounced_count = bounced_count + change.bounced,
+    stopped_count = stopped_count + change.stopped,
+    opted_out_count = opted_out_count + change.opted_out,
+    expired_count = expired_count + change.expired,
     first_hand_over_at = CASE WHEN change.delivered > 0 AND delivered_count = 0
       THEN statement_timestamp() ELSE first_hand_over_at END
 FROM locked JOIN unnest(%(ids)s::uuid[], %(recipients)s::int[], %(delivered)s::int[],
-                        %(bounced)s::int[])
-  AS change (id, recipients, delivered, bounced) USING (id)
+                        %(bounced)s::int[], %(stopped)s::int[], %(opted_out)s::int[],
+                        %(expired)s::int[])
+  AS change (id, recipients, delivered, bounced, stopped, opted_out, expired) USING (id)
 WHERE notification.id = locked.id
 RETURNING CASE WHEN change.delivered > 0 AND notification.delivered_count = change.delivered
   THEN extract(epoch FROM statement_timestamp() - greatest(scheduled_at, created_at))::float8
@@ -233,16 +247,22 @@ SET count = stat.count + excluded.count
 
 COUNT_HOUR = """
 INSERT INTO notifications_app_hourlystat AS stat
-  (channel_id, platform, hour, recipients, delivered, bounced, deferred, clicked)
+  (channel_id, platform, hour, recipients, delivered, bounced, stopped, opted_out, expired,
+   deferred, clicked)
 SELECT channel_id, platform, date_trunc('hour', statement_timestamp(), 'UTC'),
-  recipients, delivered, bounced, deferred, 0
+  recipients, delivered, bounced, stopped, opted_out, expired, deferred, 0
 FROM unnest(%(channels)s::uuid[], %(platforms)s::text[], %(recipients)s::int[],
-            %(delivered)s::int[], %(bounced)s::int[], %(deferred)s::int[])
-  AS change (channel_id, platform, recipients, delivered, bounced, deferred)
+            %(delivered)s::int[], %(bounced)s::int[], %(stopped)s::int[], %(opted_out)s::int[],
+            %(expired)s::int[], %(deferred)s::int[])
+  AS change (channel_id, platform, recipients, delivered, bounced, stopped, opted_out, expired,
+             deferred)
 ON CONFLICT (channel_id, platform, hour) DO UPDATE
 SET recipients = stat.recipients + excluded.recipients,
     delivered = stat.delivered + excluded.delivered,
     bounced = stat.bounced + excluded.bounced,
+    stopped = stat.stopped + excluded.stopped,
+    opted_out = stat.opted_out + excluded.opted_out,
+    expired = stat.expired + excluded.expired,
     deferred = stat.deferred + excluded.deferred
 """
 
@@ -281,11 +301,12 @@ WHERE notification.id = complete.id
 RETURNING notification.id, notification.channel_id, notification.status,
   (complete.recipient_count, complete.delivered_count, complete.bounced_count)
     <> (sums.recipients, sums.delivered, sums.bounced) AS is_corrected,
+  notification.only_subscription_id IS NOT NULL AS is_test,
   extract(epoch FROM statement_timestamp() - greatest(scheduled_at, created_at,
     (SELECT max(release_at) FROM notifications_app_plan
      WHERE notification_id = notification.id AND part > 0)))::float8 - paused_seconds AS seconds,
   notification.request_id, notification.traceparent,
   {_FEED}
 )
-SELECT id, channel_id, status, is_corrected, seconds, request_id, traceparent FROM ended
+SELECT id, channel_id, status, is_corrected, is_test, seconds, request_id, traceparent FROM ended
 """  # noqa: S608 - a constant

@@ -83,7 +83,7 @@ def stop(own: Notifications) -> bool:
         found.row.update(stopped_at=Now(), paused_at=None)
         if found.was.recipient_count:
             sent = finish_complete({found.was.pk})
-            counter_add(found.was.channel_id, notifications_sent=sent.total())
+            counter_add(found.was.channel_id, **sent[found.was.channel_id])
         else:
             found.row.become(NotificationStatus.CANCELLED, finished_at=Now())
             feed_add(found.was.channel_id, [Fact(EventKind.CANCELLED, found.was.pk)])

@@ -141,7 +141,7 @@ def finish_forgotten(limit: int = 100) -> None:
     for notification_id, channel_id in complete.order_by("pk").values_list("pk", "channel")[:limit]:
         with sql.brief_transaction():
             Notification.objects.filter(pk=notification_id).locked()
-            counter_add(channel_id, notifications_sent=finish_complete({notification_id}).total())
+            counter_add(channel_id, **finish_complete({notification_id})[channel_id])
 
 
 def _log_refused(refused: Sequence[tuple[UUID, Exception]]) -> None:
@@ -155,13 +155,14 @@ def _first_line(error: Exception) -> str:
 
 
 def _bounce(batch_id: int, code: str, ids: Sequence[UUID]) -> None:
-    batch = Batch.objects.idle().filter(pk=batch_id).locked()
+    batch = Batch.objects.idle().filter(pk=batch_id).select_related("plan").locked()
     # Checked again, because another tick may have made a parked batch ready meanwhile.
     if batch is None or bounce_code(batch_id) != code:
         return
     waiting = Delivery.objects.waiting().filter(batch_id=batch_id, subscription_id__in=ids)
     bounced = waiting.bounce(code)
-    count([BatchChanges(batch, Counter({(DeliveryStatus.BOUNCED, code): bounced}))])
+    ended = Counter({(DeliveryStatus.BOUNCED.value, code): bounced})
+    count([BatchChanges(batch, ended, is_test=batch.plan.only_subscription_id is not None)])
     transaction.on_commit(partial(metering.bounced, batch, bounced))
 
 
@@ -193,7 +194,7 @@ def _record(
     return done, ours
 
 
-def _changes(batches: Mapping[int, Batch], written: Sequence[Transition]) -> list[BatchChanges]:
+def _changes(batches: Mapping[int, Any], written: Sequence[Transition]) -> list[BatchChanges]:
     """The changes of every batch. Batches without a change are included, because their leases are
     renewed too."""
     ended: dict[int, Counter[tuple[int, str]]] = {pk: Counter() for pk in batches}
@@ -205,7 +206,8 @@ def _changes(batches: Mapping[int, Batch], written: Sequence[Transition]) -> lis
             ended[each.delivery.batch_id][each.status, each.code] += 1
     suspects = Counter(each.delivery.batch_id for each in written if each.is_suspect)
     return [
-        BatchChanges(batch, ended[pk], deferred[pk], suspects[pk]) for pk, batch in batches.items()
+        BatchChanges(batch, ended[pk], deferred[pk], suspects[pk], batch.is_test)
+        for pk, batch in batches.items()
     ]
 
 
@@ -235,7 +237,8 @@ def _columns(batches: Mapping[int, Batch], transitions: Sequence[Transition]) ->
 LOCK = """
 SELECT batch.id, batch.notification_id, batch.channel_id, batch.platform, batch.push_service,
   batch.recipient_count, batch.delivered_count, batch.bounced_count,
-  notification.paused_at IS NOT NULL OR notification.stopped_at IS NOT NULL AS is_halted
+  notification.paused_at IS NOT NULL OR notification.stopped_at IS NOT NULL AS is_halted,
+  notification.only_subscription_id IS NOT NULL AS is_test
 FROM notifications_app_batch batch
 JOIN unnest(%(ids)s::bigint[], %(numbers)s::int[]) AS lease (batch_id, number)
   ON lease.batch_id = batch.id AND lease.number = batch.lease_number

@@ -246,17 +246,18 @@ def _count_windows(planned: Sequence[_Planned]) -> None:
     _count_channels(planned, sent)
 
 
-def _count_channels(planned: Sequence[_Planned], sent: Mapping[UUID, int]) -> None:
-    """Adds to the channels' totals and hours. `sent`: how many notifications became `sent`, by
-    channel."""
+def _count_channels(planned: Sequence[_Planned], sent: Mapping[UUID, Counter[str]]) -> None:
+    """Adds to the channels' totals, and to their hours except for tests. `sent`: of
+    `finish_complete`."""
     hours: dict[tuple[UUID, Platform], Counter[str]] = defaultdict(Counter)
     totals: dict[UUID, Counter[str]] = defaultdict(Counter)
     for each in planned:
         channel_id, recipients = each.lease.channel_id, each.window.recipients
-        hours[channel_id, each.lease.platform]["recipients"] += recipients
+        if each.plan.only_subscription_id is None:
+            hours[channel_id, each.lease.platform]["recipients"] += recipients
         totals[channel_id]["recipients"] += recipients
-    for channel_id, count in sent.items():
-        totals[channel_id]["notifications_sent"] += count
+    for channel_id, counts in sent.items():
+        totals[channel_id].update(counts)
     counters_add(totals)
     hourly_add(hours)
 

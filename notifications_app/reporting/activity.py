@@ -47,7 +47,7 @@ class Sending:
 
     @property
     def bounced_share(self) -> float | None:
-        return share(self.notification.bounced_count, self.notification.recipient_count)
+        return share(self.notification.undeliverable_count, self.notification.recipient_count)
 
 
 def sending(channels: QuerySet[Channel]) -> list[Sending]:

@@ -17,6 +17,14 @@ class Words:
     remedy: str = ""
 
 
+# The parts of bounces that pages tell apart (APART): by code, in words, and the tone of a chart.
+APART_WORDS: Final[Mapping[str, tuple[str, str]]] = {
+    "stopped": ("Stopped", "quiet"),
+    "opted_out": ("Opted out", "three"),
+    "expired": ("Expired", "warn"),
+}
+
+
 def words_for(platform: Platform | None, code: str) -> Words:
     """The words for any code. The title of an unknown code is the code itself."""
     known = TRANSPORTS[platform].codes if platform else {}

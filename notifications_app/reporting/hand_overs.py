@@ -46,9 +46,9 @@ class _Percentile(Aggregate):
 def hand_overs(channels: QuerySet[Channel], found: Statistics) -> Mapping[datetime, HandOvers]:
     """Of the notifications that ended in each hour or day of the statistics' period, by its start.
 
-    Has no entry without notifications. Notifications that were paused or stopped do not count,
-    because staff decided their times. Only the newest hours or days are read in which together at
-    most MOST_READ notifications were sent.
+    Has no entry without notifications. Tests do not count, nor do notifications that were paused or
+    stopped, because staff decided their times. Only the newest hours or days are read in which
+    together at most MOST_READ notifications were sent.
     """
     since = _read_from(found)
     if since is None:
@@ -59,6 +59,7 @@ def hand_overs(channels: QuerySet[Channel], found: Statistics) -> Mapping[dateti
         finished_at__gte=since,
         finished_at__lt=found.period.end,
         first_hand_over_at__isnull=False,
+        only_subscription_id__isnull=True,
         paused_seconds=0,
         stopped_at__isnull=True,
     )

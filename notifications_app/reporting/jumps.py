@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.db.models import Max, Q, QuerySet, Sum
+from django.db.models import F, Max, Q, QuerySet, Sum
 
 from channels_app.models import Channel
 from notifications_app.models import HourlyStat
-from notifications_app.reporting.stopped import stopped_around
 from pushsvc.common.findings import Finding, Kind
 from pushsvc.common.platforms import PLATFORM_NAMES, PLATFORM_VALUES
 
+UNDELIVERABLE: Final = F("bounced") - F("stopped") - F("opted_out") - F("expired")
 _MOST_COMPARED: Final = 100
 
 # A jump is twice the share of the week before, at least five points more, with enough bounces.
@@ -24,7 +24,7 @@ MUCH_WITHOUT_COMPARISON: Final = 0.2
 
 def jumps(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
     """Compares the last 24 hours of each channel and platform with the seven days before, without
-    bounces that a stop caused. Most bounces first."""
+    recipients that ended by a stop, an opt-out or the deadline. Most bounces first."""
     day_ago = _next_hour(now - timedelta(days=1))
     week_before = day_ago - timedelta(days=7)
     lately, before = Q(hour__gte=day_ago), Q(hour__lt=day_ago)
@@ -35,29 +35,23 @@ def jumps(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
     )
     sums = hours.values("channel_id", "platform").annotate(
         name=Max("channel__name"),
-        bounced_lately=Sum("bounced", filter=lately, default=0),
+        bounced_lately=Sum(UNDELIVERABLE, filter=lately, default=0),
         delivered_lately=Sum("delivered", filter=lately, default=0),
-        bounced_before=Sum("bounced", filter=before, default=0),
+        bounced_before=Sum(UNDELIVERABLE, filter=before, default=0),
         delivered_before=Sum("delivered", filter=before, default=0),
     )
     many = sums.filter(bounced_lately__gte=LEAST_BOUNCED).order_by("-bounced_lately")
-    rows = list(many[:_MOST_COMPARED])
-    channel_ids = list({row["channel_id"] for row in rows})
-    stopped = stopped_around(day_ago, channel_ids, since=week_before) if rows else {}
-    for row in rows:
-        left_before, left_lately = stopped.get((row["channel_id"], row["platform"]), (0, 0))
-        bounced, bounced_before = row["bounced_lately"], row["bounced_before"]
-        yield from _compared(row, bounced - left_lately, bounced_before - left_before)
+    for row in many[:_MOST_COMPARED]:
+        yield from _compared(row)
 
 
 def _next_hour(moment: datetime) -> datetime:
     return moment.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
 
 
-def _compared(row: Mapping[str, Any], bounced: int, bounced_before: int) -> Iterator[Finding]:
+def _compared(row: Mapping[str, Any]) -> Iterator[Finding]:
     """A finding if the share of bounces jumped. A week with few outcomes is not compared with."""
-    if bounced < LEAST_BOUNCED:
-        return
+    bounced, bounced_before = row["bounced_lately"], row["bounced_before"]
     lately = bounced / (bounced + row["delivered_lately"])
     least, compared = MUCH_WITHOUT_COMPARISON, "there are too few earlier outcomes to compare with"
     ended_before = bounced_before + row["delivered_before"]

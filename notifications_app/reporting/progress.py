@@ -3,12 +3,11 @@
 This module does not read deliveries, so a million recipients cost as much as ten.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
-from operator import attrgetter
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -16,7 +15,7 @@ from django.db.models import Case, Min, Q, Sum, When
 from django.db.models.functions import Now
 
 from notifications_app.models import RECIPIENTS_LEFT, Batch, Notification, OutcomeMinute, Plan
-from notifications_app.states import BatchStatus, NotificationStatus, PlanStatus
+from notifications_app.states import APART, BatchStatus, NotificationStatus, PlanStatus
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 
 MOST_POINTS: Final = 120
@@ -46,17 +45,23 @@ class EndedRow:
 
 @dataclass(frozen=True, slots=True)
 class PlatformCounts:
-    """`recipients` grows while `is_planning`."""
+    """`recipients` grows while `is_planning`. `apart`: the parts of `bounced` with each code of
+    APART."""
 
     platform: Platform
     recipients: int
     delivered: int
     bounced: int
     is_planning: bool
+    apart: Mapping[str, int]
 
     @property
     def name(self) -> str:
         return PLATFORM_NAMES[self.platform]
+
+    @property
+    def undeliverable(self) -> int:
+        return self.bounced - sum(self.apart.values())
 
     @property
     def waiting(self) -> int:
@@ -87,11 +92,14 @@ class Waiting(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Outcomes between `start` and the next point."""
+    """Outcomes between `start` and the next point. `bounced`: without APART."""
 
     start: datetime
-    delivered: int
-    bounced: int
+    delivered: int = 0
+    bounced: int = 0
+    stopped: int = 0
+    opted_out: int = 0
+    expired: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +147,9 @@ def platform_counts(
     plans: Sequence[Plan | PlanRow], ended: Sequence[OutcomeMinute | EndedRow]
 ) -> tuple[PlatformCounts, ...]:
     """The counts by platform, in the order of the plans. Adds up all parts of a platform."""
-    counts: Counter[tuple[str, bool]] = Counter()
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in ended:
-        counts[row.platform, row.code == ""] += row.count
+        counts[row.platform][row.code] += row.count
     recipients: Counter[str] = Counter()
     for plan in plans:
         recipients[plan.platform] += plan.recipient_count
@@ -150,9 +158,10 @@ def platform_counts(
         PlatformCounts(
             platform=Platform(platform),
             recipients=count,
-            delivered=counts[platform, True],
-            bounced=counts[platform, False],
+            delivered=counts[platform][""],
+            bounced=counts[platform].total() - counts[platform][""],
             is_planning=platform in planning,
+            apart={code: counts[platform][code] for code in APART},
         )
         for platform, count in recipients.items()
     )
@@ -179,18 +188,21 @@ def _points(ended: Sequence[OutcomeMinute]) -> tuple[tuple[Point, ...], timedelt
     first, last = ended[0].minute, ended[-1].minute
     step = next((s for s in _STEPS if (last - first) / s < MOST_POINTS), _STEPS[-1])
     counts = {
-        index: _summed(list(rows))
+        index: _summed(rows)
         for index, rows in groupby(ended, lambda row: (row.minute - first) // step)
     }
     return tuple(
-        Point(first + index * step, *counts.get(index, (0, 0)))
+        Point(first + index * step, **counts.get(index, Counter()))
         for index in range((last - first) // step + 1)
     ), step
 
 
-def _summed(rows: Sequence[OutcomeMinute]) -> tuple[int, int]:
-    delivered = sum(row.count for row in rows if row.code == "")
-    return delivered, sum(map(attrgetter("count"), rows)) - delivered
+def _summed(rows: Iterable[OutcomeMinute]) -> Counter[str]:
+    """By `delivered`, `bounced` and APART."""
+    sums: Counter[str] = Counter()
+    for row in rows:
+        sums[row.code if row.code in APART else "bounced" if row.code else "delivered"] += row.count
+    return sums
 
 
 def _planned_at(plans: Sequence[Plan]) -> datetime | None:

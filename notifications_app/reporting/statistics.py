@@ -1,7 +1,7 @@
 """Statistics of channels: sums of hourly rows and counters. Does not count large tables."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -26,30 +26,32 @@ T = TypeVar("T", bound=_Additive)
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Recipients by outcome; `deferred`: how often a recipient was. A share of nothing is None."""
+    """Recipients by outcome; `deferred`: how often a recipient was. `stopped`, `opted_out` and
+    `expired` are parts of `bounced`."""
 
     recipients: int = 0
     delivered: int = 0
     bounced: int = 0
     clicked: int = 0
     deferred: int = 0
+    stopped: int = 0
+    opted_out: int = 0
+    expired: int = 0
 
     def __add__(self, other: "Outcomes") -> "Outcomes":
-        return Outcomes(
-            self.recipients + other.recipients,
-            self.delivered + other.delivered,
-            self.bounced + other.bounced,
-            self.clicked + other.clicked,
-            self.deferred + other.deferred,
-        )
+        return Outcomes(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
     @property
-    def delivered_share(self) -> float | None:
-        return share(self.delivered, self.delivered + self.bounced)
+    def undeliverable(self) -> int:
+        """The bounced without the parts that are told apart."""
+        return self.bounced - self.stopped - self.opted_out - self.expired
 
-    @property
-    def bounced_share(self) -> float | None:
-        return share(self.bounced, self.delivered + self.bounced)
+    def share_of(self, name: str) -> float | None:
+        """The share of all outcomes; of clicks, the share of the delivered. None of nothing."""
+        if name == "clicked":
+            return self.clicked_share
+        count: int = getattr(self, name)
+        return share(count, self.delivered + self.bounced)
 
     @property
     def clicked_share(self) -> float | None:

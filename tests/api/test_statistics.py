@@ -25,7 +25,19 @@ from tests.factories import make_sent_notification
 
 pytestmark = pytest.mark.django_db
 DAY = datetime(2024, 11, 20, tzinfo=UTC)
-ZEROS = {"recipients": 0, "delivered": 0, "bounced": 0, "deferred": 0, "clicked": 0}
+ZEROS = dict.fromkeys(
+    (
+        "recipients",
+        "delivered",
+        "bounced",
+        "stopped",
+        "opted_out",
+        "expired",
+        "deferred",
+        "clicked",
+    ),
+    0,
+)
 
 
 def answer(owner, **query):
@@ -68,6 +80,7 @@ def _hour(moment):
 def test_each_hour_has_an_entry_for_each_platform(alice):
     noon = DAY.replace(hour=12)
     counts = {"recipients": 5, "delivered": 3, "bounced": 2, "deferred": 4, "clicked": 1}
+    counts |= {"stopped": 1, "opted_out": 0, "expired": 1}
     HourlyStat.objects.create(channel=alice.channel, platform="ios", hour=noon, **counts)
     gains = {"android_gained": 7, "android_lost": 2, "notifications_sent": 3}
     ChannelHour.objects.create(channel=alice.channel, hour=noon, shard=1, **gains)

@@ -15,7 +15,7 @@ from notifications_app.models import (
     Notification,
     OutcomeMinute,
 )
-from notifications_app.states import DeliveryStatus
+from notifications_app.states import APART, DeliveryStatus
 from subscriptions_app.models import Person, Subscription
 
 _EVENTS = ("received", "clicked", "dismissed")
@@ -60,7 +60,7 @@ class _Rows:
         self._hours = HourlyStat.objects.filter(channel=channel).aggregate(
             **{
                 name: Sum(name, default=0)
-                for name in ("recipients", "delivered", "bounced", "clicked")
+                for name in ("recipients", "delivered", "bounced", *APART, "clicked")
             }
         )
 
@@ -89,13 +89,27 @@ class _Rows:
             assert (each.first_hand_over_at is not None) == (each.delivered_count > 0)
             if each.finished_at and each.first_hand_over_at:
                 assert each.first_hand_over_at <= each.finished_at
+        self._assert_apart()
         sums = tuple(sum(counts) for counts in zip(*stored.values(), strict=True)) or (0, 0, 0)
         assert (self._totals.recipients, self._totals.delivered, self._totals.bounced) == sums
+        own = [stored[each.id] for each in self._notifications if not each.is_test]
         hours = self._hours
-        assert (hours["recipients"], hours["delivered"], hours["bounced"]) == sums
+        counted = (hours["recipients"], hours["delivered"], hours["bounced"])
+        assert counted == (tuple(sum(counts) for counts in zip(*own, strict=True)) or (0, 0, 0))
         assert self._totals.subscribers == self._active["devices"]
         sent = [each for each in self._notifications if each.status == "sent"]
         assert self._totals.notifications_sent == len(sent)
+
+    def _assert_apart(self):
+        """Recipients that a stop, an opt-out or the deadline ended, of notifications and hours."""
+        codes = Counter()
+        for (of, _platform, code), count in self._codes().items():
+            codes[of, code] += count
+        for code in APART:
+            stored = {each.id: getattr(each, f"{code}_count") for each in self._notifications}
+            assert stored == {each.id: codes[each.id, code] for each in self._notifications}
+            own = [stored[each.id] for each in self._notifications if not each.is_test]
+            assert self._hours[code] == sum(own)
 
     def _outcomes_of_deliveries(self):
         sums = {id_: Counter() for id_ in self._ids}
@@ -142,8 +156,10 @@ class _Rows:
                 sums[row["notification_id"], kind] += row[kind]
         assert stored == sums
         assert self._event_hours() == by_platform
-        clicked = sum(each.clicked_count for each in self._notifications)
-        assert self._totals.clicked == self._hours["clicked"] == clicked
+        clicked = {each.id: each.clicked_count for each in self._notifications}
+        assert self._totals.clicked == sum(clicked.values())
+        own = [clicked[each.id] for each in self._notifications if not each.is_test]
+        assert self._hours["clicked"] == sum(own)
 
     def _event_hours(self):
         events = Counter()

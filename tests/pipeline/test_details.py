@@ -33,8 +33,6 @@ from tests.factories import (
 from tests.pipeline import support
 from tests.pipeline.processes import running_web
 
-NOTHING = {"recipient_count": 0, "delivered_count": 0, "bounced_count": 0, "planned": False}
-
 
 class Service:
     """A running web process, and a key for the channel."""
@@ -73,8 +71,14 @@ def web(recipients, delivered, bounced, *, planned=True):
         "recipient_count": recipients,
         "delivered_count": delivered,
         "bounced_count": bounced,
+        "stopped_count": 0,
+        "opted_out_count": 0,
+        "expired_count": 0,
         "planned": planned,
     }
+
+
+NOTHING = web(0, 0, 0, planned=False)
 
 
 def test_the_details_of_a_scheduled_or_cancelled_notification_count_nothing(service):

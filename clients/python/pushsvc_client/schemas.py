@@ -678,6 +678,9 @@ class OutcomesOutput(TypedDict):
     recipients: int
     delivered: int
     bounced: int
+    stopped: int
+    opted_out: int
+    expired: int
     deferred: int
     clicked: int
 
@@ -759,6 +762,9 @@ class PlatformDetailsOutput(TypedDict):
     recipient_count: int
     delivered_count: int
     bounced_count: int
+    stopped_count: int
+    opted_out_count: int
+    expired_count: int
     planned: bool
 
 

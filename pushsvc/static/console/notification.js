@@ -15,25 +15,34 @@
   function draw() {
     const source = document.querySelector("#outcome-data");
     if (!source) return;
-    const { points, step_minutes: step } = JSON.parse(source.textContent);
-    const has = points.length > 0;
+    const { starts, lines, step_minutes: step } = JSON.parse(source.textContent);
+    const has = starts.length > 0;
     document.querySelector("#outcome-chart").hidden = !has;
     document.querySelector("#outcome-details").hidden = !has;
     document.querySelector("#outcome-file").hidden = !has;
     document.querySelector("#outcome-none").hidden = has;
     if (!has) return;
-    const labels = points.map(([start]) => label(start, step));
-    fillTable(points, labels);
-    drawChart(points, labels);
+    const labels = starts.map((start) => label(start, step));
+    fillTable(lines, labels);
+    drawChart(lines, labels);
   }
 
-  function fillTable(points, labels) {
-    const rows = points.map(([, delivered, bounced], index) => {
+  function fillTable(lines, labels) {
+    const heads = lines.map((line) => {
+      const head = document.createElement("th");
+      head.scope = "col";
+      head.className = "ps-number";
+      head.textContent = line.label;
+      return head;
+    });
+    const names = document.querySelector("#outcome-head");
+    names.replaceChildren(names.firstElementChild, ...heads);
+    const rows = labels.map((text, index) => {
       const row = document.createElement("tr");
       const head = document.createElement("th");
       head.scope = "row";
-      head.textContent = labels[index];
-      row.append(head, ...[delivered, bounced].map(cell));
+      head.textContent = text;
+      row.append(head, ...lines.map((line) => cell(line.values[index])));
       return row;
     });
     document.querySelector("#outcome-rows").replaceChildren(...rows);
@@ -46,19 +55,12 @@
     return element;
   }
 
-  function drawChart(points, labels) {
-    const series = [
-      {
-        label: "Delivered",
-        data: points.map((point) => point[1]),
-        backgroundColor: colour("--ps-good"),
-      },
-      {
-        label: "Bounced",
-        data: points.map((point) => point[2]),
-        backgroundColor: colour("--ps-bad"),
-      },
-    ];
+  function drawChart(lines, labels) {
+    const series = lines.map((line) => ({
+      label: line.label,
+      data: line.values,
+      backgroundColor: colour(`--ps-${line.tone}`),
+    }));
     if (chart) chart.destroy();
     chart = new window.Chart(document.querySelector("#outcome-chart canvas"), {
       type: "bar",

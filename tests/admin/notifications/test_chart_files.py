@@ -56,7 +56,7 @@ def viewer(alice):
 
 
 def test_each_chart_of_the_dashboard_has_a_file_with_its_numbers(viewer, alice, bob):
-    stat(alice.channel, recipients=12, delivered=8, bounced=2, clicked=1)
+    stat(alice.channel, recipients=17, delivered=8, bounced=7, stopped=4, expired=1, clicked=1)
     stat(bob.channel, recipients=90, delivered=90)
     gains = {"web_gained": 5, "web_lost": 3}
     ChannelHour.objects.create(channel=alice.channel, hour=hour(back=1), shard=0, **gains)
@@ -66,8 +66,11 @@ def test_each_chart_of_the_dashboard_has_a_file_with_its_numbers(viewer, alice, 
     files = {name: rows(viewer, address) for name, address in found.items()}
 
     assert {name: (each[0], each[-1][1:]) for name, each in files.items()} == {
-        "deliveries": (["From", "Clicked", "Delivered", "Bounced"], ["1", "8", "2"]),
-        "shares": (["From", "Bounced", "Clicked"], ["20.0", "12.5"]),
+        "deliveries": (
+            ["From", "Clicked", "Delivered", "Bounced", "Stopped", "Opted out", "Expired"],
+            ["1", "8", "2", "4", "0", "1"],
+        ),
+        "shares": (["From", "Bounced", "Clicked"], ["13.33", "12.5"]),
         "subscribers": (["From", "Web", "Android", "iOS"], ["0", "0", "0"]),
         "growth": (["From", "Gained", "Lost"], ["0", "0"]),
         "sent": (["From", "Sent"], ["1"]),
@@ -87,7 +90,7 @@ def test_a_file_without_a_channel_is_of_the_users_channels(viewer, alice, bob):
 
     (*_, last) = rows(viewer, links(viewer, reverse("admin:index"))["deliveries"])
 
-    assert last[1:] == ["0", "8", "0"]
+    assert last[1:] == ["0", "8", "0", "0", "0", "0"]
 
 
 def test_both_charts_of_a_notification_have_a_file(viewer, alice):
@@ -102,8 +105,8 @@ def test_both_charts_of_a_notification_have_a_file(viewer, alice):
     found = {name: rows(viewer, address) for name, address in links(viewer, page).items()}
 
     assert found["outcomes"][:2] == [
-        ["From", "Delivered", "Bounced"],
-        [format_timestamp(minute), "7", "0"],
+        ["From", "Delivered", "Bounced", "Stopped", "Opted out", "Expired"],
+        [format_timestamp(minute), "7", "0", "0", "0", "0"],
     ]
     assert found["clicks"][1] == [format_timestamp(start), "4"]
     assert len(found) == 2

@@ -43,8 +43,8 @@ def test_figures_are_sums_over_the_period_and_over_the_one_before(alice):
     assert outcomes.before == Outcomes(recipients=10, delivered=9, bounced=1, clicked=0)
     assert outcomes.entries[-1] == Outcomes(15, 13, 2, 1)
     assert outcomes.entries[0] == Outcomes(1, 1, 0, 1)
-    assert outcomes.total.bounced_share == 2 / 16
-    assert outcomes.total.clicked_share == 2 / 14
+    assert outcomes.total.share_of("undeliverable") == 2 / 16
+    assert outcomes.total.share_of("clicked") == 2 / 14
 
 
 def test_a_long_period_neither_compares_with_nor_reads_the_one_before():
@@ -56,7 +56,21 @@ def test_a_long_period_neither_compares_with_nor_reads_the_one_before():
 def test_a_share_of_zero_is_not_shown(alice):
     total = statistics_of(all_of(alice), period(timezone.now(), 30)).outcomes.total
 
-    assert (total.delivered_share, total.bounced_share, total.clicked_share) == (None,) * 3
+    assert {total.share_of(name) for name in ("delivered", "undeliverable", "clicked")} == {None}
+
+
+def test_recipients_that_nobody_refused_are_told_apart_from_bounces(alice):
+    apart = {"stopped": 5, "opted_out": 2, "expired": 1}
+    stat(alice.channel, recipients=20, delivered=10, bounced=10, **apart)
+    context = page(alice.members["viewer"], days=1).context
+    figures = {figure["name"]: figure for figure in context["figures"]}
+    (web,) = context["platforms"]
+
+    assert [figures[name]["value"] for name in ("Bounced", "Stopped", "Opted out", "Expired")] == [
+        2, 5, 2, 1,
+    ]  # fmt: skip
+    assert figures["Bounced"]["share"] == 2 / 20
+    assert [each["value"] for each in web["ended"]] == [10, 2, 5, 2, 1, 0]
 
 
 def test_the_chart_of_subscribers_is_computed_back_from_the_current_total(alice):

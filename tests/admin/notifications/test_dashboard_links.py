@@ -11,7 +11,7 @@ from django.utils import timezone
 from channels_app.counters import counter_add
 from channels_app.models import ChannelHour
 from notifications_app.models import OutcomeMinute
-from pushsvc.common.ids import uuid7_at
+from pushsvc.common.ids import uuid7, uuid7_at
 from subscriptions_app.models import Subscription
 from tests.admin.notifications.dashboards import hour, page, running, stat
 from tests.admin.support import signed_in
@@ -22,7 +22,7 @@ NOTIFICATIONS = reverse("admin:notifications_app_notification_changelist")
 
 def ended(notification, *, back, platform="web", **counts):
     """Recipients that ended so many hours ago, in the minutes and in the row of the hour."""
-    codes = {"delivered": "", "bounced": "endpoint_gone"}
+    codes = {"delivered": "", "bounced": "endpoint_gone", "stopped": "stopped"}
     for outcome, code in codes.items():
         if outcome in counts:
             OutcomeMinute.objects.create(
@@ -32,6 +32,7 @@ def ended(notification, *, back, platform="web", **counts):
                 code=code,
                 count=counts[outcome],
             )
+    counts["bounced"] = counts.get("bounced", 0) + counts.get("stopped", 0)
     stat(notification.channel, back=back, platform=platform, **counts)
 
 
@@ -78,7 +79,7 @@ def listed(client, link):
 
 
 def sums(rows):
-    return sum(row.delivered_since for row in rows), sum(row.bounced_since for row in rows)
+    return tuple(sum(row.ended_since[name] for row in rows) for name in ("delivered", "bounced"))
 
 
 def figures(context):
@@ -98,8 +99,22 @@ def test_the_lists_behind_delivered_and_bounced_add_up_to_their_figures(busy_day
     assert (shown["Delivered"]["value"], shown["Bounced"]["value"]) == (77, 8)
     assert sums(delivered) == (77, 8)
     assert titles(delivered) == {"today", "across", "goes on"}
-    assert sum(row.bounced_since for row in bounced) == 8
+    assert sums(bounced)[1] == 8
     assert titles(bounced) == {"today", "goes on"}
+
+
+def test_the_list_behind_the_stopped_adds_up_to_their_figure(busy_day):
+    channel = busy_day.channel
+    ended(sent(channel, began=5, over=4, title="stopped"), back=4, delivered=1, stopped=60)
+    sent(channel, began=5, over=4, title="test", only_subscription_id=uuid7())
+    client = signed_in(busy_day.members["viewer"])
+    shown = figures(page(busy_day.members["viewer"], days=1).context)
+    found = listed(client, shown["Stopped"]["url"])
+
+    assert (shown["Bounced"]["value"], shown["Stopped"]["value"]) == (8, 60)
+    assert [(row.title, row.ended_since["stopped"]) for row in found] == [("stopped", 60)]
+    assert "test" not in titles(listed(client, shown["Delivered"]["url"]))
+    assert "Opted out" not in shown
 
 
 def test_the_lists_behind_a_platforms_numbers_count_only_that_platform(busy_day):

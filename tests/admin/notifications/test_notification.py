@@ -1,5 +1,6 @@
 """A notification's page and the list of notifications: content, scope and cost."""
 
+import re
 from datetime import timedelta
 from itertools import pairwise
 
@@ -88,6 +89,10 @@ def add_batch(notification, **fields):
         push_service="fcm",
         **fields,
     )
+
+
+def words_of(answer):
+    return " ".join(re.sub(r"<[^>]*>", " ", answer.content.decode()).split())
 
 
 def ended(notification, code, count, *, minutes=0, platform="web"):
@@ -225,7 +230,8 @@ def test_outcomes_over_time_are_complete_in_a_bounded_number_of_points(alice, da
 
     assert len(progress.points) <= MOST_POINTS
     assert sum(point.delivered for point in progress.points) == 50
-    assert sum(point.bounced for point in progress.points) == 3
+    assert sum(point.expired for point in progress.points) == 3
+    assert sum(point.bounced for point in progress.points) == 0
     starts = [point.start for point in progress.points]
     assert all(b - a == progress.step for a, b in pairwise(starts))
 
@@ -300,24 +306,38 @@ def test_the_list_filters_by_status_and_kind(viewer, alice):
     assert listed(viewer, show="running") == ["running"]
     assert listed(viewer, show="scheduled") == ["scheduled"]
     assert listed(viewer, show="bounces") == ["bad"]
-    assert listed(viewer, show="tests") == ["trial"]
+    assert listed(viewer, kind="test") == ["trial"]
+    assert len(listed(viewer, kind="send")) == 5
     assert len(listed(viewer)) == 6
     assert listed(viewer, status__exact="pending") == ["scheduled"]
 
 
-@pytest.mark.parametrize(("stopped", "is_listed"), [(0, True), (49, True), (50, False)])
-def test_recipients_that_a_stop_left_are_no_bounces(viewer, alice, stopped, is_listed):
-    moment = timezone.now()
-    notification = make_sent_notification(
-        alice.channel, title="stopped", delivered_count=45, bounced_count=55, stopped_at=moment
-    )
-    minute = moment.replace(second=0, microsecond=0)
-    for code, count in (("stopped", stopped), ("expired", 55 - stopped)):
-        OutcomeMinute.objects.create(
-            notification=notification, minute=minute, platform="web", code=code, count=count
-        )
+@pytest.mark.parametrize(("apart", "is_listed"), [(0, True), (49, True), (50, False)])
+@pytest.mark.parametrize("name", ["stopped", "opted_out", "expired"])
+def test_recipients_that_nobody_refused_are_no_bounces(viewer, alice, name, apart, is_listed):
+    counts = {"delivered_count": 45, "bounced_count": 55, f"{name}_count": apart}
+    make_sent_notification(alice.channel, title="sent", **counts)
 
-    assert listed(viewer, show="bounces") == ["stopped"] * is_listed
+    assert listed(viewer, show="bounces") == ["sent"] * is_listed
+
+
+def test_a_stopped_send_has_no_bounces_on_its_page_and_in_the_list(viewer, alice):
+    """Bounced 97.7 % was what a stop showed."""
+    sent = make_sent_notification(
+        alice.channel, delivered_count=2, bounced_count=98, stopped_count=96, expired_count=1
+    )
+    make_plan(sent, status="done", recipient_count=100)
+    ended(sent, "", 2)
+    ended(sent, "stopped", 96)
+    ended(sent, "expired", 1)
+    ended(sent, "endpoint_gone", 1)
+    address = reverse("admin:notifications_app_notification_change", args=[sent.pk])
+    page, row = (words_of(viewer.get(each)) for each in (address, LIST))
+
+    assert "Bounced 1 1.0 % of recipients Stopped 96 96.0 % of recipients Expired 1" in page
+    assert "Opted out" not in page
+    assert "Web 100 2 1 96 1 0" in page
+    assert "2.0 % · 1.0 % 96.0 % stopped 1.0 % expired" in row
 
 
 def test_a_notification_is_found_by_its_id_or_its_words(viewer, alice, bob):
