@@ -1,4 +1,5 @@
-"""Measures whether reads and registrations cost more in a large channel than in a small one.
+"""Measures whether reads, explanations and registrations cost more in a large channel than in a
+small one.
 
 Both channels have 10,000 notifications. The same web process answers for both, in turn. The figures
 are the CPU of the web process and of PostgreSQL together.
@@ -56,13 +57,21 @@ def _channel(subscribers: int) -> "Channel":
 
 def _kinds(channel: "Channel") -> Kinds:
     from notifications_app.models import Notification
+    from subscriptions_app.models import Subscription
 
     key = authorization(channel)
     sent = Notification.objects.filter(channel=channel, status="sent").order_by("-id")[0]
+    device = Subscription.objects.filter(channel=channel)[0]
+    explain, about = f"/channel/{channel.pk}/explain", {"subscription_id": str(device.pk)}
+    by_notification = about | {"notification_id": str(sent.pk)}
+    rule = {"attribute": "plan", "operator": "eq", "value": "pro"}
+    by_send = about | {"send": {"body": "Only today.", "rule": rule}}
     return {
         "read the channel": lambda _: ("GET", f"/channel/{channel.pk}", None, key),
         "list notifications": lambda _: ("GET", f"/notifications/{channel.pk}", None, key),
         "read a notification": lambda _: ("GET", f"/notification/{sent.pk}", None, key),
+        "explain a notification": lambda _: ("POST", explain, by_notification, key),
+        "explain a send": lambda _: ("POST", explain, by_send, key),
         "subscribe, new": lambda number: subscribe(channel, number),
         "subscribe, known": lambda _: subscribe(channel, "known"),
     }
