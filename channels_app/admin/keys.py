@@ -37,11 +37,8 @@ class KeysPage(TabPage, FormPage):
 
     @override
     def accept(self, form: KeyForm) -> HttpResponseBase:
-        """Shows the key in this response, because a redirect would have to store the key."""
         issued, text = api_key_issue(channel=self.channel, **form.cleaned_data)
-        response = self.render_to_response(self.get_context_data(issued=issued, issued_text=text))
-        response.headers["Cache-Control"] = "no-store"
-        return response
+        return self.shown_once(issued=issued, issued_text=text)
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

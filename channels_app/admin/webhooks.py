@@ -75,9 +75,8 @@ class WebhooksPage(TabPage, FormPage):
 
     @override
     def accept(self, form: WebhookForm) -> HttpResponseBase:
-        """Shows the secret in this response, because a redirect would have to store it."""
         _, secret = webhook_create(channel=self.channel, **form.cleaned_data)
-        return _once(self.render_to_response(self.get_context_data(secret=secret)))
+        return self.shown_once(secret=secret)
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -155,7 +154,7 @@ class WebhookPage(TabPage, ActsPage):
 
     def _rotate(self, post: QueryDict) -> HttpResponseBase:
         self.webhook, secret = webhook_rotate_secret(**self._named)
-        return _once(self.render_to_response(self.get_context_data(secret=secret)))
+        return self.shown_once(secret=secret)
 
     def _replay(self, post: QueryDict) -> HttpResponseBase:
         days = post.get("days", "")
@@ -172,8 +171,3 @@ def _text(attempt: WebhookAttempt) -> str:
     beginning = bytes(attempt.beginning)  # type: ignore[attr-defined]  # an annotation
     more = "…" if len(beginning) > _SHOWN_BYTES else ""
     return beginning[:_SHOWN_BYTES].decode(errors="ignore") + more
-
-
-def _once(response: HttpResponseBase) -> HttpResponseBase:
-    response.headers["Cache-Control"] = "no-store"
-    return response

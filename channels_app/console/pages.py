@@ -54,6 +54,12 @@ class ConsolePage(TemplateView):
             context["list_name"] = self.model_admin.list_name
         return context | super().get_context_data(**kwargs)
 
+    def shown_once(self, **context: Any) -> HttpResponseBase:
+        """The page with a secret, in this response only: a redirect would have to store it."""
+        response = self.render_to_response(self.get_context_data(**context))
+        response.headers["Cache-Control"] = "no-store"
+        return response
+
     def refused(self, **context: Any) -> HttpResponseBase:
         """The page again with status 400, for a form with errors."""
         return self.render_to_response(self.get_context_data(**context), status=400)

@@ -50,16 +50,12 @@ class DevicesPage(TabPage, ActsPage):
         valid."""
         invitation = invite(channel=self.channel, name=post.get("name", ""), user=self._user)
         link = f"{own_origin(self.request)}/test-device/{self.channel.pk}#{invitation}"
-        response = self.render_to_response(
-            self.get_context_data(
-                name=post.get("name", "").strip(),
-                link=link,
-                picture=qr_svg(link),
-                minutes=INVITED_SECONDS // 60,
-            )
+        return self.shown_once(
+            name=post.get("name", "").strip(),
+            link=link,
+            picture=qr_svg(link),
+            minutes=INVITED_SECONDS // 60,
         )
-        response.headers["Cache-Control"] = "no-store"
-        return response
 
     def _add(self, post: QueryDict) -> HttpResponseBase:
         found = subscription_known_as(channel_id=self.channel.pk, text=post.get("known_as", ""))

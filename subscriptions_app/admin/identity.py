@@ -58,7 +58,7 @@ class IdentityPage(TabPage, ActsPage):
             key, secret = identity_key_create(channel=self.channel, public_key=None)
         except Conflict as error:
             return self._failed(error)
-        return self._once(made=key, secret=secret)
+        return self.shown_once(made=key, secret=secret)
 
     def _add_public_key(self, post: QueryDict) -> HttpResponseBase:
         self._require_manager()
@@ -84,12 +84,7 @@ class IdentityPage(TabPage, ActsPage):
             judgement = identity_token_check(self.channel, token)
         except Unavailable as error:
             return self._failed(error)
-        return self._once(judgement=judgement, claims=_claims(token), tested=token)
-
-    def _once(self, **context: Any) -> HttpResponseBase:
-        response = self.render_to_response(self.get_context_data(**context))
-        response.headers["Cache-Control"] = "no-store"
-        return response
+        return self.shown_once(judgement=judgement, claims=_claims(token), tested=token)
 
     def _failed(self, error: PushsvcError) -> HttpResponseBase:
         messages.error(self.request, error.detail)

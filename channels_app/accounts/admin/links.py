@@ -17,12 +17,12 @@ class LinksPage(ConsolePage):
     account: Account | None = None
 
     def show_link(self, user: User) -> HttpResponseBase:
-        """Shows a link in this response only. Raises Invalid."""
+        """Shows a link. Raises Invalid."""
         check_may_see_link(by=self.staff, user=user)
         account_id = self.account.pk if self.account else None
         path = set_password_path(user=user, account_id=account_id)
         link = f"{own_origin(self.request)}{path}"
-        return self.render_to_response(self.get_context_data(link=link, linked=user))
+        return self.shown_once(link=link, linked=user)
 
     def mail_link(self, user: User) -> str:
         """Sends the user a mail with a link. Returns a message about it. Raises Invalid."""
