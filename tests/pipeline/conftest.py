@@ -8,6 +8,7 @@ from sandbox import running_sandbox
 from tests.factories import make_channel
 from tests.pipeline import phones, support
 from tests.pipeline.processes import Processes
+from tests.pipeline.receivers import running_receiver
 
 
 @pytest.fixture(autouse=True)
@@ -106,3 +107,17 @@ def _record_apart(reports):
 def record(request):
     """Records events."""
     return request.param
+
+
+@pytest.fixture
+def receiver(settings):
+    with running_receiver() as running:
+        settings.WEBHOOK_TRUSTED_ORIGINS = frozenset({running.origin})
+        yield running
+
+
+@pytest.fixture
+def other_receiver(receiver, settings):
+    with running_receiver() as running:
+        settings.WEBHOOK_TRUSTED_ORIGINS |= {running.origin}
+        yield running

@@ -1,0 +1,35 @@
+"""Webhooks of tests, and a worker that sends to them."""
+
+from collections import Counter
+
+from django.db.models.functions import Now
+
+from channels_app import webhooks
+from channels_app.feeds import EVENTS
+from channels_app.models import (
+    WebhookAttempt,
+)
+from notifications_app.webhooks import turns
+
+
+def hook(channel, receiver, *events, path="/"):
+    """A webhook that wants these events, or all; its row and its secret."""
+    return webhooks.webhook_create(
+        channel=channel, url=f"{receiver.origin}{path}", events=events or EVENTS
+    )
+
+
+def work(seconds=20):
+    return turns.work(seconds=seconds)
+
+
+def only_attempt():
+    return WebhookAttempt.objects.get()
+
+
+def make_due():
+    WebhookAttempt.objects.filter(state="waiting").update(due_at=Now())
+
+
+def code_counts(facts):
+    return Counter(each["code"] for each in facts)
