@@ -34,6 +34,7 @@ AGAIN: Final = {
     Kind.LIMITED.code: _WEEK,
     Kind.WEBHOOK_FAILING.code: _WEEK,
     Kind.WEBHOOK_DISABLED.code: _WEEK,
+    Kind.SCHEDULE_DISABLED.code: _WEEK,
 }
 _MOST: Final = 1_000  # findings of a kind in a run
 _MOST_MAILED: Final = 20  # findings in a mail

@@ -75,9 +75,9 @@ def shared_attention(*, now: datetime) -> Iterator[Finding]:
 
 
 def channels_attention(now: datetime, most: int) -> Iterator[Finding]:
-    """The findings about the credentials, keys, limits and webhooks of all channels, at most about
-    `most` of each kind."""
-    for part in (_credentials, limited, _webhooks, _api_keys_ending):
+    """The findings about the credentials, keys, limits, webhooks and schedules of all channels, at
+    most about `most` of each kind."""
+    for part in (_credentials, limited, _webhooks, _schedules, _api_keys_ending):
         yield from part(Channel.objects.all(), now, most)
 
 
@@ -307,14 +307,17 @@ def _webhooks(
             yield Kind.WEBHOOK_DISABLED.found(reason=_DISABLED[each.disabled_code], **about)
 
 
-def _schedules(channels: QuerySet[Channel], _now: datetime) -> Iterator[Finding]:
+def _schedules(
+    channels: QuerySet[Channel], _now: datetime, most: int = MOST_OF_A_KIND
+) -> Iterator[Finding]:
     """Schedules that the service disabled."""
     disabled = Schedule.objects.filter(channel__in=channels, is_enabled=False)
     refused = disabled.exclude(disabled_code="").select_related("channel")
-    for each in refused.order_by("pk")[:MOST_OF_A_KIND]:
+    for each in refused.order_by("pk")[:most]:
         yield Kind.SCHEDULE_DISABLED.found(
             schedule=Truncator(each.name).chars(_TEXT_SHOWN),
             code=each.disabled_code,
+            subject=each.pk,
             channel=(each.channel_id, each.channel.name),
         )
 

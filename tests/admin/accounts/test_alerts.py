@@ -16,6 +16,7 @@ from channels_app.services import api_key_issue
 from channels_app.sign_in import mailing, mails
 from channels_app.webhooks import webhook_create
 from notifications_app import alerts, tasks
+from notifications_app.models import Schedule
 from notifications_app.webhooks import turns
 from pushsvc.common.mail_server import MailServer, Security
 from pushsvc.common.platforms import Platform
@@ -131,17 +132,20 @@ def test_problems_of_one_minute_are_in_one_mail(alice, server):
         channel=alice.channel, url="https://shop.example.com/", events=["notifications.finished"]
     )
     Webhook.objects.filter(pk=hook.pk).update(failing_since=Now() - timedelta(hours=2))
+    schedule = factories.make_schedule(alice.channel, "Digest")
+    Schedule.objects.filter(pk=schedule.pk).update(is_enabled=False, disabled_code="not_found")
 
     arrived = mailed(server)
 
     assert [address for address, _ in arrived] == ALERTED
-    assert arrived[0][1].startswith("4 problems: ")
+    assert arrived[0][1].startswith("5 problems: ")
     text = server.mails[0].get_content()
     for title in (
         "Android is paused",
         "iOS is paused",
         "Chrome limits this channel",
         "Calls of the webhook https://shop.example.com fail",
+        "The schedule “Digest” was disabled: not_found",
     ):
         assert title in text
 
