@@ -1,5 +1,6 @@
 """Personal content, in which each recipient gets its own values. Pure functions."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -49,6 +50,8 @@ _IN_ACTION: Final = _personal(ACTION)
 _IN_TRANSLATION: Final = _personal(TRANSLATION)
 _ON_PLATFORMS: Final = {"web": _personal(WEB), "android": _personal(ANDROID), "ios": _personal(IOS)}
 
+_BRACES: Final = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+
 # By name: the function that makes the text from values.
 _Fills: TypeAlias = Mapping[str, Callable[[Values], str]]
 
@@ -93,6 +96,15 @@ def _texts(
         text = given.get(name) or ""
         if "{{" in text or "{%" in text:
             yield Place(f"{before}{name}", text, kind)
+
+
+def sent_literally(content: Content) -> list[str]:
+    """What looks like a placeholder in a content that is not personal. Not in `data`, whose values
+    an app may fill in."""
+    if content.personalize:
+        return []
+    texts = (each.text for each in places(content) if not each.attr.startswith("data."))
+    return list(dict.fromkeys(found for text in texts for found in _BRACES.findall(text)))
 
 
 def template_of(place: Place) -> Template:

@@ -1,18 +1,22 @@
 """Samples devices of an audience to measure and preview a personal send."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
 from notifications_app.content.placeholders import Values
-from notifications_app.content.values import SendRequest, TargetId
+from notifications_app.content.values import MAX_TARGETS, SendRequest, TargetId
 from notifications_app.delivery.messages import Messages
 from notifications_app.device_values import device_values, spoken_by
 from notifications_app.sends.checks import ANY_ID, payload_size
 from pushsvc.common.platforms import Platform
-from subscriptions_app.audiences.sizes import platform_sample
+from subscriptions_app.audiences.languages import shares_of
+from subscriptions_app.audiences.sizes import languages_seen, platform_sample
 from subscriptions_app.audiences.targets import TargetIds, targets_sample
+from subscriptions_app.categories.consent import consent_to
 from subscriptions_app.models import Subscription
+from subscriptions_app.segments.compiler import EVERYBODY
 from subscriptions_app.segments.rules import Rule
 
 SAMPLED: Final = 20  # devices of each platform
@@ -39,6 +43,23 @@ def sampled_devices(
     return list(Subscription.objects.filter(id__in=ids).select_related("person").order_by("-id"))
 
 
+def sampled_languages(
+    channel_id: UUID, request: SendRequest, rule: Rule | None, sizes: Mapping[Platform, int]
+) -> Mapping[str, float]:
+    """The shares of languages in the send's audience, as `shares_of` returns them. `sizes`: of the
+    audience on each platform."""
+    if request.targets:
+        devices = (
+            each
+            for platform in sizes
+            for each in sampled_devices(channel_id, request, rule, platform, limit=MAX_TARGETS)
+        )
+        spoken = Counter((each.platform, spoken_by(each)) for each in devices)
+        return shares_of([(*key, count) for key, count in spoken.items()], sizes)
+    consent = consent_to(request.category) if request.category else EVERYBODY
+    return shares_of(languages_seen(channel_id, rule, sizes, consent), sizes)
+
+
 def sampled_values(request: SendRequest, device: Subscription) -> Values:
     """The values of the send's placeholders for the device."""
     sent_vars = _sent_vars(request, device)
@@ -49,7 +70,8 @@ def _sampled(
     channel_id: UUID, request: SendRequest, rule: Rule | None, platform: Platform, limit: int
 ) -> Sequence[UUID]:
     if not request.targets:
-        return platform_sample(channel_id, rule, platform, limit=limit)
+        consent = consent_to(request.category) if request.category else EVERYBODY
+        return platform_sample(channel_id, rule, platform, limit=limit, consent=consent)
     return targets_sample(channel_id, named_by(request.targets), platform, limit=limit)
 
 

@@ -44,6 +44,8 @@ _RECENT_ROWS: Final = 5_000  # rows of a platform that are read for examples and
 _MOST_WORK: Final = 600_000
 _CONSENT_COST: Final = 10
 _FEWER: Final = 20
+LANGUAGE_ROWS: Final = 2_000  # rows of a platform that are read for languages
+_FEW_DEVICES: Final = 200
 _ATTRIBUTE_ROWS: Final = 1_000  # rows of a platform that are read for attributes
 _MOST_ATTRIBUTES: Final = 100
 
@@ -113,10 +115,15 @@ def segment_sample(channel_id: UUID, rule: Rule, limit: int = 10) -> list[Subscr
 
 
 def platform_sample(
-    channel_id: UUID, rule: Rule | None, platform: Platform, *, limit: int
+    channel_id: UUID,
+    rule: Rule | None,
+    platform: Platform,
+    *,
+    limit: int,
+    consent: Condition = EVERYBODY,
 ) -> list[UUID]:
     """Ids of active subscriptions that match, among the platform's newest _RECENT_ROWS."""
-    query = _Query(channel_id, rule or {"all": []})
+    query = _Query(channel_id, rule or {"all": []}, consent)
     with _share_of(channel_id):
         read = query.rows(_RECENT_EXAMPLES, _RECENT_ROWS, platforms=[platform], limit=limit)
     return [row[0] for row in read.found]
@@ -131,6 +138,23 @@ def services_seen(
     with _share_of(channel_id):
         read = query.rows(_RECENT_SERVICES, _RECENT_ROWS, platforms=[platform])
     return [name for (name,) in read.found]
+
+
+def languages_seen(
+    channel_id: UUID,
+    rule: Rule | None,
+    platforms: Iterable[Platform],
+    consent: Condition = EVERYBODY,
+) -> list[tuple[str, str, int]]:
+    """How many devices that match speak which language, by platform and language, in a random
+    sample of LANGUAGE_ROWS of each platform, or in all that the index finds if there are few."""
+    query = _Query(channel_id, rule or {"all": []}, consent)
+    wanted = {"platforms": list(platforms)}
+    with _share_of(channel_id):
+        found = query.rows(_LANGUAGES, LANGUAGE_ROWS, **wanted).found
+        if sum(row[2] for row in found) < _FEW_DEVICES and query.may_use_index():
+            found = query.rows(_INDEXED_LANGUAGES, INDEX_ROWS, **wanted).found or found
+    return [(platform, language, count) for platform, language, count in found]
 
 
 def attribute_names(channel_id: UUID) -> list[AttributeSeen]:
@@ -266,6 +290,27 @@ SELECT id FROM ({recent}) AS subscription WHERE {rule} ORDER BY id DESC LIMIT %(
 _RECENT_SERVICES = """
 SELECT DISTINCT push_service FROM ({recent}) AS subscription WHERE {rule} ORDER BY push_service
 """
+
+# The language as delivery reads it: the column, or the attribute of the same name.
+_SPOKEN = "coalesce(nullif(language, ''), attributes ->> 'language', '')"
+
+_LANGUAGES = f"""
+SELECT platform, {_SPOKEN} AS spoken, count(*) FROM (
+  SELECT sample.* FROM unnest(%(platforms)s::text[]) AS wanted (platform)
+  CROSS JOIN LATERAL (
+    SELECT subscription.* FROM subscriptions_app_subscription AS subscription
+    WHERE channel_id = %(channel)s AND subscription.platform = wanted.platform
+    ORDER BY address_sha256 LIMIT %(most)s
+  ) AS sample
+) AS subscription
+WHERE expired_at IS NULL AND {{rule}} GROUP BY platform, spoken
+"""  # noqa: S608 - names of our own
+
+_INDEXED_LANGUAGES = f"""
+SELECT platform, {_SPOKEN} AS spoken, count(*) FROM ({{indexed}}) AS subscription
+WHERE channel_id = %(channel)s AND platform = ANY (%(platforms)s) AND {{rule}}
+GROUP BY platform, spoken
+"""  # noqa: S608 - names of our own
 
 _ATTRIBUTES = """
 SELECT name, array_agg(DISTINCT jsonb_typeof(value) ORDER BY jsonb_typeof(value))

@@ -24,8 +24,10 @@ from notifications_app.admin.compose.form import (
     read_form,
     ttl_words,
 )
+from notifications_app.admin.compose.languages import shown_shares
 from notifications_app.admin.compose.personal import personal_preview
-from notifications_app.admin.compose.sections import sections_of
+from notifications_app.admin.compose.rendered import audience_shares, in_languages
+from notifications_app.admin.compose.sections import languages_of, sections_of
 from notifications_app.admin.compose.sender import (
     SenderPage,
     compose_url,
@@ -35,6 +37,7 @@ from notifications_app.admin.compose.sender import (
     seen_version,
 )
 from notifications_app.admin.compose.writing import content_and_audience_context
+from notifications_app.content.personal import sent_literally
 from notifications_app.content.values import SendRequest
 from notifications_app.errors import IdempotencyKeyInFlight
 from notifications_app.models import Draft, Notification
@@ -117,6 +120,7 @@ class ComposePage(SenderPage):
             "save": self._save,
             "send": self._send,
             "review": self._review,
+            "personalize": self._personalize,
         }
         step = request.POST.get("step", "")
         try:
@@ -162,10 +166,11 @@ class ComposePage(SenderPage):
         send, _ = read_form(form)
         found = notification_dry_run(channel=self.chosen, request=send)
         reach = _reach(found)
+        sections = sections_of(form)
         context = self.get_context_data(
             form=form,
             send=send,
-            **sections_of(form),
+            **sections,
             reach=reach,
             audience=sum(each.audience for each in reach),
             is_estimate=any(each.estimated for each in reach),
@@ -176,7 +181,8 @@ class ComposePage(SenderPage):
             segment=segment_find(channel_id=self.chosen.id, segment_id=send.segment_id),
             seen=self._seen(send),
             rule_words=rule_text(send.rule) if send.rule else "",
-            lacking=(personal_preview(self.chosen, send, "") or {}).get("lacking"),
+            literal=sent_literally(send.content),
+            languages_shown=in_languages(self.chosen, send, found, sections["languages"]),
             **_named(found),
             time_zone=form.time_zone,
             local_moment=_local(send.scheduled_at, form.time_zone),
@@ -186,6 +192,9 @@ class ComposePage(SenderPage):
         )
         self.template_name = "console/notifications/review.html"
         return self.render_to_response(context)
+
+    def _personalize(self, form: ComposeForm) -> HttpResponse:
+        return self._review(replace(form, personalize="on"))
 
     def _save(self, form: ComposeForm) -> HttpResponse:
         """For browsers without JavaScript. With JavaScript, drafts are saved while the user
@@ -260,10 +269,13 @@ class ComposeCheck(SenderPage):
         errors: Sequence[FieldError] = ()
         found: DryRun | None = None
         personal: Mapping[str, Any] | None = None
+        shares: Mapping[str, str] = {}
         try:
             send, _ = read_form(form)
             found = notification_dry_run(channel=self.chosen, request=send)
             reach = _reach(found)
+            if tags := languages_of(form):
+                shares = shown_shares(tags, audience_shares(self.chosen, send, found))
             personal = personal_preview(self.chosen, send, request.POST.get("preview_as", ""))
         except Invalid as error:
             errors, found = error.errors, _audience_alone(self.chosen, form)
@@ -276,6 +288,7 @@ class ComposeCheck(SenderPage):
                 "platforms": [asdict(each) | {"name": each.name} for each in reach],
                 "moment": _moment_json(form),
                 "personal": personal,
+                "languages": shares,
             }
             | (_named(found) if found else {})
         )

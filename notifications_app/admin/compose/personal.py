@@ -18,7 +18,7 @@ from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from subscriptions_app.models import Subscription
 
 _SHOWN: Final = 10  # subscribers to preview as
-_JUDGED: Final = 200  # devices of each platform that are checked for missing values
+JUDGED: Final = 200  # devices of each platform that are checked for missing values
 _TOLERATED: Final = 0.01  # share of them that may lack a value
 _MOST_CHARACTERS: Final = 40  # of an external id, in the list of subscribers
 
@@ -61,21 +61,21 @@ def personal_preview(
     request = with_defaults(channel, request)
     rule = audience_rule(channel.pk, request)
     by_platform = {
-        platform: sampled_devices(channel.pk, request, rule, platform, limit=_JUDGED)
+        platform: sampled_devices(channel.pk, request, rule, platform, limit=JUDGED)
         for platform in request.target_platforms
     }
     mixed = chain.from_iterable(zip_longest(*by_platform.values()))
     shown = list(islice(filter(None, mixed), _SHOWN))
     one = next((each for each in shown if str(each.pk) == chosen), shown[0] if shown else None)
     return {
-        "subscribers": [{"id": str(each.pk), "words": _words(each)} for each in shown],
+        "subscribers": [{"id": str(each.pk), "words": device_words(each)} for each in shown],
         "chosen": str(one.pk) if one else "",
         "texts": _texts(request, one) if one else {},
         "lacking": _lacking(request, by_platform),
     }
 
 
-def _words(device: Subscription) -> str:
+def device_words(device: Subscription) -> str:
     person = device.person.external_id if device.person else f"…{str(device.pk)[-6:]}"
     named = person if len(person) <= _MOST_CHARACTERS else f"{person[: _MOST_CHARACTERS - 1]}…"
     parts = (named, PLATFORM_NAMES[Platform(device.platform)], device.language)

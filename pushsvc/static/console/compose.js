@@ -152,7 +152,7 @@
     }
   }
 
-  function show({ errors, rule_errors, personal, platforms, moment, unknown, missed }) {
+  function show({ errors, rule_errors, personal, languages, platforms, moment, unknown, missed }) {
     for (const place of form.querySelectorAll("[data-error]")) {
       const name = place.dataset.error;
       if (!touched.has(name)) continue;
@@ -160,6 +160,7 @@
     }
     conditions?.showErrors(rule_errors);
     content.showPersonal(personal);
+    content.showShares(languages);
     told(
       platforms.length
         ? [...reach(platforms, errors), ...named(unknown ?? [], missed)]

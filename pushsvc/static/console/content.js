@@ -61,7 +61,13 @@
       const button = target.closest("[data-remove]");
       if (button) removeRow(button);
     });
-    return { begin: languages.begin, refresh, setRows, showPersonal: personal.show };
+    return {
+      begin: languages.begin,
+      refresh,
+      setRows,
+      showPersonal: personal.show,
+      showShares: languages.showShares,
+    };
   }
 
   window.pushsvcContent = { contentOf };

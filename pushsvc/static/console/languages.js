@@ -100,7 +100,15 @@
       choose(tabs.find((tab) => "opened" in tab.dataset) ?? tabs[0]);
     }
 
-    return { begin: list ? begin : changed, chosen, text, refresh };
+    // `shares`: by language; of the audience's devices that get its texts.
+    function showShares(shares = {}) {
+      for (const tab of tabs) {
+        const share = shares[tab.dataset.language ?? ""];
+        if (share) tab.querySelector("[data-share]").textContent = share;
+      }
+    }
+
+    return { begin: list ? begin : changed, chosen, text, refresh, showShares };
   }
 
   window.pushsvcLanguages = { languagesOf };

@@ -31,6 +31,23 @@
 
     function refresh() {
       for (const place of form.querySelectorAll("[data-personal]")) place.hidden = !choice.checked;
+      warn(choice.checked ? [] : literal());
+    }
+
+    // What looks like a placeholder in the texts.
+    function literal() {
+      const texts = [...form.elements].filter(isText).map((field) => field.value);
+      return [...new Set(texts.flatMap((text) => text.match(/\{\{.*?\}\}/gs) ?? []))];
+    }
+
+    function warn(found) {
+      const place = form.querySelector("#literal");
+      const [braces, verb] = [found.join(", "), found.length > 1 ? "are" : "is"];
+      place.hidden = !found.length;
+      const shown = place.querySelector("strong");
+      if (shown.textContent !== braces) shown.textContent = braces;
+      place.querySelector("span").textContent =
+        `${verb} sent as written, because the notification is not personalized.`;
     }
 
     // `found`: the result of the last check; undefined if the form is not personal, or has errors.
@@ -60,6 +77,11 @@
       return place;
     }
 
+    form.querySelector("#personalize").addEventListener("click", () => {
+      choice.checked = true;
+      choice.focus();
+      choice.dispatchEvent(new Event("input", { bubbles: true }));
+    });
     form.addEventListener("focusin", ({ target }) => {
       if (isText(target)) latest = target;
     });

@@ -65,7 +65,7 @@ def test_the_share_of_a_language_is_that_of_the_devices_which_get_its_texts(send
 
 
 def test_a_platforms_sample_counts_as_much_as_the_platform_has_devices(alice, monkeypatch):
-    monkeypatch.setattr("subscriptions_app.audiences.languages.SAMPLE_ROWS", 2)
+    monkeypatch.setattr("subscriptions_app.audiences.sizes.LANGUAGE_ROWS", 2)
     add_subscriptions(alice.channel, 9, platform="web", language="de")
     add_subscriptions(alice.channel, 3, platform="ios", language="en")
 

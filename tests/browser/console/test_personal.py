@@ -52,11 +52,41 @@ def test_a_placeholder_is_put_into_the_text_and_previewed_as_each_subscriber(
     assert "preview_as" not in Draft.objects.get(channel=alice.channel).form
 
     review(page)
-    expect(page.locator(".ps-compose-review")).to_contain_text("25% of the sampled devices")
+    expect(page.locator(".ps-compose-review")).to_contain_text(
+        "1 of 4 sampled devices has no value"
+    )
     page.get_by_role("button", name="Send it to 4").click()
     expect(page.get_by_text("The notification is stored")).to_be_visible()
     sent = Notification.objects.get(channel=alice.channel)
     assert (sent.title, sent.extras) == ("Hi {{ first_name }}!", {"personalize": True})
+
+
+def test_braces_without_the_switch_are_warned_of_and_one_click_personalizes(console, sender, crowd):
+    page = console.open(COMPOSE, sender, axe=True)
+    warning = page.locator("#literal")
+    write(page, title="Bread")
+    expect(warning).to_be_hidden()
+    page.get_by_label("Title", exact=True).fill("Hi {{ first_name }}")
+    expect(warning).to_contain_text("{{ first_name }} is sent as written")
+    assert [*errors_of(page), *violations_of(page)] == []
+
+    review(page)
+    warning_of_review = page.locator(".ps-compose-review .ps-note", has_text="is sent as written")
+    expect(warning_of_review).to_be_visible()
+    page.get_by_role("button", name="Back to editing").click()
+    warning.get_by_role("button", name="Personalize").click()
+    expect(warning).to_be_hidden()
+    expect(page.get_by_label("Placeholders insert values")).to_be_checked()
+    expect(title(page)).to_have_text("Hi")
+
+    page.get_by_label("Placeholders insert values").uncheck()
+    review(page)
+    warning_of_review.get_by_role("button", name="Personalize").click()
+    expect(warning_of_review).to_have_count(0)
+    expect(page.locator(".ps-compose-review")).to_contain_text(
+        "1 of 4 sampled devices has no value"
+    )
+    expect(page.locator(".ps-compose-message")).to_contain_text(["Hi <img src=x>", "Hi"])
 
 
 def test_a_subscriber_that_is_chosen_while_the_service_is_asked_stays(console, sender, crowd):
