@@ -30,6 +30,7 @@ from tests.factories import (
     browser_keys,
     make_category,
     make_channel,
+    make_person,
     make_schedule,
     make_segment,
     make_template,
@@ -148,6 +149,10 @@ def fill(owner):
 
 def test_it_writes_what_the_channel_has(alice, tmp_path):
     alice.subscribe(browser(HERE))
+    make_person(alice.channel, "without-choices")
+    for name, change in (("user-7", {"opted_out": True}), ("ä", {"choices": {"offers": True}})):
+        make_person(alice.channel, name)
+        alice.call("PATCH", f"/channel/{alice.channel.pk}/person?external_id={name}", change)
     segment = make_segment(alice.channel, {"tag": "news"})
     template = make_template(alice.channel, "Shipped", {"body": "It left."})
     make_schedule(alice.channel)
@@ -170,6 +175,10 @@ def test_it_writes_what_the_channel_has(alice, tmp_path):
     assert repeated["recurrence"]["rule"] == "FREQ=WEEKLY;BYDAY=MO"
     assert repeated["enabled"] is True
     assert [row["key"] for row in found["categories"]] == ["offers"]
+    assert sorted(found["people"], key=lambda row: row["external_id"]) == [
+        {"external_id": "user-7", "choices": {}, "opted_out": True},
+        {"external_id": "ä", "choices": {"offers": True}, "opted_out": False},
+    ]
     first, second = found["notifications"]
     assert (first["notification_id"], first["status"]) == (waiting, "pending")
     assert first["content"] == {"body": "Later", "image": "https://a.example/b.png"}

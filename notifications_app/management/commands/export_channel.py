@@ -23,7 +23,7 @@ from pushsvc.common.http.exports import NO_ID, ndjson_lines
 from pushsvc.common.store import sql
 from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.devices.exporting import subscription_ids_after, subscription_slices
-from subscriptions_app.models import Category, Segment
+from subscriptions_app.models import Category, Person, Segment
 
 Row = dict[str, Any]
 Slices = Iterable[Sequence[Row]]
@@ -93,6 +93,7 @@ class Command(DatabaseCommand):
 
 def _files(channel: Channel, *, with_keys: bool) -> Iterator[tuple[str, Slices]]:
     yield "subscriptions", _subscriptions(channel.pk, with_keys)
+    yield "people", _people(channel.pk)
     yield "categories", [[_category(each) for each in _of(Category, channel, "position", "id")]]
     yield (
         "segments",
@@ -130,6 +131,23 @@ def _subscriptions(channel_id: UUID, with_keys: bool) -> Slices:
 
     for ids in _read(read, lambda id_: id_):
         yield from subscription_slices(ids, with_address=with_keys)
+
+
+def _people(channel_id: UUID) -> Slices:
+    """Those who opted out or have choices. Of the others, subscriptions have everything."""
+    own = Person.objects.filter(channel_id=channel_id).order_by("external_id")
+    found = own.exclude(opted_out_at=None, choices={})
+    after = ""
+    while people := list(found.filter(external_id__gt=after)[:_SLICE]):
+        yield [
+            {
+                "external_id": each.external_id,
+                "choices": each.choices,
+                "opted_out": each.opted_out_at is not None,
+            }
+            for each in people
+        ]
+        after = people[-1].external_id
 
 
 def _notifications(channel_id: UUID) -> Iterator[Notification]:

@@ -69,7 +69,7 @@ class Owner:
 
     def send(self, **fields):
         """The notification's id."""
-        answer = self._call("/send-notification", {"body": "Fresh bread"} | fields)
+        answer = self.call("/send-notification", {"body": "Fresh bread"} | fields)
         return answer["notification_id"]
 
     def send_as_the_guide_says(self):
@@ -83,11 +83,11 @@ class Owner:
 
     def change(self, notification_id, action):
         """`action`: "pause" or "resume"."""
-        self._call(f"/notification/{notification_id}/{action}", {})
+        self.call(f"/notification/{notification_id}/{action}", {})
 
     def read(self, notification_id):
         """The notification as the API answers it."""
-        return self._call(f"/notification/{notification_id}")
+        return self.call(f"/notification/{notification_id}")
 
     def is_sent(self, notification_id):
         return self.read(notification_id)["status"] == "sent"
@@ -104,7 +104,7 @@ class Owner:
         return Notification.objects.values_list(*fields).get(pk=notification_id)
 
     def subscriber_count(self):
-        return self._call(f"/channel/{self.channel.id}")["subscriber_count"]
+        return self.call(f"/channel/{self.channel.id}")["subscriber_count"]
 
     def subscriptions(self):
         """All subscriptions, also expired ones, in the order in which they were made."""
@@ -122,6 +122,6 @@ class Owner:
         (device,) = [each for each in devices if each.endpoint == address]
         return device
 
-    def _call(self, path, body=None):
+    def call(self, path, body=None):
         headers = {"Authorization": f"Key {self.key}", "Content-Type": "application/json"}
         return self.service.call(self.service.url + path, headers, body)
