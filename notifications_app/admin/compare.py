@@ -12,9 +12,10 @@ from channels_app.console.access import may_anywhere
 from channels_app.console.pages import ConsolePage, id_or_404, own_or_404
 from channels_app.models import Role
 from notifications_app.admin.charts import chart_file
-from notifications_app.admin.results import compared, comparison_chart
+from notifications_app.admin.results import comparison_chart, rows_of
 from notifications_app.models import Notification
-from notifications_app.reporting.event_hours import clicks_since_start
+from notifications_app.reporting.comparing import compare
+from pushsvc.common.store import sql
 
 FEWEST: Final = 2
 MOST: Final = 5
@@ -59,8 +60,9 @@ def _named(request: HttpRequest) -> list[Notification]:
 
 
 def _compared(notifications: Sequence[Notification]) -> dict[str, Any]:
-    clicks = clicks_since_start(notifications)
-    rows = compared(notifications)
+    comparison = compare(notifications, sql.now())
+    rows = rows_of(comparison)
     query = urlencode([("id", each.pk) for each in notifications])
     files = f"{reverse('admin:notification_compare_chart')}?{query}&chart="
-    return {"rows": rows, "charts": comparison_chart(rows, clicks, files)}
+    charts = comparison_chart(comparison, rows, files)
+    return {"rows": rows, "age": comparison.age, "charts": charts}

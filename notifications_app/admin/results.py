@@ -1,13 +1,15 @@
 """Results of notifications for pages: the funnel, clicks over time, a comparison."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
-from uuid import UUID
 
 from notifications_app.admin.charts import Chart, Charts, Line
 from notifications_app.models import Notification
 from notifications_app.reporting.bounce_reasons import APART_WORDS
+from notifications_app.reporting.comparing import Compared, Comparison, Verdict
 from notifications_app.reporting.event_hours import HOUR, Clicks, Events
 from notifications_app.reporting.funnel import Funnel, funnel_of, platform_funnels
 from notifications_app.reporting.progress import Progress
@@ -131,68 +133,88 @@ def clicks_chart(clicks: Clicks, files: str) -> Charts:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """`letter` names the notification in the chart."""
+class Row:
+    """A row of a comparison. `letter` names the notification in the chart."""
 
     letter: str
     tone: str
-    notification: Notification
-    funnel: Funnel
-    is_best: bool
+    compared: Compared
+
+    @property
+    def notification(self) -> Notification:
+        return self.compared.notification
 
     @property
     def bounced_share(self) -> float | None:
-        return share(self.notification.undeliverable_count, self.funnel.recipients)
+        return share(self.notification.undeliverable_count, self.notification.recipient_count)
 
     @property
     def apart(self) -> list[Apart]:
         return apart_of(self.notification)
 
+    @property
+    def verdict(self) -> tuple[str, str] | None:
+        """The badge beside the click rate: words and tone."""
+        return _VERDICTS.get(self.compared.verdict)
 
-def compared(notifications: Sequence[Notification]) -> list[Compared]:
-    funnels = [funnel_of(each) for each in notifications]
-    best = max((each.clicked_share or 0 for each in funnels), default=0)
+    @property
+    def has_more_clicks(self) -> bool:
+        """Whether it was clicked after the age of the comparison."""
+        return self.notification.clicked_count > self.compared.funnel.clicked
+
+
+_VERDICTS: Final = {
+    Verdict.HIGHEST: ("highest", "good"),
+    Verdict.CHANCE: ("difference may be chance", ""),
+    Verdict.TOO_FEW: ("too few clicks to tell", ""),
+}
+
+
+def rows_of(comparison: Comparison) -> list[Row]:
     return [
-        Compared(
-            letter=chr(ord("A") + index),
-            tone=_TONES[index],
-            notification=notification,
-            funnel=funnel,
-            is_best=bool(best) and funnel.clicked_share == best,
-        )
-        for index, (notification, funnel) in enumerate(zip(notifications, funnels, strict=True))
+        Row(chr(ord("A") + index), _TONES[index], each)
+        for index, each in enumerate(comparison.rows)
     ]
 
 
-def comparison_chart(
-    rows: Sequence[Compared], clicks: Mapping[UUID, Sequence[int]], files: str
-) -> Charts:
-    """The shares of delivered recipients that had clicked, by hours since each start."""
-    series = [clicks.get(row.notification.pk, ()) for row in rows]
-    hours = min(_MOST_HOURS, max(map(len, series), default=0))
+def comparison_chart(comparison: Comparison, rows: Sequence[Row], files: str) -> Charts:
+    """The shares of delivered recipients that had clicked, by age, up to the youngest's."""
+    hours = _hours_of(comparison)
     chart = Chart(
         "since",
         "Clicked since the start",
-        "Share of the delivered who had clicked by the end of each hour. Hour 1 is the hour of UTC "
-        "in which the notification started.",
+        "Share of the delivered who had clicked, by hours since each start, up to the age of the "
+        "youngest.",
         [
             Line(
                 f"{row.letter}: {str(row.notification)[:40]}",
                 row.tone,
-                _shares(counts, row.funnel.delivered, hours),
+                _shares(row.compared, hours),
                 "line",
                 _DASHES[index],
             )
-            for index, (row, counts) in enumerate(zip(rows, series, strict=True))
+            for index, row in enumerate(rows)
         ],
         unit="%",
     )
-    return Charts("since", range(1, hours + 1), [chart], files)
+    return Charts("since", hours, [chart], files)
 
 
-def _shares(counts: Sequence[int], delivered: int, hours: int) -> list[float | None]:
-    """The line of a notification: empty without clicks, level after the last click."""
-    if not counts or not delivered:
-        return [None] * hours
-    shown = [*counts, *[counts[-1]] * (hours - len(counts))][:hours]
-    return [round(100 * count / delivered, 2) for count in shown]
+def _hours_of(comparison: Comparison) -> Sequence[int]:
+    """From 0 to the hour of the last click that counts; none for an age of less than an hour."""
+    if comparison.age is None or comparison.age < HOUR:
+        return ()
+    clicked = [
+        each.curve.ages[-1] for each in comparison.rows if each.curve and each.funnel.clicked
+    ]
+    last = math.ceil(max(clicked, default=timedelta()) / HOUR)
+    return range(min(_MOST_HOURS, comparison.age // HOUR, last) + 1) if last else ()
+
+
+def _shares(compared: Compared, hours: Sequence[int]) -> list[float | None]:
+    """The line of a notification: empty without clicks."""
+    delivered = compared.funnel.delivered
+    if compared.curve is None or not compared.funnel.clicked or not delivered:
+        return [None] * len(hours)
+    counts = (compared.curve.at(hour * HOUR).clicked for hour in hours)
+    return [round(100 * count / delivered, 2) for count in counts]

@@ -1,11 +1,11 @@
 """Events of notifications by hour and platform. Read from the rows that the recording of events
 writes, never from deliveries."""
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -64,21 +64,50 @@ def events_of(notification: Notification) -> Events:
     )
 
 
-def clicks_since_start(notifications: Iterable[Notification]) -> dict[UUID, list[int]]:
-    """How many recipients had clicked by the end of each hour, from the hour of the start to the
-    hour of the last click, for started notifications."""
-    first = {each.pk: _floor(each.started_at, HOUR) for each in notifications if each.started_at}
-    hours = EventHour.objects.filter(notification_id__in=first, clicked__gt=0)
-    found = hours.values_list("notification_id", "hour").annotate(sum=Sum("clicked"))
-    clicked: dict[UUID, dict[int, int]] = {each: {} for each in first}
-    for notification_id, hour, count in found:
-        clicked[notification_id][(hour - first[notification_id]) // HOUR] = int(count)
-    return {each: _running_sums(counts) for each, counts in clicked.items()}
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A notification's events by its age: the sums up to each of `ages`, which rise."""
+
+    ages: Sequence[timedelta]
+    sums: Sequence[EventCounts]
+
+    def at(self, age: timedelta) -> EventCounts:
+        """The sums up to this age. Between two known ages, events are taken as evenly spread."""
+        index = bisect_right(self.ages, age)
+        if index == len(self.ages):
+            return self.sums[-1]
+        before, after = self.ages[index - 1], self.ages[index]
+        share = (age - before) / (after - before)
+        known = zip(astuple(self.sums[index - 1]), astuple(self.sums[index]), strict=True)
+        return EventCounts(*(round(low + share * (high - low)) for low, high in known))
 
 
-def _running_sums(counts: Mapping[int, int]) -> list[int]:
-    last = max(counts, default=-1)
-    return list(accumulate(counts.get(hour, 0) for hour in range(last + 1)))
+def curves_of(notifications: Iterable[Notification], now: datetime) -> dict[UUID, Curve]:
+    """The curves of those notifications that have started. One query."""
+    started = {each.pk: each.started_at for each in notifications if each.started_at}
+    rows = (
+        EventHour.objects.filter(notification_id__in=started)
+        .order_by("hour")
+        .values_list("notification_id", "hour")
+        .annotate(shown=Sum("received"), clicks=Sum("clicked"), closed=Sum("dismissed"))
+    )
+    hours: defaultdict[UUID, list[tuple[datetime, EventCounts]]] = defaultdict(list)
+    for notification_id, hour, *counts in rows:
+        hours[notification_id].append((hour, EventCounts(*map(int, counts))))
+    return {pk: _curve(began, hours[pk], now) for pk, began in started.items()}
+
+
+def _curve(began: datetime, hours: Sequence[tuple[datetime, EventCounts]], now: datetime) -> Curve:
+    """Known are the ages at which an hour with events begins and ends; the current one ends now."""
+    ages, sums = [timedelta()], [EventCounts()]
+    for hour, counts in hours:
+        for moment, sum_ in ((hour, sums[-1]), (min(hour + HOUR, now), sums[-1] + counts)):
+            if moment - began > ages[-1]:
+                ages.append(moment - began)
+                sums.append(sum_)
+            else:
+                sums[-1] = sum_
+    return Curve(ages, sums)
 
 
 def _clicks(notification: Notification, rows: Sequence[_Row]) -> Clicks | None:

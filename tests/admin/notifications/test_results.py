@@ -20,7 +20,8 @@ from notifications_app.models import (
     Notification,
     OutcomeMinute,
 )
-from notifications_app.reporting.event_hours import clicks_since_start, events_of
+from notifications_app.reporting.comparing import probability_of_chance
+from notifications_app.reporting.event_hours import curves_of, events_of
 from tests.admin.support import signed_in
 from tests.factories import add_subscriptions, make_notification, make_plan, make_sent_notification
 from tests.pipeline.support import plan
@@ -187,30 +188,94 @@ def test_the_page_shows_the_same_after_retention(viewer, alice, settings):
 # --- comparing ------------------------------------------------------------------------------------
 
 
-def test_a_comparison_has_counts_rates_and_clicks_since_each_start(viewer, alice):
-    now = timezone.now()
-    first, second = (
-        make_sent_notification(
-            alice.channel, title=title, started_at=now - timedelta(days=days), clicked_count=0
-        )
-        for title, days in (("Rye", 3), ("Oats", 1))
+def ago(channel, title, hours, **fields):
+    """A notification that started so many hours ago."""
+    began = timezone.now() - timedelta(hours=hours)
+    return make_sent_notification(
+        channel, **{"title": title, "started_at": began, "clicked_count": 0} | fields
     )
-    add_events(first, clicked=10, received=40)
-    add_events(first, hours=2, clicked=5, received=5)
-    add_events(second, hours=1, clicked=30, received=60, dismissed=6)
+
+
+def test_a_comparison_counts_up_to_the_age_of_the_youngest(viewer, alice):
+    """A campaign of twelve hours was drawn for 17 more, and *highest* was an older one."""
+    first = ago(alice.channel, "Rye", 30)
+    second = ago(alice.channel, "Oats", 12.5)
+    add_events(first, hours=1, clicked=10, received=40)
+    add_events(first, hours=20, clicked=25, received=25)
+    add_events(second, hours=2, clicked=20, received=60, dismissed=6)
 
     answer = compare(viewer, first, second)
 
     page = words(answer.content.decode())
-    assert re.search(r"A Rye .*? 100 97 97.0 % 3 3.0 % 45 46.4 % 15 15.5 % 0 0.0 %", page)
-    assert re.search(r"B Oats .*? 100 97 97.0 % 3 3.0 % 60 61.9 % 30 30.9 % highest 6 10.0 %", page)
+    assert re.search(r"A Rye .*? 97.0 % 3 3.0 % 40 41.2 % 10 10.3 % 35 until now", page)
+    assert re.search(r"B Oats .*? 97.0 % 3 3.0 % 60 61.9 % 20 20.6 % highest 6 10.0 %", page)
+    assert "12 h 30 min" in page
     drawn = chart_of(answer.content.decode())
-    assert drawn["starts"] == [1, 2, 3]
-    assert [line["values"] for line in drawn["charts"][0]["lines"]] == [
-        [10.31, 10.31, 15.46],
-        [0.0, 30.93, 30.93],
+    assert len(drawn["starts"]) <= 13
+    ends = [line["values"][-1] for line in drawn["charts"][0]["lines"]]
+    assert ends == [10.31, 20.62]
+
+
+@pytest.mark.parametrize(
+    ("clicks", "verdicts"),
+    [
+        ((300, 200), ["highest", None]),
+        ((212, 200), [None, "difference may be chance"]),
+        ((4, 2), [None, "too few clicks to tell"]),
+        ((0, 0), [None, None]),
+        ((300, 295, 100), [None, "difference may be chance", None]),
+        ((300, 250), ["highest", None]),
+        ((300, 230, 230, 230, 230), ["highest", *[None] * 4]),
+        ((300, 256), ["highest", None]),
+        ((300, 256, 256), [None, *["difference may be chance"] * 2]),
+    ],
+)
+def test_only_a_difference_that_chance_does_not_explain_is_called_one(
+    viewer, alice, clicks, verdicts
+):
+    """The last two: three pairs need stronger evidence than one."""
+    counts = {"recipient_count": 2_000, "delivered_count": 2_000, "bounced_count": 0}
+    some = [ago(alice.channel, "One", 20, **counts) for _ in clicks]
+    for each, clicked in zip(some, clicks, strict=True):
+        add_events(each, hours=1, clicked=clicked)
+
+    rows = compare(viewer, *some).context["rows"]
+
+    assert [row.verdict and row.verdict[0] for row in rows] == verdicts
+
+
+def test_a_notification_that_is_being_sent_is_not_judged(viewer, alice):
+    counts = {"recipient_count": 3_000, "delivered_count": 2_000, "bounced_count": 0}
+    some = [
+        ago(alice.channel, "One", 20, status=status, finished_at=None, **counts | more)
+        for status, more in (("processing", {}), ("sent", {"bounced_count": 1_000}))
     ]
-    assert clicks_since_start([first, second]) == {first.pk: [10, 10, 15], second.pk: [0, 30]}
+    for each, clicked in zip(some, (900, 100), strict=True):
+        add_events(each, hours=1, clicked=clicked)
+
+    rows = compare(viewer, *some).context["rows"]
+
+    assert [row.verdict for row in rows] == [None, None]
+
+
+def test_events_within_an_hour_are_taken_as_evenly_spread(alice):
+    one = ago(alice.channel, "One", 10)
+    begin = one.started_at.replace(minute=0, second=0, microsecond=0)
+    add_events(one, hours=2, clicked=60)
+    curve = curves_of([one], timezone.now())[one.pk]
+    into = begin + timedelta(hours=2) - one.started_at
+
+    found = [curve.at(into + timedelta(minutes=each)).clicked for each in (-30, 0, 20, 60, 90)]
+
+    assert found == [0, 0, 20, 60, 60]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "probability"),
+    [((50, 1000), (50, 1000), 1.0), ((60, 1000), (40, 1000), 0.0402), ((9, 20), (1, 20), 0.0035)],
+)
+def test_the_probability_of_chance_is_the_z_tests(one, other, probability):
+    assert round(probability_of_chance(one, other), 4) == probability
 
 
 @pytest.mark.parametrize("count", [0, 1, 6])
