@@ -51,6 +51,7 @@ SHOWN: dict[str, tuple[str, ...]] = {  # notifications_app adds its own
         "max_subscriptions",
         "category_required",
         "timezone",
+        "rate_per_minute",
         "identity",
     ),
     "channels_app.apikey": ("public_id", "name", "scopes", "expires_at", "revoked_at"),

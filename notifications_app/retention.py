@@ -31,6 +31,7 @@ def purge() -> None:
     purged = {
         "deliveries": _in_steps(_purge_deliveries),
         "targets": _in_steps(_purge_targets),
+        "send_rates": _in_steps(_purge_send_rates),
         "subscriptions": _in_steps(lambda: expired_purge(_STEP)),
         "people": _in_steps(lambda: people_purge(_STEP)),
         "deleted_tags": _in_steps(lambda: deleted_tags_purge(_STEP)),
@@ -72,6 +73,11 @@ def _purge_targets() -> int:
     return sql.execute(_PURGE_TARGETS, {"age": age, "before": oldest, "limit": _STEP})
 
 
+def _purge_send_rates() -> int:
+    """Deletes those of notifications that are not being sent."""
+    return sql.execute(_PURGE_SEND_RATES, {"limit": _STEP})
+
+
 def _in_steps(step: Callable[[], int]) -> int:
     total = 0
     for _ in range(_STEPS):
@@ -94,6 +100,15 @@ WITH old AS (
 )
 DELETE FROM notifications_app_target AS target USING old
 WHERE target.notification_id = old.notification_id AND target.position = old.position
+"""
+
+_PURGE_SEND_RATES = """
+DELETE FROM notifications_app_sendrate WHERE notification_id IN (
+  SELECT notification_id FROM notifications_app_sendrate rate
+  WHERE NOT EXISTS (SELECT FROM notifications_app_notification
+                    WHERE id = rate.notification_id AND status = 'processing')
+  LIMIT %(limit)s
+  FOR UPDATE SKIP LOCKED)
 """
 
 # In SQL, because the ORM deletes from one table at a time. A batch is deleted in the statement that

@@ -1,5 +1,7 @@
 """The tasks that wakeups start. Each may run twice, or never."""
 
+import random
+import time
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -35,6 +37,7 @@ _TURN_SECONDS = 30.0
 _AHEAD_SECONDS = 1.5  # until the next tick, which may be late
 _PLAN_TURN_SECONDS = 0.5  # ticks share the planner's processes and expire if they wait
 _EXPIRY_STEPS = 20
+_BOUNCE_SECONDS = 0.8
 
 
 @worker_init.connect(weak=False)
@@ -118,8 +121,11 @@ def tick() -> None:
 
 
 def _bounce_overdue() -> None:
+    until = time.monotonic() + _BOUNCE_SECONDS
     for batch_id, code in batches.overdue():
         _run_step(outcomes.bounce_overdue, batch_id, code)
+        if time.monotonic() >= until:
+            break
 
 
 def _run_step(step: Callable[..., Any], *arguments: Any) -> None:
@@ -163,8 +169,10 @@ def _wake_workers() -> None:
         wakeup.wake("plan", after=seconds)
     if planning.anything_to_plan():
         wakeup.wake("plan", settings.WORKER_CONCURRENCY)
-    for platform, due in batches.due_counts(most=wakeup.MOST_WAITING).items():
-        wakeup.wake(platform, due)
+    due = list(batches.due_counts(most=wakeup.MOST_WAITING).items())
+    random.shuffle(due)  # platforms that share the rate of a send are first in turn
+    for platform, number in due:
+        wakeup.wake(platform, number)
     if attempts.is_any_due():
         wakeup.wake("hooks", settings.WORKER_CONCURRENCY)
 

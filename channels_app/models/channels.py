@@ -70,6 +70,9 @@ class Channel(models.Model):
         default="UTC",
         help_text="An IANA name: the zone of devices whose own time zone is unknown.",
     )
+    rate_per_minute = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Of a send that names no rate. Null: none."
+    )
 
     @override
     def __str__(self) -> str:

@@ -1470,6 +1470,8 @@ export interface components {
         DeliverySettingsInput: {
             /** @description An IANA name: the time zone of subscribers whose own is unknown. Default: `"UTC"`. */
             timezone?: string | null;
+            /** @description Recipients a minute of a send that has no `rate_per_minute`, from its start on. null: as fast as possible. */
+            rate_per_minute?: number | null;
             /** @description Whether a send to the whole channel, a segment or a rule must name a category. Default: `false`. */
             category_required?: boolean | null;
         };
@@ -1477,6 +1479,8 @@ export interface components {
         DeliverySettingsOutput: {
             /** @description An IANA name: the time zone of subscribers whose own is unknown. */
             timezone: string;
+            /** @description Recipients a minute of a send that has no `rate_per_minute`; null: as fast as possible. */
+            rate_per_minute: number | null;
             /** @description Whether a send to the whole channel, a segment or a rule must name a category. */
             category_required: boolean;
         };
@@ -1572,6 +1576,8 @@ export interface components {
             unknown?: components["schemas"]["UnknownOutput"];
             /** @description On which other platforms the targets have devices. */
             detail?: string;
+            /** @description For a send with a rate: how long after the first call the last one begins. */
+            takes_at_least_seconds?: number;
         };
         /**
          * @description Any fields of a send. A field that is missing stays as it is; null takes its default. `body`
@@ -1637,6 +1643,8 @@ export interface components {
              * @description No device is sent it after this time, whatever its `ttl`. After `scheduled_at`.
              */
             expires_at?: string | Date | null;
+            /** @description At most so many recipients a minute, over all platforms. 0: as fast as possible. Default: the channel's rate. */
+            rate_per_minute?: number | null;
             /**
              * Format: uuid
              * @description Another segment only if the send is to a segment.
@@ -2165,6 +2173,8 @@ export interface components {
             reasons: components["schemas"]["ReasonOutput"][];
             /** @description The push service that accepts only some messages a minute of the channel, while recipients wait for it; see [webpush](/docs/webpush). */
             limited_by: string | null;
+            /** @description At most so many recipients a minute, over all platforms; null: as fast as possible. The channel's rate counts as it is at the start. */
+            rate_per_minute: number | null;
             /** @description Recipients that reported `received`. */
             received_count: number;
             /** @description Recipients that reported `clicked`. */
@@ -2954,6 +2964,8 @@ export interface components {
             } | null;
             /** @description What becomes of recipients without a value for a placeholder without default. Default: `"empty"`. */
             on_missing?: (string & components["schemas"]["OnMissing"]) | null;
+            /** @description At most so many recipients a minute, over all platforms. 0: as fast as possible. Default: the channel's rate. */
+            rate_per_minute?: number | null;
             /**
              * Format: uuid
              * @description One segment only; null: the whole channel.
@@ -3061,6 +3073,8 @@ export interface components {
              * @description No device is sent it after this time, whatever its `ttl`. After `scheduled_at`.
              */
             expires_at?: string | Date | null;
+            /** @description At most so many recipients a minute, over all platforms. 0: as fast as possible. Default: the channel's rate. */
+            rate_per_minute?: number | null;
             /**
              * Format: uuid
              * @description One segment only; null: the whole channel.

@@ -10,6 +10,7 @@ from channels_app.admin.tabs import TabPage
 from channels_app.console.pages import FormPage
 from channels_app.models import Role
 from notifications_app.sends.delivery_settings import delivery_settings_replace
+from notifications_app.sends.schema import MAX_RATE
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.timestamps import timezone_names
 
@@ -19,6 +20,14 @@ class DeliverySettingsForm(ConsoleForm):
         label="Time zone",
         choices=lambda: [(name, name) for name in timezone_names()],
         help_text="For subscribers whose own time zone is unknown.",
+    )
+    rate_per_minute = forms.IntegerField(
+        label="Recipients a minute",
+        required=False,
+        min_value=1,
+        max_value=MAX_RATE,
+        help_text="For each send that does not name its own rate. Leave empty to send as fast as "
+        "possible.",
     )
     category_required = forms.BooleanField(
         label="Require a category",

@@ -168,6 +168,7 @@ class NotificationPage(_WithProgress):
             is_log_kept=_is_log_kept(notification, self.now),
             log_days=settings.DELIVERY_RETENTION_DAYS,
             ttl=ttl_words(notification.ttl),
+            rate_per_minute=notification.rate(notification.channel.rate_per_minute),
             platform_sections=platforms_of(form),
             simple=simple_of(form),
             composed="composed" in self.request.GET,

@@ -12,13 +12,18 @@ from channels_app.http import KeyedView, own_channel, own_channel_now, require_s
 from channels_app.models import Scope
 from channels_app.selectors import ChannelNotFound
 from notifications_app.sends.delivery_settings import delivery_settings_replace
+from notifications_app.sends.schema import MAX_RATE
 from pushsvc.common.errors import FieldError, Invalid, MissingScope
-from pushsvc.common.http.fields import Flag, StrictSerializer
+from pushsvc.common.http.fields import Flag, StrictSerializer, WholeNumber
 from pushsvc.common.http.openapi import problem_responses
 from pushsvc.common.timestamps import NOT_A_TIMEZONE
 from subscriptions_app.devices.fields import TimeZone
 
-_EXAMPLE: Final = {"timezone": "Europe/Berlin", "category_required": False}
+_EXAMPLE: Final = {
+    "timezone": "Europe/Berlin",
+    "rate_per_minute": 5000,
+    "category_required": False,
+}
 _SHOWN: Final = OpenApiExample("Delivery settings", _EXAMPLE, response_only=True)
 _REFUSED: Final = (401, MissingScope(Scope.MANAGE), ChannelNotFound(), 429, 503)
 _UNKNOWN_ZONE: Final = Invalid([FieldError("timezone", "not_a_timezone", NOT_A_TIMEZONE)])
@@ -32,6 +37,13 @@ class DeliverySettingsInput(StrictSerializer):
         default="UTC",
         help_text="An IANA name: the time zone of subscribers whose own is unknown.",
     )
+    rate_per_minute = WholeNumber(
+        min=1,
+        max=MAX_RATE,
+        default=None,
+        help_text="Recipients a minute of a send that has no `rate_per_minute`, from its start on."
+        " null: as fast as possible.",
+    )
     category_required = Flag(
         default=False,
         help_text="Whether a send to the whole channel, a segment or a rule must name a category.",
@@ -43,6 +55,11 @@ class DeliverySettingsOutput(serializers.Serializer[Any]):
 
     timezone = serializers.CharField(
         help_text="An IANA name: the time zone of subscribers whose own is unknown."
+    )
+    rate_per_minute = serializers.IntegerField(
+        allow_null=True,
+        help_text="Recipients a minute of a send that has no `rate_per_minute`; null: as fast as"
+        " possible.",
     )
     category_required = serializers.BooleanField(
         help_text="Whether a send to the whole channel, a segment or a rule must name a category."

@@ -199,6 +199,7 @@ DETAILS: Final = OpenApiExample(
         ],
         "reasons": [{"platform": "web", "code": "endpoint_gone", "count": 13}],
         "limited_by": None,
+        "rate_per_minute": None,
         "received_count": 1102,
         "clicked_count": 94,
         "dismissed_count": 210,

@@ -101,10 +101,15 @@ class DryRunOutput(serializers.Serializer[Any]):
     detail = serializers.CharField(
         required=False, help_text="On which other platforms the targets have devices."
     )
+    takes_at_least_seconds = serializers.IntegerField(
+        required=False,
+        help_text="For a send with a rate: how long after the first call the last one begins.",
+    )
 
 
 def dry_run_output(found: DryRun) -> dict[str, Any]:
-    """The body of the response. Only sends to targets have `unknown` and `detail`."""
+    """The body of the response. Only sends to targets have `unknown` and `detail`, only sends with
+    a rate `takes_at_least_seconds`."""
     output: dict[str, Any] = {
         "platforms": {platform: _platform(each) for platform, each in found.platforms.items()}
     }
@@ -112,6 +117,8 @@ def dry_run_output(found: DryRun) -> dict[str, Any]:
         output["unknown"] = UnknownOutput(found.unknown).data
     if found.missed:
         output["detail"] = missed_words(found)
+    if found.takes_at_least_seconds is not None:
+        output["takes_at_least_seconds"] = found.takes_at_least_seconds
     return output
 
 
@@ -342,6 +349,11 @@ class NotificationDetailsOutput(serializers.Serializer[Any]):
         help_text="The push service that accepts only some messages a minute of the channel, while"
         " recipients wait for it; see docs/webpush.md.",
     )
+    rate_per_minute = serializers.IntegerField(
+        allow_null=True,
+        help_text="At most so many recipients a minute, over all platforms; null: as fast as"
+        " possible. The channel's rate counts as it is at the start.",
+    )
     received_count = serializers.IntegerField(help_text="Recipients that reported `received`.")
     clicked_count = serializers.IntegerField(help_text="Recipients that reported `clicked`.")
     dismissed_count = serializers.IntegerField(help_text="Recipients that reported `dismissed`.")
@@ -395,6 +407,7 @@ def notification_details(details: Details) -> dict[str, Any]:
                     if each.platform
                 ],
                 "limited_by": details.limited_by,
+                "rate_per_minute": details.rate_per_minute,
                 "received_count": found.received_count,
                 "clicked_count": found.clicked_count,
                 "dismissed_count": found.dismissed_count,

@@ -145,6 +145,9 @@ class SendRequest:
     `category` are skipped; "" means no category. `template_id`: the template from which content was
     copied.
 
+    `rate_per_minute`: how many recipients workers take up in a minute; 0 means as many as they can,
+    None what the channel says.
+
     `only_subscription_id` makes it a test: only that subscription gets it.
     """
 
@@ -156,5 +159,6 @@ class SendRequest:
     targets: tuple[TargetId, ...] = ()
     scheduled_at: datetime | None = None
     expires_at: datetime | None = None
+    rate_per_minute: int | None = None
     only_subscription_id: UUID | None = None
     template_id: UUID | None = None

@@ -80,6 +80,7 @@ class Migration(migrations.Migration):
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ('scheduled_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('expires_at', models.DateTimeField(blank=True, help_text='No call is made afterwards, whatever `ttl` says.', null=True)),
+                ('rate_per_minute', models.PositiveIntegerField(blank=True, help_text="Recipients. 0: none. Null: the channel's until the start, then none.", null=True)),
                 ('edited_at', models.DateTimeField(blank=True, null=True)),
                 ('started_at', models.DateTimeField(blank=True, null=True)),
                 ('deadline_at', models.DateTimeField(blank=True, null=True)),
@@ -152,6 +153,7 @@ class Migration(migrations.Migration):
                 ('lease_until', models.DateTimeField(null=True)),
                 ('sliced_at', models.DateTimeField(null=True)),
                 ('halted_at', models.DateTimeField(help_text='Since when its notification is paused or stopped.', null=True)),
+                ('has_rate', models.BooleanField(help_text='Whether claims follow the rate of the send. Null: not planned yet, or none.', null=True)),
                 ('channel', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='channels_app.channel')),
                 ('notification', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='plans', to='notifications_app.notification')),
             ],
@@ -180,6 +182,13 @@ class Migration(migrations.Migration):
                 ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='channels_app.channel')),
                 ('notification', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='batches', to='notifications_app.notification')),
                 ('plan', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='batches', to='notifications_app.plan')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='SendRate',
+            fields=[
+                ('notification_id', models.UUIDField(primary_key=True, serialize=False)),
+                ('next_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
             ],
         ),
         migrations.CreateModel(

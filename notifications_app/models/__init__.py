@@ -13,6 +13,7 @@ from notifications_app.models.targets import Target
 from notifications_app.models.templates import MAX_TEMPLATE_NAME, Template
 from notifications_app.models.work import (
     BREAKING_BATCH,
+    HAS_NO_RATE,
     RECIPIENTS_LEFT,
     SMALL_BATCH,
     WANTED_SINCE,
@@ -20,11 +21,13 @@ from notifications_app.models.work import (
     Delivery,
     Driver,
     Plan,
+    SendRate,
 )
 
 __all__ = [
     "AHEAD",
     "BREAKING_BATCH",
+    "HAS_NO_RATE",
     "MAX_SCHEDULE_NAME",
     "MAX_TEMPLATE_NAME",
     "RECIPIENTS_LEFT",
@@ -44,6 +47,7 @@ __all__ = [
     "OutcomeMinute",
     "Plan",
     "Schedule",
+    "SendRate",
     "Target",
     "Template",
 ]

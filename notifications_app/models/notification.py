@@ -102,6 +102,11 @@ class Notification(models.Model):
     expires_at = models.DateTimeField(
         null=True, blank=True, help_text="No call is made afterwards, whatever `ttl` says."
     )
+    rate_per_minute = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="Recipients. 0: none. Null: the channel's until the start, then none.",
+    )
     edited_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     deadline_at = models.DateTimeField(null=True, blank=True)
@@ -213,6 +218,14 @@ class Notification(models.Model):
         }
         return next((kind for kind, is_it in kinds.items() if is_it), AudienceKind.CHANNEL)
 
+    def rate(self, of_channel: int | None) -> int | None:
+        """The most recipients a minute; None without a rate. `of_channel`: what the channel says,
+        which counts until the start."""
+        own = self.rate_per_minute
+        if own is None and self.status == NotificationStatus.PENDING and not self.is_test:
+            own = of_channel
+        return own or None
+
     @property
     def is_unfinished(self) -> bool:
         return self.status in UNFINISHED
@@ -270,6 +283,7 @@ audit.SHOWN["notifications_app.notification"] = (
     "template_id",
     "scheduled_at",
     "expires_at",
+    "rate_per_minute",
     "status",
     "paused_at",
     "stopped_at",

@@ -76,6 +76,10 @@ class Plan(models.Model):
     halted_at = models.DateTimeField(
         null=True, help_text="Since when its notification is paused or stopped."
     )
+    has_rate = models.BooleanField(
+        null=True,
+        help_text="Whether claims follow the rate of the send. Null: not planned yet, or none.",
+    )
 
     objects = PlanQuerySet.as_manager()
 
@@ -108,10 +112,24 @@ class Plan(models.Model):
         return f"{self.notification_id} {self.platform}"
 
 
+class SendRate(models.Model):
+    """When workers may take up further recipients of a notification with a rate. No foreign key: it
+    is a row of its own, so that no claim waits for the locks of planners and flushes."""
+
+    notification_id = models.UUIDField(primary_key=True)
+    next_at = models.DateTimeField(db_default=Now())
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.notification_id} {self.next_at}"
+
+
 SMALL_BATCH = 500  # most recipients of a batch that is claimed together with others
 BREAKING_BATCH = Q(lease_losses__gte=CAREFUL_AFTER_LEASE_LOSSES) & ~Q(status="done")
 # The time since which a batch has been due, and its notification not paused.
 WANTED_SINCE = Greatest("due_at", "plan__due_at")
+# Batches of a send with a rate wait for their turn.
+HAS_NO_RATE = Q(plan__has_rate__isnull=True) | Q(plan__has_rate=False)
 RECIPIENTS_LEFT = F("recipient_count") - F("delivered_count") - F("bounced_count")
 
 

@@ -6,6 +6,7 @@ Every statement is conditional and safe to repeat, so two workers or two ticks a
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -16,6 +17,7 @@ from django.db.models.functions import Now
 
 from channels_app.selectors import usable_credentials
 from notifications_app.models import SMALL_BATCH, Batch, Plan
+from notifications_app.pipeline import send_rates
 from notifications_app.pipeline.breakers import UNKNOWN_HOSTS
 from notifications_app.pipeline.lease import RENEW_SECONDS, Lease
 from notifications_app.pipeline.transitions import CREDENTIALS_REFUSED, EXPIRED, STOPPED
@@ -41,7 +43,7 @@ def claim(
 ) -> list[Lease]:
     """Leases the next due batch; returns [] if there is none. If the batch is small, also leases
     other small batches of the channel at the push service. Together they have no more recipients
-    left than a full batch.
+    left than a full batch. A batch of a send with a rate is leased alone, when it is its turn.
 
     `most`: how many batches. `skip`: names of breakers whose batches are not claimed. `processes`:
     how many serve the platform.
@@ -52,14 +54,23 @@ def claim(
     begun = time.monotonic()
     with sql.brief_transaction():
         skipped = [*skip, *_unknown_hosts_to_skip(platform, processes)]
-        for plan_id in _plans_with_work(platform, skipped, skip_channels):
+        for plan_id, has_rate in _plans_with_work(platform, skipped, skip_channels):
+            if has_rate and not send_rates.lock_due(plan_id):
+                continue
             parameters = {"plan": plan_id, "skip": skipped, **_taken()}
             claimed = sql.rows(CLAIM, STATES | parameters)
             if claimed:
                 *first, recipients = claimed[0]
                 lease = Lease.of(first, begun=begun)
+                if has_rate:
+                    return [_charged(lease, recipients)]
                 return [lease, *_companions(lease, recipients, most - 1)]
     return []
+
+
+def _charged(lease: Lease, recipients: int) -> Lease:
+    send_rates.charge(lease.notification_id, recipients)
+    return replace(lease, charged=recipients)
 
 
 def shorten_dead() -> int:
@@ -113,7 +124,7 @@ def unpark(limit: int = 1000) -> int:
     return sql.execute(UNPARK, STATES | {"ids": ids}) if ids else 0
 
 
-def overdue(limit: int = 20) -> list[tuple[int, str]]:
+def overdue(limit: int = 200) -> list[tuple[int, str]]:
     """(batch id, bounce code) of idle batches that are past their deadline, belong to a stopped
     notification, or were parked for too long. Batches of paused notifications are not overdue."""
     # A batch that the database refused recently waits. Otherwise it would delay others each second.
@@ -145,7 +156,7 @@ def overdue_batches() -> QuerySet[Any]:
 
 def due_counts(most: int) -> dict[str, int]:
     """How many batches of each platform are due now, counted up to `most`."""
-    parameters = {"platforms": list(PLATFORM_VALUES), "most": most}
+    parameters = {"platforms": list(PLATFORM_VALUES), "most": most, "ahead": send_rates.AHEAD}
     return Counter(dict(sql.rows(DUE_COUNTS, STATES | parameters)))
 
 
@@ -155,9 +166,9 @@ def _taken() -> dict[str, Any]:
 
 def _plans_with_work(
     platform: Platform, skip: list[str], skip_channels: Sequence[UUID]
-) -> Iterator[int]:
-    """Ids of plans with due batches, fairest first. Reads a few at a time, because the first plan
-    usually has a batch that no other worker has locked."""
+) -> Iterator[tuple[int, bool]]:
+    """Ids of plans with due batches, fairest first, and whether they have a rate. Reads a few at a
+    time, because the first plan usually has a batch that no other worker has locked."""
     tried: list[int] = []
     while True:
         parameters = {
@@ -166,12 +177,13 @@ def _plans_with_work(
             "channels": list(skip_channels),
             "tried": tried,
             "most": _PLANS_AT_ONCE,
+            "ahead": send_rates.AHEAD,
         }
-        plans = [int(row[0]) for row in sql.rows(NEXT_PLANS, STATES | parameters)]
+        plans = [(int(pk), bool(rate)) for pk, rate in sql.rows(NEXT_PLANS, STATES | parameters)]
         yield from plans
         if len(plans) < _PLANS_AT_ONCE:
             return
-        tried += plans
+        tried += [pk for pk, _ in plans]
 
 
 def _companions(first: Lease, recipients: int, most: int) -> list[Lease]:
@@ -208,9 +220,9 @@ def _unknown_hosts_to_skip(platform: Platform, processes: int) -> list[str]:
 # GROUP BY, PostgreSQL reads all batches of a channel; without, the last entry of an index. LATERAL,
 # because with EXISTS PostgreSQL may compare each plan with each due batch. A channel's last claim
 # is read for its first plan only, so that many plans of a channel cost one index lookup.
-NEXT_PLANS = """
-SELECT id FROM (
-  SELECT due.id, due.channel_id,
+NEXT_PLANS = f"""
+SELECT id, has_rate FROM (
+  SELECT due.id, due.channel_id, due.has_rate,
     CASE WHEN row_number() OVER (PARTITION BY due.channel_id ORDER BY due.id) = 1 THEN
       (SELECT max(claimed_at) FROM notifications_app_batch served
        WHERE served.channel_id = due.channel_id AND served.platform = %(platform)s)
@@ -218,7 +230,7 @@ SELECT id FROM (
     (SELECT max(claimed_at) FROM notifications_app_batch served
      WHERE served.plan_id = due.id) AS plan_served
   FROM (
-    SELECT plan.id, plan.channel_id
+    SELECT plan.id, plan.channel_id, plan.has_rate
     FROM notifications_app_plan plan
     CROSS JOIN LATERAL (
       SELECT FROM notifications_app_batch batch
@@ -229,17 +241,18 @@ SELECT id FROM (
     WHERE plan.platform = %(platform)s AND plan.status <> %(plan_done)s
       AND plan.recipient_count > 0 AND plan.halted_at IS NULL
       AND plan.id <> ALL(%(tried)s)
-      AND plan.channel_id <> ALL(%(channels)s)) AS due
+      AND plan.channel_id <> ALL(%(channels)s)
+      AND {send_rates.IS_DUE_PART}) AS due
 ) AS waiting
 ORDER BY max(channel_served) OVER (PARTITION BY channel_id) NULLS FIRST,
   plan_served NULLS FIRST, id
 LIMIT %(most)s
-"""
+"""  # noqa: S608 - text of our own
 
 # In SQL, because the ORM has no LATERAL. Starts from plans that are not halted, so a tick reads
 # only the plan of a paused notification, not its batches. Ordered, so that PostgreSQL reads the
 # plan's part of an index. Otherwise it might scan the table, expecting to find enough batches soon.
-DUE_COUNTS = """
+DUE_COUNTS = f"""
 SELECT wanted.platform, count(*)
 FROM unnest(%(platforms)s::text[]) AS wanted (platform)
 CROSS JOIN LATERAL (
@@ -249,10 +262,10 @@ CROSS JOIN LATERAL (
     WHERE plan_id = plan.id AND status = %(batch_ready)s AND due_at <= statement_timestamp()
     ORDER BY due_at LIMIT %(most)s) AS own
   WHERE plan.platform = wanted.platform AND plan.status <> %(plan_done)s
-    AND plan.recipient_count > 0 AND plan.halted_at IS NULL
+    AND plan.recipient_count > 0 AND plan.halted_at IS NULL AND {send_rates.IS_DUE_PART}
   LIMIT %(most)s) AS due
 GROUP BY wanted.platform
-"""
+"""  # noqa: S608 - text of our own
 
 # In SQL, because an update of the ORM does not return rows. SKIP LOCKED: workers that claim at the
 # same time get different batches and do not wait for one another.
@@ -290,7 +303,8 @@ WITH small AS (
       AND due_at <= statement_timestamp() AND recipient_count <= {SMALL_BATCH}
       AND lease_losses = 0
       AND recipient_count - delivered_count - bounced_count <= %(room)s
-      AND (SELECT halted_at IS NULL FROM notifications_app_plan WHERE id = batch.plan_id)
+      AND (SELECT halted_at IS NULL AND has_rate IS NOT TRUE FROM notifications_app_plan
+           WHERE id = batch.plan_id)
     ORDER BY due_at, id LIMIT %(most)s) AS own
 )
 {_LEASE}

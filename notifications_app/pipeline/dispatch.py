@@ -21,7 +21,14 @@ from structlog.contextvars import bound_contextvars
 from notifications_app.delivery.event_loop import Calls
 from notifications_app.delivery.registry import ServiceAccount
 from notifications_app.delivery.types import Misconfigured, Outcome
-from notifications_app.pipeline import batches, breakers, connections, fcm_rate, web_rate
+from notifications_app.pipeline import (
+    batches,
+    breakers,
+    connections,
+    fcm_rate,
+    send_rates,
+    web_rate,
+)
 from notifications_app.pipeline.caller import Caller
 from notifications_app.pipeline.destinations import CredentialsMissing, CredentialsUnreadable
 from notifications_app.pipeline.evidence import sample
@@ -209,6 +216,7 @@ class _Pass:
         is_probe = bool(recipients) and self._standing.is_half_open
         chosen = sample(recipients, breakers.PROBE_CALLS) if is_probe else recipients
         granted, quota_wait = self._within_quota(chosen)
+        self._charge(len(granted) - self._lease.charged)
         if is_probe and granted:
             if not breakers.take_probe(*self._breaker):
                 self._hand_back(finished_pass=False, wait=1.0)
@@ -218,7 +226,9 @@ class _Pass:
         is_whole = call(granted) and len(granted) == len(recipients)
         if self._recorder.is_trial_accepted:
             called = {each.delivery for each in granted}
-            is_whole = call([each for each in recipients if each.delivery not in called])
+            others = [each for each in recipients if each.delivery not in called]
+            self._charge(len(others))
+            is_whole = call(others)
             quota_wait = 0.0
         if is_probe and granted:
             self._recorder.end_probe()
@@ -226,6 +236,11 @@ class _Pass:
         throttled_wait = web_rate.TURN_SECONDS if self._caller.is_throttled else 0.0
         wait = max(self._recorder.service_waits, quota_wait, outage_wait, throttled_wait)
         self._hand_back(finished_pass=is_whole, wait=wait)
+
+    def _charge(self, recipients: int) -> None:
+        """Corrects what the claim took from the rate of the send, before the calls."""
+        if self._lease.charged and recipients:
+            send_rates.charge(self._lease.notification_id, recipients)
 
     @property
     def _breaker(self) -> tuple[str, UUID]:

@@ -22,7 +22,7 @@ from channels_app import audit
 from channels_app.counters import counter_add
 from channels_app.feeds import EventKind, Fact, feed_add
 from notifications_app.models import Batch, Notification, Plan
-from notifications_app.pipeline import wakeup
+from notifications_app.pipeline import send_rates, wakeup
 from notifications_app.pipeline.counting import finish_complete
 from notifications_app.querysets import NotificationQuerySet, PlanQuerySet
 from notifications_app.states import NotificationStatus, PlanStatus
@@ -122,6 +122,13 @@ class Locked:
             return
         latest = self.plans.aggregate(latest=Max("deadline_at"))["latest"]
         self.row.update(deadline_at=Least(Value(latest, DateTimeField()), "expires_at"))
+
+    def follow_rate(self, per_minute: int | None) -> None:
+        """Lets claims follow the notification's new rate, or none. Batches that are planned keep
+        their size. No planner or claim works at the notification meanwhile."""
+        self.plans.update(has_rate=bool(per_minute))
+        if per_minute:
+            send_rates.begin([self.was.pk])
 
     def record_change(self) -> None:
         """Writes the changed fields to the audit log."""

@@ -41,7 +41,8 @@ class LeaseLost(Exception):
 @dataclass(frozen=True)
 class Lease:
     """A claimed batch. Only the lease with the newest `number` may write. `claimed_at` is the
-    database's time at the monotonic second `begun`."""
+    database's time at the monotonic second `begun`. `charged`: how many recipients the claim took
+    from the rate of the send; 0 if it has none."""
 
     batch_id: int
     number: int
@@ -53,6 +54,7 @@ class Lease:
     push_service: str
     claimed_at: datetime
     begun: float = 0.0
+    charged: int = 0
 
     @classmethod
     def of(cls, row: Sequence[Any], *, begun: float) -> Self:
@@ -81,7 +83,8 @@ class Lease:
 @dataclass(frozen=True)
 class PlanLease:
     """A claimed plan. Only the lease with the newest `number` may plan. `is_shared`: the
-    notification has other parts on the platform, which may reach the same devices."""
+    notification has other parts on the platform, which may reach the same devices.
+    `rate_per_minute`: of the notification; None if it has no rate."""
 
     plan_id: int
     number: int
@@ -93,6 +96,7 @@ class PlanLease:
     started_at: datetime
     category: str
     is_shared: bool
+    rate_per_minute: int | None = None
     request_id: str | None = None
     traceparent: str | None = None
 

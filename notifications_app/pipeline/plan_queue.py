@@ -130,6 +130,10 @@ _DUE_OF_CHANNEL: Final = """SELECT id FROM notifications_app_notification
       AND (channel_id, scheduled_at) >= ({channel}, '-infinity')
       AND (channel_id, scheduled_at) <= ({channel}, statement_timestamp())
     ORDER BY channel_id, scheduled_at LIMIT """
+# The channel's rate counts as it is at the start.
+RATE: Final = """CASE WHEN only_subscription_id IS NULL
+      THEN coalesce(rate_per_minute, (SELECT channel.rate_per_minute
+        FROM channels_app_channel channel WHERE channel.id = notification.channel_id)) END"""
 START: Final = """
 WITH RECURSIVE longest AS MATERIALIZED (
   SELECT id FROM notifications_app_notification
@@ -151,7 +155,7 @@ WITH RECURSIVE longest AS MATERIALIZED (
 ), started AS (
   UPDATE notifications_app_notification notification
   SET status = %(notification_processing)s, started_at = statement_timestamp(),
-      deadline_at = least(expires_at, {ttl_ends_at})
+      deadline_at = least(expires_at, {ttl_ends_at}), rate_per_minute = {rate}
   WHERE id IN (SELECT id FROM longest UNION SELECT id FROM share)
   RETURNING notification.id, notification.channel_id, notification.segment_id,
     notification.only_subscription_id, notification.rule, notification.has_targets,
@@ -177,6 +181,7 @@ RETURNING notification_id,
     next=_NEXT_CHANNEL.format(after="channel.id"),
     ttl_ends_at="""statement_timestamp()
       + make_interval(secs => CASE WHEN ttl = 0 THEN %(ttl_zero)s ELSE ttl END)""",
+    rate=RATE,
     rule=rule_part("started.segment_id", "started.channel_id"),
 )
 
@@ -214,6 +219,7 @@ RETURNING plan.id, plan.lease_number, plan.notification_id, plan.channel_id, pla
   EXISTS (SELECT FROM notifications_app_plan other
           WHERE other.notification_id = plan.notification_id
             AND other.platform = plan.platform AND other.part <> plan.part),
+  nullif(notification.rate_per_minute, 0),
   notification.request_id, notification.traceparent, (SELECT number FROM chosen LIMIT 1)
 """
 CLAIM_NEW: Final = _CLAIM.format(chosen=_NEW)

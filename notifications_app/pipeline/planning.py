@@ -24,7 +24,7 @@ from django.db.models.functions import Now
 
 from channels_app.counters import counters_add
 from notifications_app.models import Driver, Notification, Plan
-from notifications_app.pipeline import wakeup
+from notifications_app.pipeline import send_rates, wakeup
 from notifications_app.pipeline.counting import finish_complete, hourly_add, notifications_add
 from notifications_app.pipeline.lease import PlanLease
 from notifications_app.pipeline.plan_queue import PLAN_LEASE, RoundRobin, claim_plans, start_due
@@ -94,6 +94,7 @@ def plan_windows(leases: Sequence[PlanLease]) -> list[PlanLease]:
     with sql.brief_transaction():
         plans = {plan.pk: plan for plan in Plan.objects.leased_by(*leases).unhalted().all_locked()}
         held = [lease for lease in leases if lease.plan_id in plans]
+        _begin_rates(held, plans)
         for written in _written(held, plans):
             planned += written
             if not _may_go_on(written) or time.monotonic() >= until:
@@ -121,6 +122,14 @@ class _Planned:
         return self.window.is_last and not self.window.batches
 
 
+def _begin_rates(leases: Sequence[PlanLease], plans: Mapping[int, Plan]) -> None:
+    """An edit decides for plans that it meets, so only others follow the rate that was read."""
+    new = [each for each in leases if each.rate_per_minute and plans[each.plan_id].has_rate is None]
+    if new:
+        send_rates.begin({each.notification_id for each in new})
+        Plan.objects.filter(pk__in=[each.plan_id for each in new]).update(has_rate=True)
+
+
 def _written(leases: Sequence[PlanLease], plans: Mapping[int, Plan]) -> Iterator[list[_Planned]]:
     """Writes the next windows step by step: first small audiences together, then one window of each
     other plan."""
@@ -142,10 +151,12 @@ def _written(leases: Sequence[PlanLease], plans: Mapping[int, Plan]) -> Iterator
 
 def _may_be_small(lease: PlanLease, plan: Plan, driver: str) -> bool:
     """Whether the plan may be planned together with others of the driver. A plan with a rule may
-    not, because a rule may read many subscriptions for few recipients."""
+    not, because a rule may read many subscriptions for few recipients. One with a rate has batches
+    of another size."""
     if lease.driver != driver or lease.is_shared or plan.cursor is not None:
         return False
-    return lease.rule_json is None and plan.only_subscription_id is None
+    is_plain = lease.rule_json is None and not lease.rate_per_minute
+    return is_plain and plan.only_subscription_id is None
 
 
 def _may_go_on(written: Sequence[_Planned]) -> bool:

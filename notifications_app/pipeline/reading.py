@@ -210,7 +210,7 @@ def _terms_of(plan: Any, lease: Lease, channel: Channel | None) -> _Terms:
             site=Site.of(channel.site_url, channel.name) if channel else None,
         ),
         limits=limits,
-        wanted_at=_wanted_at(plan),
+        wanted_at=_wanted_at(plan, lease),
         category=notification.category,
         has_targets=notification.has_targets,
         sent_vars=notification.vars or {},
@@ -219,8 +219,11 @@ def _terms_of(plan: Any, lease: Lease, channel: Channel | None) -> _Terms:
     )
 
 
-def _wanted_at(plan: Plan) -> datetime:
-    """The time from which recipients are to get the message, moved by the duration of pauses."""
+def _wanted_at(plan: Plan, lease: Lease) -> datetime:
+    """The time from which recipients are to get the message, moved by the duration of pauses. With
+    a rate, it is the claim."""
+    if plan.has_rate:
+        return lease.claimed_at
     notification = plan.notification
     asked_at = max(notification.scheduled_at, notification.created_at)
     released_at = plan.release_at if plan.part else asked_at

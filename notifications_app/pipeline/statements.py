@@ -19,6 +19,7 @@ from notifications_app.pipeline import (
     plan_queue,
     planning,
     reading,
+    send_rates,
     windows,
 )
 from notifications_app.pipeline.lease import PlanLease
@@ -45,6 +46,7 @@ _TAGGED: Final = '{"tag": "news"}'
 # By name; a parameter that is missing here is a list, which may be empty.
 _EXAMPLES: Final[dict[str, Any]] = STATES | {
     "after": _ID,
+    "ahead": send_rates.AHEAD,
     "channel": _ID,
     "cursor": _ID,
     "holder": _ID,
@@ -53,6 +55,8 @@ _EXAMPLES: Final[dict[str, Any]] = STATES | {
     "most": 50,
     "most_losses": 10,
     "nobody": "{}",
+    "notification": _ID,
+    "number": 100,
     "only": None,
     "parked_for": timedelta(hours=1),
     "plan": 1,
@@ -87,6 +91,8 @@ def statements() -> dict[str, Statement]:
         "count_windows": _written(planning.COUNT_WINDOWS),
         "next_plans": _written(batches.NEXT_PLANS),
         "claim_batch": _written(batches.CLAIM),
+        "lock_send_rate": _written(send_rates.LOCK_DUE),
+        "charge_send_rate": _written(send_rates.CHARGE),
         "claim_companions": _written(batches.CLAIM_COMPANIONS),
         "read_plans": _queried(Plan.objects.with_deadline().filter(pk__in=[1])),
         "read_due_deliveries": _queried(reading.due_deliveries([1])),

@@ -15,6 +15,7 @@ from channels_app.selectors import channel_totals
 from notifications_app.content.values import MAX_TARGETS
 from notifications_app.models import Driver
 from notifications_app.pipeline.lease import PlanLease
+from notifications_app.pipeline.send_rates import batch_size
 from pushsvc.common.store import sql
 from subscriptions_app.audiences.targets import targets_part
 from subscriptions_app.audiences.windows import (
@@ -97,7 +98,8 @@ def write_whole(leases: Sequence[PlanLease], *, most: int) -> dict[int, Window]:
     """Writes batches and deliveries for the whole audiences of new plans, in one statement. Returns
     the windows by plan id. Skips plans that have more than `most` subscriptions or targets.
 
-    The plans must have one driver and no rules. Of several plans, none may be shared.
+    The plans must have one driver and no rules. Of several plans, none may be shared or have a
+    rate.
     """
     source = whole(leases[0].driver, has_category=any(lease.category for lease in leases))
     return _write(leases, source, {"most": most})
@@ -127,7 +129,7 @@ def _write_one(lease: PlanLease, source: Source, parameters: Mapping[str, Any]) 
 def _write(
     leases: Sequence[PlanLease], source: Source, parameters: Mapping[str, Any]
 ) -> dict[int, Window]:
-    """Returns the windows by plan id. Of several plans, none may be shared."""
+    """Returns the windows by plan id. Of several plans, none may be shared or have a rate."""
     leases = sorted(leases, key=PlanLease.order)
     own: dict[str, Any] = {
         "plans": [each.plan_id for each in leases],
@@ -135,7 +137,7 @@ def _write(
         "channels": [each.channel_id for each in leases],
         "platforms": [each.platform for each in leases],
         "categories": [each.category for each in leases],
-        "size": settings.BATCH_SIZE,
+        "size": batch_size(leases[0].rate_per_minute),
     }
     text = statement(source, is_shared=leases[0].is_shared)
     return {plan_id: Window(*rest) for plan_id, *rest in sql.rows(text, own | dict(parameters))}

@@ -19,6 +19,7 @@ from channels_app.selectors import nearly_full_channels
 from notifications_app.delivery.registry import services_with_breaker
 from notifications_app.models import (
     BREAKING_BATCH,
+    HAS_NO_RATE,
     RECIPIENTS_LEFT,
     WANTED_SINCE,
     Batch,
@@ -231,6 +232,7 @@ def _nearly_full(channels: QuerySet[Channel], _now: datetime) -> Iterator[Findin
 def _queues(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
     due = Batch.objects.unhalted().filter(
         is_not_limited(),
+        HAS_NO_RATE,
         channel__in=channels,
         status=BatchStatus.READY,
         due_at__lt=now - LATE_BATCH,

@@ -44,7 +44,8 @@ class Release:
 class Details:
     """`platforms`: only platforms with a plan; plans are created at the start. `releases`: the
     earliest first. `opted_out`: how many devices were left out because they refuse the category.
-    `limited_by`: the push service that limits the channel while recipients wait there."""
+    `limited_by`: the push service that limits the channel while recipients wait there.
+    `rate_per_minute`: None if it has no rate."""
 
     notification: Notification
     platforms: tuple[PlatformCounts, ...]
@@ -53,6 +54,7 @@ class Details:
     opted_out: int
     actions_clicked: Mapping[str, int]
     limited_by: str | None
+    rate_per_minute: int | None
 
 
 def details_of(*, channel_id: UUID, notification_id: UUID) -> Details:
@@ -62,6 +64,7 @@ def details_of(*, channel_id: UUID, notification_id: UUID) -> Details:
         plan_rows=ArraySubquery(_PLANS),
         ended_rows=ArraySubquery(_ENDED),
         action_rows=ArraySubquery(_ACTIONS),
+        channel_rate=F("channel__rate_per_minute"),
     ).first()
     if found is None:
         raise NotFound("There is no such notification.")
@@ -75,6 +78,7 @@ def details_of(*, channel_id: UUID, notification_id: UUID) -> Details:
         opted_out=sum(plan.opted_out_count for plan in plans),
         actions_clicked=_actions_clicked(found),
         limited_by=limited_by(found),
+        rate_per_minute=found.rate(found.channel_rate),
     )
 
 

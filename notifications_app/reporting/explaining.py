@@ -185,10 +185,10 @@ def _from_ledger(about: _About, device: Subscription, sent: Sent) -> Explained:
             detail = " ".join(filter(None, (f"{words.title}.", words.meaning, words.remedy)))
             step = Step("delivery", ok=False, detail=detail)
             return Explained(device, Verdict.BOUNCED, delivery.code, [step], message, sent)
-    pause = paused(about.case, device)
-    detail = pause.detail if pause else _waiting_words(delivery)
+    pause, rate = paused(about.case, device), about.notification.rate_per_minute
+    detail = pause.detail if pause else _waiting_words(delivery, rate)
     step = Step("delivery", ok=True, detail=detail)
-    because = PAUSED if pause else delivery.code
+    because = PAUSED if pause else delivery.code or ("send_rate" if rate else "")
     return Explained(device, Verdict.WAITING, because, [step], message, sent)
 
 
@@ -203,9 +203,11 @@ def _delivered_words(delivery: Delivery) -> str:
     )
 
 
-def _waiting_words(delivery: Delivery) -> str:
+def _waiting_words(delivery: Delivery, rate: int | None) -> str:
     if delivery.attempts:
         return f"It is tried again after {delivery.attempts} attempts."
+    if rate:
+        return f"Its turn has not come yet. The send goes to at most {rate:,} recipients a minute."
     return "Its turn has not come yet."
 
 

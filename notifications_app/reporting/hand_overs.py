@@ -47,8 +47,8 @@ def hand_overs(channels: QuerySet[Channel], found: Statistics) -> Mapping[dateti
     """Of the notifications that ended in each hour or day of the statistics' period, by its start.
 
     Has no entry without notifications. Tests do not count, nor do notifications that were paused or
-    stopped, because staff decided their times. Only the newest hours or days are read in which
-    together at most MOST_READ notifications were sent.
+    stopped, or that have a rate, because staff decided their times. Only the newest hours or days
+    are read in which together at most MOST_READ notifications were sent.
     """
     since = _read_from(found)
     if since is None:
@@ -62,7 +62,7 @@ def hand_overs(channels: QuerySet[Channel], found: Statistics) -> Mapping[dateti
         only_subscription_id__isnull=True,
         paused_seconds=0,
         stopped_at__isnull=True,
-    )
+    ).exclude(rate_per_minute__gt=0)
     due = Greatest("scheduled_at", "created_at")
     first, last = F("first_hand_over_at") - due, F("finished_at") - due
     rows = (

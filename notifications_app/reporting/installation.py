@@ -9,7 +9,7 @@ from django.db.models import Count, F, Min, Q, Sum
 from django.db.models.functions import Now
 
 from channels_app.models import Feed, WebhookAttempt, WebhookState
-from notifications_app.models import RECIPIENTS_LEFT, WANTED_SINCE, Batch, Notification
+from notifications_app.models import HAS_NO_RATE, RECIPIENTS_LEFT, WANTED_SINCE, Batch, Notification
 from notifications_app.reporting.limited import is_not_limited
 from notifications_app.states import BatchStatus, NotificationStatus
 
@@ -61,7 +61,7 @@ def waiting_webhooks() -> tuple[int, timedelta]:
 def open_batches() -> Mapping[tuple[str, str], OpenBatches]:
     """Open batches by platform and status. Pairs without batches are missing."""
     groups = Batch.objects.exclude(status=BatchStatus.DONE).values("platform", "status")
-    may_be_late = Q(plan__halted_at__isnull=True) & is_not_limited()
+    may_be_late = Q(plan__halted_at__isnull=True) & is_not_limited() & HAS_NO_RATE
     first = Min(WANTED_SINCE, filter=may_be_late)
     counted = groups.annotate(
         count=Count("pk"), recipients=Sum(RECIPIENTS_LEFT), lateness=Now() - first

@@ -9,6 +9,8 @@ from channels_app.models import Channel
 from notifications_app.content.values import Content, SendRequest
 from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.errors import SegmentNotFound
+from notifications_app.pipeline.halting import time_to_live
+from notifications_app.pipeline.send_rates import least_seconds
 from notifications_app.sends.checks import (
     channel_check,
     content_check,
@@ -19,6 +21,8 @@ from notifications_app.sends.checks import (
 from notifications_app.sends.sampling import largest_payload, named_by
 from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+from pushsvc.common.quantities import duration
+from pushsvc.common.store import sql
 from subscriptions_app.audiences.sizes import Size, audience_size, services_seen
 from subscriptions_app.audiences.targets import TargetIds, targets_reach
 from subscriptions_app.categories.consent import consent_to
@@ -60,6 +64,17 @@ class DryRun:
     platforms: Mapping[Platform, PlatformDryRun]
     unknown: TargetIds | None = None
     missed: tuple[Platform, ...] = ()
+    rate_per_minute: int | None = None
+
+    @property
+    def audience(self) -> int:
+        return sum(each.audience.size for each in self.platforms.values())
+
+    @property
+    def takes_at_least_seconds(self) -> int | None:
+        """None without a rate."""
+        rate = self.rate_per_minute
+        return least_seconds(self.audience, rate) if rate else None
 
 
 def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
@@ -76,19 +91,47 @@ def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
         is_web = Platform.WEB in sizes
         seen = services_seen(channel.id, rule, Platform.WEB, consent) if is_web else ()
         services = _at_services(channel, request.content, sizes, seen)
-        return DryRun(_dry_runs(sizes, audience, sampled, services))
+        platforms = _dry_runs(sizes, audience, sampled, services)
+        return DryRun(platforms, rate_per_minute=_rate(channel, request))
     reach = targets_reach(channel.id, named_by(request.targets), consent)
     counts = {platform: Size(count, estimated=False) for platform, count in reach.devices.items()}
     missed = tuple(each for each, count in reach.devices.items() if count and each not in sizes)
     at_targets = reach.services.get(Platform.WEB, ())
     services = _at_services(channel, request.content, sizes, at_targets)
-    return DryRun(_dry_runs(sizes, counts, sampled, services), reach.unknown, missed)
+    platforms = _dry_runs(sizes, counts, sampled, services)
+    return DryRun(platforms, reach.unknown, missed, _rate(channel, request))
 
 
 def missed_words(found: DryRun) -> str:
     """A text for people: on which other platforms the targets have devices."""
     names = ", ".join(PLATFORM_NAMES[each] for each in found.missed)
     return f"The targets also have devices on {names}, which get nothing."
+
+
+def rate_words(found: DryRun, request: SendRequest) -> tuple[str, str]:
+    """Texts for people: how long the send takes at its rate, and how many are not reached before it
+    expires. Either may be ""."""
+    rate, audience = found.rate_per_minute, found.audience
+    if not rate:
+        return "", ""
+    seconds = 60 * audience / rate
+    words = f"About {rate:,} a minute. {audience:,} take about {duration(seconds)}."
+    room = time_to_live(request.content.ttl)
+    if request.expires_at:
+        now = sql.now()
+        room = min(room, request.expires_at - max(request.scheduled_at or now, now))
+    late = audience - int(rate * room.total_seconds() / 60)
+    if found.takes_at_least_seconds is None or late <= 0:
+        return words, ""
+    return words, (
+        f"At {rate:,} a minute, about {late:,} of {audience:,} are not reached within "
+        f"{duration(room.total_seconds())}, and expire."
+    )
+
+
+def _rate(channel: Channel, request: SendRequest) -> int | None:
+    own = request.rate_per_minute
+    return (channel.rate_per_minute if own is None else own) or None
 
 
 def too_large_words(found: PlatformDryRun) -> list[str]:

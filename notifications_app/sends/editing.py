@@ -36,7 +36,7 @@ from pushsvc.common.errors import NotFound, Outdated
 from pushsvc.common.store import sql
 
 # Fields that can be changed while a notification that is being sent is paused.
-_WHILE_PAUSED: Final = frozenset({*CONTENT, "expires_at"})
+_WHILE_PAUSED: Final = frozenset({*CONTENT, "expires_at", "rate_per_minute"})
 
 
 def notification_edit(
@@ -54,8 +54,8 @@ def notification_edit(
 
     All fields of a pending notification can be changed, but not the kind of its audience. If the
     start comes first, NotEditable is raised. Of a notification that is processing and paused, the
-    content and `expires_at` can be changed. Fields that are fixed then are not checked again, nor
-    is an `expires_at` that stays.
+    content, `expires_at` and the rate can be changed. Fields that are fixed then are not checked
+    again, nor is an `expires_at` that stays.
 
     Raises NotFound, Outdated for another version, NotEditable, NotCombinable, StillSending, DRF's
     ValidationError, and what the checks of a send raise.
@@ -79,6 +79,8 @@ def notification_edit(
         if before.status != NotificationStatus.PENDING:
             longer = time_to_live(request.content.ttl) - time_to_live(before.ttl)
             found.move_deadlines(longer)
+            if "rate_per_minute" in changed:
+                found.follow_rate(request.rate_per_minute)
         after = found.row.get()
         fields = audit.fields_of(before), audit.fields_of(after)
         audit.record(after, audit.Action.UPDATE, *fields, note=f"Edited: {', '.join(changed)}.")
@@ -99,6 +101,9 @@ def _edited(
     """The send with the changes. Raises if it may not be changed like this."""
     _refuse(before, changes)
     request = with_defaults(channel, read_edit(before, changes))
+    is_started = before.status != NotificationStatus.PENDING
+    if is_started and "rate_per_minute" in changes and request.rate_per_minute is None:
+        request = replace(request, rate_per_minute=channel.rate_per_minute)
     if keeps_values:
         request = _with_values(before, request)
     _check_actions(before, request)
@@ -205,7 +210,10 @@ def _changed(before: Notification, request: SendRequest, values: Mapping[str, An
 
 def _values(before: Notification, request: SendRequest) -> dict[str, Any]:
     """The values of the columns that an edit writes, without the deadline."""
-    own = Notification.values_of(request.content) | {"expires_at": request.expires_at}
+    own = Notification.values_of(request.content) | {
+        "expires_at": request.expires_at,
+        "rate_per_minute": request.rate_per_minute,
+    }
     return own | _schedule(request) if before.status == NotificationStatus.PENDING else own
 
 

@@ -32,6 +32,7 @@ from pushsvc.common.http.fields import (
     ListOf,
     Text,
     Timestamp,
+    WholeNumber,
 )
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from subscriptions_app.models import MAX_CATEGORY_KEY
@@ -39,6 +40,7 @@ from subscriptions_app.people.fields import ExternalId
 
 MAX_PLATFORMS: Final = 20  # in a request, with duplicates
 ALL: Final = "all"
+MAX_RATE: Final = 600_000  # recipients a minute
 _UNUSED_VALUES: Final = "Values need `personalize`."
 
 
@@ -71,6 +73,13 @@ class SendFields(ContentFields):
     expires_at = Timestamp(
         default=None,
         help_text="No device is sent it after this time, whatever its `ttl`. After `scheduled_at`.",
+    )
+    rate_per_minute = WholeNumber(
+        min=0,
+        max=MAX_RATE,
+        default=None,
+        help_text="At most so many recipients a minute, over all platforms. 0: as fast as possible."
+        " Default: the channel's rate.",
     )
     segment_id = Id(
         default=None, allow_null=True, help_text="One segment only; null: the whole channel."
@@ -234,4 +243,5 @@ def _body_of(notification: Notification) -> dict[str, Any]:
         "segment_id": str(notification.segment_id) if notification.segment_id else None,
         "category": notification.category or None,
         "rule": notification.rule,
+        "rate_per_minute": notification.rate_per_minute,
     }

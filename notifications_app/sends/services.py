@@ -183,6 +183,7 @@ def _insert(channel: Channel, request: SendRequest, sent_by: str) -> Notificatio
         has_targets=bool(request.targets),
         only_subscription_id=request.only_subscription_id,
         expires_at=request.expires_at,
+        rate_per_minute=request.rate_per_minute,
         template_id=request.template_id,
         sent_by=sent_by,
         **correlation.current()._asdict(),

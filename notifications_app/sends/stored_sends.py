@@ -20,7 +20,9 @@ def body_of(request: SendRequest) -> dict[str, Any]:
     content = {name: getattr(request.content, name) for name in CONTENT}
     audience = {"category": request.category, "rule": request.rule}
     ids = {name: str(getattr(request, name) or "") for name in _IDS}
-    given = {name: value for name, value in (audience | ids).items() if value}
+    given: dict[str, Any] = {name: value for name, value in (audience | ids).items() if value}
+    if request.rate_per_minute is not None:
+        given["rate_per_minute"] = request.rate_per_minute
     return {
         **{name: value for name, value in content.items() if value != DEFAULTS.get(name)},
         "target_platforms": [each.value for each in request.target_platforms] or [_ALL],

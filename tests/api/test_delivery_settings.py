@@ -7,7 +7,7 @@ from django.urls import reverse
 from tests.admin.support import make_house, signed_in
 from tests.api.support import code, errors
 
-DEFAULTS = {"timezone": "UTC", "category_required": False}
+DEFAULTS = {"timezone": "UTC", "rate_per_minute": None, "category_required": False}
 
 
 def call(owner, method, body=None):
@@ -22,7 +22,7 @@ def read(owner):
 
 def test_a_put_replaces_all_settings_and_each_change_is_audited(alice, bob):
     assert read(alice) == DEFAULTS
-    given = {"timezone": "europe/berlin", "category_required": True}
+    given = {"timezone": "europe/berlin", "rate_per_minute": 5_000, "category_required": True}
     shown = given | {"timezone": "Europe/Berlin"}
 
     assert call(alice, "PUT", given).json() == shown
@@ -32,6 +32,7 @@ def test_a_put_replaces_all_settings_and_each_change_is_audited(alice, bob):
     first, last = LogEntry.objects.filter(object_pk=str(alice.channel.pk), action=1).order_by("pk")
     assert first.changes == {
         "timezone": ["UTC", "Europe/Berlin"],
+        "rate_per_minute": [None, 5_000],
         "category_required": [False, True],
     }
     assert last.changes["timezone"] == ["Europe/Berlin", "UTC"]
@@ -61,7 +62,7 @@ def test_a_key_of_another_channel_gets_404(alice, bob):
 def test_managers_change_them_in_the_console(db):
     house = make_house("Alice")
     page = reverse("admin:channel_delivery", args=[house.channel.pk])
-    form = {"timezone": "America/Lima", "category_required": "on"}
+    form = {"timezone": "America/Lima", "rate_per_minute": "60", "category_required": "on"}
 
     shown = signed_in(house.members["viewer"]).get(page).content.decode()
     assert '<option value="UTC" selected>' in shown
@@ -72,3 +73,4 @@ def test_managers_change_them_in_the_console(db):
 
     house.channel.refresh_from_db()
     assert (house.channel.timezone, house.channel.category_required) == ("America/Lima", True)
+    assert house.channel.rate_per_minute == 60

@@ -172,6 +172,7 @@ def test_what_is_stored_is_the_send_that_was_given(alice):
         "vars": {"city": "Lisbon"},
         "on_missing": "bounce",
         "topic": "news",
+        "rate_per_minute": 0,
     }
     made = created(alice, GIVEN | {"notification": send})
     assert made["notification"]["rule"] == SEGMENT
@@ -183,7 +184,7 @@ def test_what_is_stored_is_the_send_that_was_given(alice):
     meant = read_scheduled(send)
     assert sent.content == meant.content
     assert list(sent.content.data) == list(CONTENT["data"])
-    assert (sent.category, sent.rule) == (category.key, SEGMENT)
+    assert (sent.category, sent.rule, sent.rate_per_minute) == (category.key, SEGMENT, 0)
     assert loaded(Schedule.objects.get().send) == meant
 
 

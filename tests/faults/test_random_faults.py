@@ -11,6 +11,7 @@ from tests.faults.processes import EVERYTHING, HOOKS, PLATFORMS, until
 from tests.faults.support import audience, await_part, many, requests, wait_at_random
 
 PERSONAL = {"body": "{{ platform }}, {{ name | default: 'you' }}", "personalize": True}
+RATES = [1_200, 30_000, 600_000]  # recipients a minute
 
 
 def kill_a_worker(system):
@@ -106,6 +107,8 @@ def break_at_random(system, channel, receiver):
     for number in range(ROUNDS):
         before = requests(channel)
         content = {} if number % 3 else PERSONAL
+        if number % 3 == 1:
+            content = {"rate_per_minute": system.random.choice(RATES)}
         notifications.append(channel.send(*PLATFORMS, **content))
         await_part(channel, system.random.uniform(0.0, 0.5), since=before)
         fault = system.random.choice(FAULTS)

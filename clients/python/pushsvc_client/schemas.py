@@ -193,6 +193,7 @@ class DeliverySettingsInput(TypedDict):
     """All delivery settings of a channel. A setting that is not given gets its default."""
 
     timezone: NotRequired[str | None]
+    rate_per_minute: NotRequired[int | None]
     category_required: NotRequired[bool | None]
 
 
@@ -200,6 +201,7 @@ class DeliverySettingsOutput(TypedDict):
     """A channel's delivery settings."""
 
     timezone: str
+    rate_per_minute: int | None
     category_required: bool
 
 
@@ -251,6 +253,7 @@ class DryRunOutput(TypedDict):
     platforms: dict[str, PlatformDryRunOutput]
     unknown: NotRequired[UnknownOutput]
     detail: NotRequired[str]
+    takes_at_least_seconds: NotRequired[int]
 
 
 class EditInput(TypedDict):
@@ -277,6 +280,7 @@ class EditInput(TypedDict):
     on_missing: NotRequired[OnMissing | None]
     scheduled_at: NotRequired[datetime | str | None]
     expires_at: NotRequired[datetime | str | None]
+    rate_per_minute: NotRequired[int | None]
     segment_id: NotRequired[str | None]
     category: NotRequired[str | None]
     rule: NotRequired[AudienceRule]
@@ -586,6 +590,7 @@ class NotificationDetailsOutput(TypedDict):
     releases: list[ReleaseOutput]
     reasons: list[ReasonOutput]
     limited_by: str | None
+    rate_per_minute: int | None
     received_count: int
     clicked_count: int
     dismissed_count: int
@@ -1039,6 +1044,7 @@ class ScheduledSendInput(TypedDict):
     personalize: NotRequired[bool | None]
     vars: NotRequired[dict[str, AttributeValue] | None]
     on_missing: NotRequired[OnMissing | None]
+    rate_per_minute: NotRequired[int | None]
     segment_id: NotRequired[str | None]
     category: NotRequired[str | None]
     rule: NotRequired[AudienceRule]
@@ -1085,6 +1091,7 @@ class SendInput(TypedDict):
     on_missing: NotRequired[OnMissing | None]
     scheduled_at: NotRequired[datetime | str | None]
     expires_at: NotRequired[datetime | str | None]
+    rate_per_minute: NotRequired[int | None]
     segment_id: NotRequired[str | None]
     category: NotRequired[str | None]
     rule: NotRequired[AudienceRule]

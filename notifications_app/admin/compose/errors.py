@@ -8,7 +8,7 @@ from notifications_app.admin.compose import extras as compose_extras
 from notifications_app.admin.compose.extras import field_at
 from notifications_app.content.fields import MAX_TTL
 from notifications_app.content.values import CONTENT, MAX_TARGETS
-from notifications_app.sends.schema import SendFields
+from notifications_app.sends.schema import MAX_RATE, SendFields
 from pushsvc.common.errors import FieldError
 from pushsvc.common.platforms import PLATFORM_NAMES
 from subscriptions_app.admin.segment_errors import NOT_A_TAG
@@ -24,6 +24,7 @@ LABELS: Final[Mapping[str, str]] = {
     "subscription_ids": "Ids",
     "scheduled_at": "Day and time",
     "expires_at": "Stop delivering after",
+    "rate_per_minute": "Recipients a minute",
 }
 FIELDS: Final = frozenset(SendFields().fields)
 _WITH_PARTS: Final = frozenset({"data", *compose_extras.WITH_PARTS})
@@ -51,6 +52,8 @@ _WORDS: Final[Mapping[tuple[str, str], str]] = {
     ("urgency", "not_a_choice"): "Choose one of the urgencies.",
     ("ttl", "out_of_range"): f"Enter at most {MAX_TTL // 86_400} days.",
     ("expires_at", "out_of_range"): "Choose a moment after the start, and later than now.",
+    ("rate_per_minute", "not_a_number"): "Enter a whole number.",
+    ("rate_per_minute", "out_of_range"): f"Enter at most {MAX_RATE:,}.",
     ("", "malformed_json"): "A text contains a character that cannot be stored.",
 }
 

@@ -73,6 +73,7 @@ class ComposeForm:
     when: str = "now"
     local_time: str = ""
     expires_local: str = ""
+    rate_per_minute: str = ""
     time_zone: str = "UTC"
     platforms: Sequence[str] = ()
     data: Sequence[DataRow] = field(default=())
@@ -108,6 +109,7 @@ class ComposeForm:
             category=notification.category,
             **audience_texts(notification),
             platforms=list(notification.target_platforms),
+            rate_per_minute=_number_text(notification.rate_per_minute),
         )
 
     @classmethod
@@ -292,7 +294,19 @@ def _personal_texts(content: Content) -> dict[str, str]:
 
 def _content_and_end(form: ComposeForm, errors: list[FieldError]) -> dict[str, Any]:
     end = _moment(form, form.expires_local, "expires_at", errors) if form.expires_local else None
-    return content_body(form, errors) | ({"expires_at": format_timestamp(end)} if end else {})
+    own = {"expires_at": format_timestamp(end)} if end else {}
+    return content_body(form, errors) | own | _rate(form)
+
+
+def _rate(form: ComposeForm) -> dict[str, Any]:
+    """What is not a number stays text, so that the serializer refuses it."""
+    given = form.rate_per_minute.strip()
+    is_number = given.isascii() and given.isdigit() and len(given) < 10
+    return {"rate_per_minute": int(given) if is_number else given} if given else {}
+
+
+def _number_text(number: int | None) -> str:
+    return "" if number is None else str(number)
 
 
 def _whole(form: ComposeForm, errors: list[FieldError]) -> dict[str, Any]:

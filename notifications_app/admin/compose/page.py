@@ -48,6 +48,7 @@ from notifications_app.sends.dry_run import (
     DryRun,
     missed_words,
     notification_dry_run,
+    rate_words,
     too_large_words,
 )
 from notifications_app.sends.idempotency import checked_key, once
@@ -184,6 +185,7 @@ class ComposePage(SenderPage):
             literal=sent_literally(send.content),
             languages_shown=in_languages(self.chosen, send, found, sections["languages"]),
             **_named(found),
+            **_paced(found, send),
             time_zone=form.time_zone,
             local_moment=_local(send.scheduled_at, form.time_zone),
             local_end=_local(send.expires_at, form.time_zone),
@@ -270,6 +272,7 @@ class ComposeCheck(SenderPage):
         found: DryRun | None = None
         personal: Mapping[str, Any] | None = None
         shares: Mapping[str, str] = {}
+        paced: dict[str, str] = {}
         try:
             send, _ = read_form(form)
             found = notification_dry_run(channel=self.chosen, request=send)
@@ -277,6 +280,7 @@ class ComposeCheck(SenderPage):
             if tags := languages_of(form):
                 shares = shown_shares(tags, audience_shares(self.chosen, send, found))
             personal = personal_preview(self.chosen, send, request.POST.get("preview_as", ""))
+            paced = _paced(found, send)
         except Invalid as error:
             errors, found = error.errors, _audience_alone(self.chosen, form)
             counted = _reach(found) if found else []
@@ -291,6 +295,7 @@ class ComposeCheck(SenderPage):
                 "languages": shares,
             }
             | (_named(found) if found else {})
+            | paced
         )
 
 
@@ -331,6 +336,12 @@ def _named(found: DryRun) -> dict[str, Any]:
         "unknown": [*unknown.external_ids, *map(str, unknown.subscription_ids)],
         "missed": missed_words(found) if found.missed else "",
     }
+
+
+def _paced(found: DryRun, send: SendRequest) -> dict[str, str]:
+    """For a send with a rate: how long it takes, and whether it expires before."""
+    pace, unreached = rate_words(found, send)
+    return {"pace": pace, "unreached": unreached}
 
 
 def _reach(found: DryRun) -> list[Reach]:

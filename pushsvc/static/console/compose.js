@@ -152,7 +152,8 @@
     }
   }
 
-  function show({ errors, rule_errors, personal, languages, platforms, moment, unknown, missed }) {
+  function show(found) {
+    const { errors, rule_errors, personal, languages, platforms, moment, unknown, missed } = found;
     for (const place of form.querySelectorAll("[data-error]")) {
       const name = place.dataset.error;
       if (!touched.has(name)) continue;
@@ -167,6 +168,8 @@
         : [text("p", uncounted(errors), "ps-quiet")],
     );
     showMoment(moment);
+    $("#pace").textContent = found.unreached || found.pace || "";
+    $("#pace").classList.toggle("ps-error", Boolean(found.unreached));
   }
 
   function uncounted(errors) {
