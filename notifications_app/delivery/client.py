@@ -88,6 +88,13 @@ class Client(ABC, Generic[DestinationT, KeysT]):
         except Exception as error:  # noqa: BLE001 - one recipient must not stop its batch
             return self._own_outcome(error) or self._outcome_of_error(error)
 
+    async def validate(self, message: Message, destination: DestinationT, keys: KeysT) -> Outcome:
+        """As `send`, but nobody gets the message. Only FCM can do this."""
+        try:
+            return await self._validate(message, destination, keys)
+        except Exception as error:  # noqa: BLE001 - as in `send`
+            return self._own_outcome(error) or self._outcome_of_error(error)
+
     def renew(self, keys: KeysT) -> None:
         """Drops connections and access tokens that are kept for these keys, because a new one of
         each was accepted where the kept ones were refused. Calls in flight go on."""
@@ -97,6 +104,9 @@ class Client(ABC, Generic[DestinationT, KeysT]):
 
     @abstractmethod
     async def _send(self, message: Message, destination: DestinationT, keys: KeysT) -> Outcome: ...
+
+    async def _validate(self, message: Message, destination: DestinationT, keys: KeysT) -> Outcome:
+        raise NotImplementedError
 
     def _own_outcome(self, _error: Exception) -> Outcome | None:
         """The outcome of an error that is specific to this transport; None for other errors."""

@@ -11,7 +11,8 @@ from django.core.management import CommandError, call_command
 from subscriptions_app.importing import running, services
 from subscriptions_app.models import Subscription
 from tests.api.devices import ANDROID_TOKEN
-from tests.factories import make_channel
+from tests.factories import GOOGLE_PROJECT, make_channel
+from tests.pipeline.phones import store_google
 
 pytestmark = pytest.mark.django_db
 
@@ -96,3 +97,37 @@ def test_a_wrong_argument_is_named(channel, file, arguments):
 def test_a_missing_file_is_named(channel, tmp_path):
     with pytest.raises(CommandError, match="No such file"):
         run(channel, tmp_path / "none.csv")
+
+
+def test_a_dry_run_quotes_what_fcm_says_about_ten_tokens_and_sends_nothing(channel, fcm, file):
+    store_google(fcm, channel)
+    devices = [fcm.register(GOOGLE_PROJECT) for _ in range(9)]
+    fcm.unregister(devices[0])
+    foreign = fcm.register("another-app")
+    tokens = [each.token for each in [*devices, foreign]]
+    file.write_text("platform,token\n" + "".join(f"android,{each}\n" for each in tokens))
+
+    found = run(channel, file, "--dry-run")
+
+    answers = {each["code"]: (each["tokens"], each["detail"]) for each in found["fcm"]}
+    assert answers["accepted"] == (8, "")
+    assert answers["unregistered"] == (1, "404 Requested entity was not found.")
+    assert answers["sender_id_mismatch"][0] == 1
+    assert not any(receipt.taken for device in devices for receipt in device.receipts)
+    assert "fcm" not in run(channel, file)
+    out = StringIO()
+    given = (str(channel.pk), str(file), "--format=tokens_csv", "--dry-run")
+    call_command("import_subscribers", *given, stdout=out)
+    assert "  1  unregistered  404 Requested entity was not found." in out.getvalue()
+
+
+def test_a_dry_run_asks_about_some_tokens_only(channel, fcm, file):
+    store_google(fcm, channel)
+    file.write_text(table(range(100)))
+    (answer,) = run(channel, file, "--dry-run")["fcm"]
+    assert (answer["code"], answer["tokens"]) == ("token_invalid", 10)
+
+
+def test_a_dry_run_without_credentials_of_firebase_says_so(channel, file):
+    (answer,) = run(channel, file, "--dry-run")["fcm"]
+    assert (answer["code"], answer["tokens"]) == ("credentials_missing", 10)

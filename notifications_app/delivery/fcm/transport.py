@@ -104,17 +104,31 @@ class Client(BaseClient[Destination, ServiceAccount]):
         # The token was revoked early, or this process was paused. A new token shows which.
         return await self._try(message, destination, account, until)
 
+    @override
+    async def _validate(
+        self, message: Message, destination: Destination, account: ServiceAccount
+    ) -> Outcome:
+        until = self._loop.time() + self._call_timeout
+        return await self._try(message, destination, account, until, validate_only=True)
+
     async def _try(
-        self, message: Message, destination: Destination, account: ServiceAccount, until: float
+        self,
+        message: Message,
+        destination: Destination,
+        account: ServiceAccount,
+        until: float,
+        *,
+        validate_only: bool = False,
     ) -> Outcome:
         token = await self._tokens.get(account, until)
         if not isinstance(token, str):
             return token
         url = f"{self._api_base}/v1/projects/{account.project_id}"
         request = build_request(message, destination, url, token, time.monotonic())
-        self.sent_bytes += len(request.body)
+        body = b'{"validate_only":true,' + request.body[1:] if validate_only else request.body
+        self.sent_bytes += len(body)
         response = await self._http.post(
-            request.url, headers=request.headers, body=request.body, until=until
+            request.url, headers=request.headers, body=body, until=until
         )
         now = datetime.fromtimestamp(time.time(), UTC)
         outcome = classify(response, now, address_field(destination.address))

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import random
 import sys
 from argparse import ArgumentParser
 from collections import Counter
@@ -14,14 +15,20 @@ from django.core.management.base import CommandError
 from typing_extensions import override
 
 from channels_app.management.output import DatabaseCommand, add_json_option, channel_argument
+from channels_app.models import Channel
+from notifications_app.delivery.types import Accepted
+from notifications_app.pipeline.destinations import CredentialsMissing, CredentialsUnreadable
+from notifications_app.pipeline.token_checks import tokens_check
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
+from pushsvc.common.store.crypto import SecretUnreadable
 from subscriptions_app.importing.files import FileUnreadable
 from subscriptions_app.importing.formats import Format, Read, Reading, rows_read
 from subscriptions_app.importing.running import Judged, Summary, imported
-from subscriptions_app.importing.values import MAX_TAKEOVER_DAYS, Options, Outcome
+from subscriptions_app.importing.values import MAX_TAKEOVER_DAYS, Options, Outcome, Row
 
 _REPORTED_EVERY: Final = 10_000  # rows
+_ASKED_ABOUT: Final = 10  # tokens, in a dry run
 
 
 class Command(DatabaseCommand):
@@ -57,7 +64,11 @@ class Command(DatabaseCommand):
             help="days for which the first phone that registers an imported token with its own"
             f" `auth` keeps what the row says, at most {MAX_TAKEOVER_DAYS} (default: 0)",
         )
-        parser.add_argument("--dry-run", action="store_true", help="store nothing")
+        parser.add_argument(
+            "--dry-run",
+            action="store_true",
+            help=f"store nothing, and ask Google whether it knows {_ASKED_ABOUT} of the tokens",
+        )
         parser.add_argument("--resume", type=int, default=1, metavar="LINE", help="begin there")
         parser.add_argument("--refused", help="write refused rows to this file, as JSON lines")
         add_json_option(parser)
@@ -71,7 +82,8 @@ class Command(DatabaseCommand):
             stream = stack.enter_context(_opened(options["file"]))
             refused = stack.enter_context(_written(options["refused"], options["resume"]))
             reads = rows_read(stream, reading, dropped, sql.now())
-            steps = imported(channel=channel, reads=_from(reads, position), options=how)
+            sample = _Sample(_from(reads, position))
+            steps = imported(channel=channel, reads=sample, options=how)
             try:
                 for judged in steps:
                     _write_refused(refused, judged)
@@ -85,7 +97,8 @@ class Command(DatabaseCommand):
             except KeyboardInterrupt:
                 self._write(summary, dropped, options)
                 raise CommandError(f"Interrupted. Go on with --resume {position}") from None
-        self._write(summary, dropped, options)
+        asked = _asked(channel, sample.tokens) if how.dry_run and sample.tokens else None
+        self._write(summary, dropped, options, asked)
 
     def _report(self, summary: Summary, position: int, *, is_dry: bool) -> None:
         rows = summary.outcomes.total()
@@ -93,13 +106,25 @@ class Command(DatabaseCommand):
             word = "judged" if is_dry else "imported"
             self.stderr.write(f"{rows} rows {word}; to go on from here: --resume {position}")
 
-    def _write(self, summary: Summary, dropped: Mapping[str, int], options: Any) -> None:
+    def _write(
+        self,
+        summary: Summary,
+        dropped: Mapping[str, int],
+        options: Any,
+        asked: Mapping[tuple[str, str], int] | None = None,
+    ) -> None:
+        """`asked`: how many tokens got each code and words of FCM."""
         if options["json"]:
-            result = {
+            result: dict[str, Any] = {
                 **summary.outcomes,
                 "refused_by_code": summary.codes,
                 "attributes_dropped": dropped,
             }
+            if asked is not None:
+                result["fcm"] = [
+                    {"code": code, "detail": detail, "tokens": count}
+                    for (code, detail), count in asked.items()
+                ]
             self.stdout.write(json.dumps(result))
             return
         if options["dry_run"]:
@@ -111,6 +136,48 @@ class Command(DatabaseCommand):
         if dropped:
             names = ", ".join(f"{name} ({count})" for name, count in sorted(dropped.items()))
             self.stdout.write(f"Attributes that were not taken: {names}. Name them in --attributes")
+        if asked:
+            self.stdout.write("What FCM says about some of the tokens:")
+            for (code, detail), count in asked.items():
+                self.stdout.write(f"  {count}  {code}  {detail}".rstrip())
+
+
+class _Sample:
+    """Some of the tokens of Android that are read, each with the same chance."""
+
+    def __init__(self, reads: Iterator[Read]) -> None:
+        self._reads = reads
+        self.tokens: list[str] = []
+
+    def __iter__(self) -> Iterator[Read]:
+        seen = 0
+        for each in self._reads:
+            row = each.row
+            if isinstance(row, Row) and row.address.platform == Platform.ANDROID:
+                seen += 1
+                self._keep(row.address.text, seen)
+            yield each
+
+    def _keep(self, token: str, seen: int) -> None:
+        if len(self.tokens) < _ASKED_ABOUT:
+            self.tokens.append(token)
+        elif (place := random.randrange(seen)) < _ASKED_ABOUT:  # noqa: S311 - no secret
+            self.tokens[place] = token
+
+
+def _asked(channel: Channel, tokens: Sequence[str]) -> Mapping[tuple[str, str], int]:
+    """How many of the tokens FCM answers with a code, and its words."""
+    try:
+        outcomes = tokens_check(channel_id=channel.pk, addresses=tokens)
+    except CredentialsMissing:
+        return {("credentials_missing", "The channel has no credentials of Firebase."): len(tokens)}
+    except (CredentialsUnreadable, SecretUnreadable):
+        return {("key_unreadable", "The stored credentials cannot be read."): len(tokens)}
+    answers = Counter(
+        ("accepted", "") if isinstance(each, Accepted) else (each.code, each.detail)
+        for each in outcomes
+    )
+    return dict(answers.most_common())
 
 
 def _reading(options: Mapping[str, Any]) -> Reading:
