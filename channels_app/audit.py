@@ -53,6 +53,7 @@ SHOWN: dict[str, tuple[str, ...]] = {  # notifications_app adds its own
         "timezone",
         "rate_per_minute",
         "identity",
+        "deletion_asked_at",
     ),
     "channels_app.apikey": ("public_id", "name", "scopes", "expires_at", "revoked_at"),
     "channels_app.identitykey": ("algorithm", "public_key", "retired_at"),

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from django.conf import settings
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.permissions import BasePermission
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from typing_extensions import override
 
@@ -17,6 +17,7 @@ from channels_app.selectors import (
     channel_get,
     recent_api_key,
     recent_channel,
+    refuse_deleted,
 )
 from channels_app.services import api_key_note_use
 from pushsvc.common.errors import BadRequest, MissingKey, MissingScope
@@ -141,6 +142,12 @@ class KeyedView(ApiView):
     def limit(self, request: Request) -> ratelimit.Limit | None:
         return channel_limit(request, "manage", settings.MANAGE_PER_MINUTE)
 
+    @override
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if request.method not in SAFE_METHODS:
+            refuse_deleted(key_of(request).channel.deletion_asked_at)
+
 
 class ReadingView(KeyedView):
     permission_classes = (require_scope(Scope.READ),)
@@ -165,7 +172,8 @@ def own_channel_now(request: Request, channel_id: UUID) -> Channel:
 
 
 def channel_from_header(request: Request) -> Channel:
-    """The channel that X-Channel-ID names, for public views."""
+    """The channel that X-Channel-ID names, for public views. It may be one that is being
+    deleted."""
     text = request.headers.get("X-Channel-ID", "").strip()
     if not text:
         raise ChannelIdMissing

@@ -20,7 +20,7 @@ from channels_app.models import (
     ProviderCredential,
     VapidKey,
 )
-from pushsvc.common.errors import NotFound
+from pushsvc.common.errors import Forbidden, NotFound
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from pushsvc.common.store.crypto import decrypt
@@ -37,6 +37,17 @@ class ChannelNotFound(NotFound):
     code = "channel_not_found"
     title = "No such channel"
     detail = "No channel has this id."
+
+
+class ChannelDeleted(Forbidden):
+    """An owner asked to delete the channel. Nothing is sent or accepted meanwhile."""
+
+    code = "channel_deleted"
+    title = "The channel is being deleted"
+    detail = (
+        "The channel is being deleted. For a day, an owner of its account can undo this in the"
+        " console."
+    )
 
 
 @dataclass(frozen=True)
@@ -121,6 +132,20 @@ def channel_get(channel_id: UUID) -> Channel:
         return Channel.objects.get(pk=channel_id)
     except Channel.DoesNotExist as error:
         raise ChannelNotFound from error
+
+
+def channel_hold(channel_id: UUID) -> None:
+    """Raises ChannelDeleted if the channel is being deleted. Otherwise nobody can ask to delete it
+    until the caller's transaction ends. Raises ChannelNotFound."""
+    found = sql.rows(_HOLD, {"channel": channel_id})
+    if not found:
+        raise ChannelNotFound
+    refuse_deleted(*found[0])
+
+
+def refuse_deleted(deletion_asked_at: datetime | None) -> None:
+    if deletion_asked_at is not None:
+        raise ChannelDeleted
 
 
 def api_key_find(public_id: str) -> FoundKey | None:
@@ -303,3 +328,12 @@ _STORED = """
 SELECT coalesce(sum(stored_subscriptions), 0)::bigint, current_setting('max_connections')::int
 FROM channels_app_channelcounter WHERE channel_id = %(channel)s
 """
+
+# In SQL, because the ORM has no FOR KEY SHARE, which is the lock of rows that refer to the channel.
+_HOLD = """
+SELECT deletion_asked_at FROM channels_app_channel WHERE id = %(channel)s FOR KEY SHARE
+"""
+# For a statement that inserts a row with this `channel_id`: one row, unless the channel is being
+# deleted.
+KEPT_CHANNEL_PART = """SELECT FROM channels_app_channel
+  WHERE id = %(channel_id)s AND deletion_asked_at IS NULL FOR KEY SHARE"""

@@ -233,8 +233,10 @@ IDEMPOTENCY_KEPT = timedelta(hours=24)
 
 class ScheduleQuerySet(QuerySet[Row]):
     def due_within(self, ahead: timedelta) -> Self:
-        """Enabled schedules with an occurrence that is due, or will be within `ahead`."""
-        return self.filter(is_enabled=True, next_at__lte=Now() + ahead)
+        """Enabled schedules with an occurrence that is due, or will be within `ahead`. None of
+        channels that are being deleted."""
+        due = self.filter(is_enabled=True, next_at__lte=Now() + ahead)
+        return due.filter(channel__deletion_asked_at__isnull=True)
 
 
 class IdempotencyRecordQuerySet(QuerySet[Row]):

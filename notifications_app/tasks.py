@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
 from channels_app.sign_in import mailing, mails
-from notifications_app import retention
+from notifications_app import deletion, retention
 from notifications_app.models import AHEAD, Schedule
 from notifications_app.pipeline import (
     batches,
@@ -179,9 +179,11 @@ def _wake_workers() -> None:
 
 @shared_task
 def housekeeping() -> None:
-    """Runs every minute: applies retention, warns of channels that are nearly full, stops
-    notifications that were paused for too long, and raises alerts."""
+    """Runs every minute: applies retention, deletes channels, warns of channels that are nearly
+    full, stops notifications that were paused for too long, and raises alerts."""
     _run_step(retention.purge)
+    _run_step(deletion.halt_deleted)
+    _run_step(deletion.purge_deleted)
     _run_step(retention.warn_of_full_channels)
     _run_step(_stop_long_paused)
     _run_step(_raise_alerts)

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from channels_app.console.access import may
 from channels_app.models import Role
-from channels_app.selectors import channel_get
+from channels_app.selectors import channel_get, refuse_deleted
 from pushsvc.common.errors import Forbidden
 from pushsvc.common.http.client_address import counted_address
 from pushsvc.common.http.drf import ApiView, django_request
@@ -63,6 +63,7 @@ class DeviceJoinView(ApiView):
         given = JoinInput.checked(request.data)
         invitation = invitation_of(given["invitation"], channel_id=channel_id)
         channel = channel_get(channel_id)
+        refuse_deleted(channel.deletion_asked_at)
         user = User.objects.filter(pk=invitation.user_id).first()
         if user is None or not may(user, channel.account_id, Role.SENDER):
             raise Forbidden("Who made this invitation may not send in the channel any more.")

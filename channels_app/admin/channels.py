@@ -101,6 +101,10 @@ class SettingsPage(TabPage, FormPage):
         return self.back("The settings were saved.")
 
     @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(may_delete=self.may(Role.OWNER), **kwargs)
+
+    @override
     def make_form(self, data: QueryDict | None = None) -> SettingsForm:
         # Android and iOS can be enabled once they have credentials.
         possible = [Platform.WEB.value, *sorted(channel_credentials(self.channel.pk))]
@@ -116,7 +120,7 @@ class ChannelAdmin(ScopedAdmin):
     new_page = NewChannelPage
     row_page = OverviewPage
     row_name = "channel_id"
-    list_display = ("name", "account", "platforms_shown", "subscribers", "created")
+    list_display = ("name_shown", "account", "platforms_shown", "subscribers", "created")
     list_select_related = ("account",)
     search_fields = ("name", "=id")
     search_help_text = "Part of the name, or the whole id."
@@ -130,6 +134,11 @@ class ChannelAdmin(ScopedAdmin):
         first, *others = [F(name) for name in sums]
         with_sums: QuerySet[Any] = rows.annotate(subscriber_sum=sum(others, first))
         return with_sums
+
+    @admin.display(description="Name", ordering="name")
+    def name_shown(self, channel: Channel) -> str:
+        mark = badge("being deleted", "bad") if channel.is_to_be_deleted else ""
+        return format_html("{} {}", channel.name, mark) if mark else channel.name
 
     @admin.display(description="Platforms")
     def platforms_shown(self, channel: Channel) -> str:

@@ -7,6 +7,7 @@ from django.http import HttpResponseRedirect
 from django.urls import reverse
 from typing_extensions import override
 
+from channels_app.console.access import may
 from channels_app.console.pages import ChannelPage
 from channels_app.models import Channel, Role
 
@@ -46,6 +47,7 @@ class TabPage(ChannelPage):
             tabs=self._tabs(),
             may_manage=self.may(Role.MANAGER),
             may_send=self.may(Role.SENDER),
+            may_undo_deletion=may(self.request.user, self.channel.account_id, Role.OWNER),
             heading=self.channel.name,
         ) | {
             "title": f"{self.channel.name}: {self.title}",

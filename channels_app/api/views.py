@@ -26,9 +26,11 @@ from channels_app.http import (
 )
 from channels_app.openapi import CHANNEL_ID_HEADER
 from channels_app.selectors import (
+    ChannelDeleted,
     ChannelNotFound,
     channel_totals,
     current_vapid_key,
+    refuse_deleted,
     retired_vapid_keys,
 )
 from channels_app.services import provider_credentials_store
@@ -132,7 +134,7 @@ class WebPushKeyView(ApiView):
         auth=[],
         parameters=[CHANNEL_ID_HEADER],
         responses={200: WebPushKeyOutput}
-        | problem_responses(ChannelIdMissing(), ChannelNotFound(), 429, 503),
+        | problem_responses(ChannelIdMissing(), ChannelDeleted(), ChannelNotFound(), 429, 503),
         examples=[
             OpenApiExample(
                 "A key",
@@ -144,6 +146,7 @@ class WebPushKeyView(ApiView):
     )
     def get(self, request: Request) -> Response:
         channel = channel_from_header(request)
+        refuse_deleted(channel.deletion_asked_at)
         return Response(
             {
                 "public_key": current_vapid_key(channel).public_key,

@@ -22,10 +22,14 @@ def accounts_of(user: AnyUser, role: Role = Role.VIEWER) -> QuerySet[Account]:
 
 
 def channels_of(user: AnyUser, role: Role = Role.VIEWER) -> QuerySet[Channel]:
-    """The channels of the accounts in which the user has `role` or more."""
+    """The channels of the accounts in which the user has `role` or more. Channels that are being
+    deleted can only be seen."""
+    channels = Channel.objects.all()
+    if role != Role.VIEWER:
+        channels = channels.filter(deletion_asked_at__isnull=True)
     if is_superuser(user):
-        return Channel.objects.all()
-    return Channel.objects.filter(account_id__in=_account_ids(user, role))
+        return channels
+    return channels.filter(account_id__in=_account_ids(user, role))
 
 
 def may(user: AnyUser, account_id: UUID, role: Role) -> bool:

@@ -12,6 +12,7 @@ from channels_app.models import Role
 # Tabs of a channel whose pages belong to another app.
 _TABS: Final = (
     "/notifications_app/notification/best-hours/",
+    "/notifications_app/notification/delete-channel/",
     "/notifications_app/notification/templates/",
     "/subscriptions_app/subscription/test-devices/",
     "/subscriptions_app/subscription/tags/",

@@ -17,6 +17,7 @@ from typing_extensions import override
 
 from channels_app.console.access import channels_of, is_superuser, may, may_anywhere
 from channels_app.models import Channel, Role
+from channels_app.selectors import ChannelDeleted
 from pushsvc.common.console.admin import ModelAdmin, site
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.errors import Conflict, Invalid
@@ -138,24 +139,35 @@ class ChannelPage(ConsolePage):
     """A page about a channel, or about a row of a channel. `self.channel` is that channel.
 
     The response is 404 for a channel that does not exist or that the user may not see. GET requires
-    `role`; POST requires `post_role` if it is set.
+    `role`; POST requires `post_role` if it is set. A channel that is being deleted can only be
+    seen, except on a page that `changes_deleted` channels.
     """
 
     post_role: ClassVar[Role | None] = None
+    changes_deleted: ClassVar[bool] = False
     channel: Channel
 
     @override
     def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
         self.channel = self.find_channel(request, **kwargs)
         role = (self.post_role if request.method == "POST" else None) or self.role
-        require(self.may(role), role)
+        if request.method == "POST" or role != Role.VIEWER:
+            self._refuse_deleted()
+        require(may(request.user, self.channel.account_id, role), role)
+
+    def _refuse_deleted(self) -> None:
+        if not self.changes_deleted:
+            require_kept(self.channel)
 
     def find_channel(self, request: HttpRequest, **kwargs: Any) -> Channel:
         """The channel that the page's address names. Raises Http404."""
         return channel_or_404(request, kwargs["channel_id"])
 
     def may(self, role: Role) -> bool:
-        """Whether the user has `role` or more for this channel."""
+        """Whether the user has `role` or more for this channel, and the channel is kept if that is
+        needed."""
+        if self.channel.is_to_be_deleted and role != Role.VIEWER:
+            return False
         return may(self.request.user, self.channel.account_id, role)
 
     @override
@@ -232,7 +244,16 @@ class WithPages(ModelAdmin):
         return self.show(self.row_page, request, **{self.row_name: object_id})
 
 
+def require_kept(channel: Channel) -> None:
+    """Raises PermissionDenied if the channel is being deleted."""
+    if channel.is_to_be_deleted:
+        raise PermissionDenied(ChannelDeleted.detail)
+
+
 def require(is_allowed: bool, role: Role) -> None:
     """Raises PermissionDenied with the required role, unless `is_allowed`."""
     if not is_allowed:
-        raise PermissionDenied(f"You need the role “{role.value}” in the channel's account.")
+        raise PermissionDenied(
+            f"You need the role “{role.value}” in the channel's account. Ask an owner of the"
+            " account to change yours; the change takes effect immediately."
+        )

@@ -8,6 +8,7 @@ from channels_app.models.accounts import (
     Role,
 )
 from channels_app.models.channels import (
+    GRACE,
     ApiKey,
     Channel,
     Identity,
@@ -35,6 +36,7 @@ from channels_app.models.webhooks import (
 )
 
 __all__ = [
+    "GRACE",
     "PROMPT_EVENTS",
     "Account",
     "Alert",

@@ -1,7 +1,7 @@
 """Channels, their keys and credentials."""
 
-from datetime import datetime
-from typing import Any, NamedTuple
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
 
 from django.conf import settings
 from django.db import models
@@ -12,6 +12,8 @@ from channels_app.models.accounts import Account
 from pushsvc.common.ids import uuid7
 from pushsvc.common.links import CLICK_DEFAULT, CLICKS
 from pushsvc.common.platforms import Platform
+
+GRACE: Final = timedelta(days=1)  # in which the deletion of a channel can be undone
 
 
 class Identity(models.TextChoices):
@@ -73,10 +75,23 @@ class Channel(models.Model):
     rate_per_minute = models.PositiveIntegerField(
         null=True, blank=True, help_text="Of a send that names no rate. Null: none."
     )
+    deletion_asked_at = models.DateTimeField(
+        null=True, blank=True, help_text="The channel is deleted GRACE later."
+    )
 
     @override
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_to_be_deleted(self) -> bool:
+        return self.deletion_asked_at is not None
+
+    @property
+    def deleted_at(self) -> datetime | None:
+        """When housekeeping begins to delete it, which can be undone until then."""
+        asked_at = self.deletion_asked_at
+        return None if asked_at is None else asked_at + GRACE
 
     @property
     def most_subscriptions(self) -> int:

@@ -10212,6 +10212,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The channel is being deleted */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description No such channel */
             404: {
                 headers: {
@@ -10278,6 +10287,15 @@ export interface operations {
             };
             /** @description The input is not valid */
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The channel is being deleted */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -10720,6 +10738,15 @@ export interface operations {
             };
             /** @description The channel is not named */
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The channel is being deleted */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -34,6 +34,7 @@ from notifications_app.admin.compose.templates import (
     UseAction,
 )
 from notifications_app.admin.credentials import CredentialCheckPage
+from notifications_app.admin.deletion import DeletionPage
 from notifications_app.admin.delivery_settings import DeliverySettingsPage
 from notifications_app.admin.edit import EditPage
 from notifications_app.admin.explaining import TryPart, WhyPart
@@ -228,6 +229,7 @@ class NotificationAdmin(ScopedAdmin):
         own = [
             self.page("best-hours/<uuid:channel_id>/", BestHoursPage, "channel_best_hours"),
             self.page("delivery/<uuid:channel_id>/", DeliverySettingsPage, "channel_delivery"),
+            self.page("delete-channel/<uuid:channel_id>/", DeletionPage, "channel_deletion"),
             self.page("calendar/", CalendarPage, "notification_calendar"),
             self.page("compare/", ComparePage, "notification_compare"),
             self.page("compare/chart.csv", CompareChart, "notification_compare_chart"),

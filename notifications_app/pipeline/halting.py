@@ -21,6 +21,7 @@ from django.db.models.functions import Greatest, Least, Now
 from channels_app import audit
 from channels_app.counters import counter_add
 from channels_app.feeds import EventKind, Fact, feed_add
+from channels_app.selectors import channel_hold
 from notifications_app.models import Batch, Notification, Plan
 from notifications_app.pipeline import send_rates, wakeup
 from notifications_app.pipeline.counting import finish_complete
@@ -50,11 +51,13 @@ def pause(own: Notifications) -> None:
 def resume(own: Notifications) -> None:
     """Resumes the only notification of `own`, if it is paused. If it was being sent, its deadline
     and the other limits of its recipients move by the duration of the pause. Reports of late
-    batches count from now on, so that the pause does not make batches late."""
+    batches count from now on, so that the pause does not make batches late. Raises
+    ChannelDeleted."""
     with sql.brief_transaction():
         found = locked(own, prolongs_parking=True)
         if found is None or not found.was.is_paused or found.was.paused_at is None:
             return
+        channel_hold(found.was.channel_id)
         found.plans.update(halted_at=None, due_at=Greatest(Now(), "release_at"))
         found.row.update(paused_at=None)
         if found.was.status == NotificationStatus.PROCESSING:

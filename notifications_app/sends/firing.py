@@ -18,6 +18,7 @@ from django.db import InterfaceError, OperationalError, transaction
 
 from channels_app import audit
 from channels_app.feeds import EventKind, message_add
+from channels_app.selectors import ChannelDeleted
 from notifications_app.errors import TooManyPending
 from notifications_app.models import AHEAD, Occurrence, OccurrenceCode, Schedule
 from notifications_app.pipeline import wakeup
@@ -69,6 +70,8 @@ def fire_next() -> bool:
                 _fire(schedule)
         except (OperationalError, InterfaceError, Unavailable):
             raise
+        except ChannelDeleted:
+            pass  # asked for at this moment, so that the schedule is no longer due
         except Exception as error:
             logger.exception("schedule.failed", schedule=schedule.pk)
             _disable(schedule, PushsvcError.code, f"{type(error).__name__}: the log has more.")
@@ -110,7 +113,7 @@ def _send(schedule: Schedule, occurs_at: datetime) -> bool:
             notification = notification_accept(
                 channel=schedule.channel, request=request, sent_by=schedule.changed_by
             )
-    except Unavailable:
+    except (Unavailable, ChannelDeleted):
         raise
     except PushsvcError as error:
         refusal, occurrence.code = error, _code(error)

@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from channels_app import audit
 from channels_app.feeds import EventKind, Fact, feed_add
 from channels_app.models import Channel
+from channels_app.selectors import KEPT_CHANNEL_PART, ChannelDeleted
 from notifications_app import selectors
 from notifications_app.content.values import Content, SendRequest
 from notifications_app.errors import (
@@ -46,7 +47,8 @@ def notification_accept(
     """Stores the notification, which will be sent, and returns it. `sent_by`: if it is not the
     actor of the current request.
 
-    Raises what `with_defaults`, `send_check`, `check_pending` and `check_volume` raise.
+    Raises what `with_defaults`, `send_check`, `check_pending` and `check_volume` raise, and
+    ChannelDeleted.
     """
     # A plain send only inserts one row, which needs no transaction.
     is_plain = request.segment_id is None and not request.targets and not audit.is_by_staff()
@@ -117,7 +119,8 @@ def notification_pause(*, channel_id: UUID, notification_id: UUID) -> Notificati
 
 
 def notification_resume(*, channel_id: UUID, notification_id: UUID) -> Notification:
-    """Resumes a notification if it is paused, and returns it. Safe to repeat. Raises NotFound."""
+    """Resumes a notification if it is paused, and returns it. Safe to repeat. Raises NotFound,
+    ChannelDeleted."""
     return _changed(halting.resume, channel_id, notification_id)
 
 
@@ -189,7 +192,8 @@ def _insert(channel: Channel, request: SendRequest, sent_by: str) -> Notificatio
         **correlation.current()._asdict(),
         **times,
     )
-    sql.insert(notification)
+    if not sql.insert(notification, if_any=KEPT_CHANNEL_PART):
+        raise ChannelDeleted
     return notification
 
 

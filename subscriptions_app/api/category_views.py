@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from channels_app.http import ChannelIdMissing, KeyedView
 from channels_app.openapi import CHANNEL_ID_HEADER
 from channels_app.resources import Resource
-from channels_app.selectors import ChannelNotFound
+from channels_app.selectors import ChannelDeleted, ChannelNotFound
 from pushsvc.common.http.openapi import problem_responses
 from subscriptions_app.api.category_serializers import (
     CategoryFields,
@@ -131,6 +131,7 @@ class PreferencesView(DeviceView):
                 ChannelIdMissing(),
                 IdentityOff(),
                 IdentityRefused(),
+                ChannelDeleted(),
                 ChannelNotFound(),
                 413,
                 415,

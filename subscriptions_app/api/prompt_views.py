@@ -12,7 +12,7 @@ from channels_app.counters import prompt_count
 from channels_app.http import ChannelIdMissing
 from channels_app.models import PROMPT_EVENTS, Channel, PromptKind
 from channels_app.openapi import CHANNEL_ID_HEADER
-from channels_app.selectors import ChannelNotFound
+from channels_app.selectors import ChannelDeleted, ChannelNotFound
 from pushsvc.common.http.fields import Choice, StrictSerializer
 from pushsvc.common.http.openapi import problem_responses
 from pushsvc.common.store.recent import Recent
@@ -110,7 +110,7 @@ class PromptView(DeviceView):
         parameters=[CHANNEL_ID_HEADER],
         responses={
             200: PromptOutput,
-            **problem_responses(ChannelIdMissing(), ChannelNotFound(), 429, 503),
+            **problem_responses(ChannelIdMissing(), ChannelDeleted(), ChannelNotFound(), 429, 503),
         },
         examples=[OpenApiExample("A slide-in", _EXAMPLE, response_only=True, status_codes=["200"])],
     )
@@ -164,7 +164,9 @@ class PromptEventsView(DeviceView):
         ],
         responses={
             204: OpenApiResponse(description="The event was counted."),
-            **problem_responses(400, ChannelIdMissing(), ChannelNotFound(), 413, 415, 429, 503),
+            **problem_responses(
+                400, ChannelIdMissing(), ChannelDeleted(), ChannelNotFound(), 413, 415, 429, 503
+            ),
         },
     )
     def post(self, request: Request) -> Response:

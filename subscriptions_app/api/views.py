@@ -1,7 +1,7 @@
 """Public views for devices. X-Channel-ID names the channel."""
 
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.conf import settings
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
@@ -12,7 +12,7 @@ from typing_extensions import override
 from channels_app.http import ChannelIdMissing, channel_from_header
 from channels_app.models import Channel
 from channels_app.openapi import CHANNEL_ID_HEADER
-from channels_app.selectors import ChannelNotFound
+from channels_app.selectors import ChannelDeleted, ChannelNotFound, refuse_deleted
 from pushsvc.common.http.client_address import counted_address
 from pushsvc.common.http.drf import ApiView, django_request
 from pushsvc.common.http.openapi import follow_ups, problem_responses
@@ -55,6 +55,13 @@ _ID = "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52"
 
 class DeviceView(ApiView):
     limit_name: ClassVar[str]
+    serves_deleted: ClassVar[bool] = False  # also while the channel is being deleted
+
+    @override
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if not self.serves_deleted:
+            refuse_deleted(self.channel.deletion_asked_at)
 
     @cached_property
     def channel(self) -> Channel:
@@ -138,6 +145,7 @@ class SubscribeView(DeviceView):
                 VapidKeyUnknown(),
                 IdentityOff(),
                 IdentityRefused(),
+                ChannelDeleted(),
                 ChannelNotFound(),
                 TooManyDevices(),
                 413,
@@ -170,6 +178,7 @@ def count_refused(request: Request) -> None:
 
 class UnsubscribeView(DeviceView):
     limit_name = "unsubscribes"
+    serves_deleted = True  # the deletion may be undone, and the device must not come back then
 
     @extend_schema(
         operation_id="unsubscribe",

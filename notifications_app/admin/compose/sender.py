@@ -9,7 +9,13 @@ from django.urls import reverse
 from typing_extensions import override
 
 from channels_app.console.access import channels_of, may
-from channels_app.console.pages import ConsolePage, channel_or_404, id_or_404, require
+from channels_app.console.pages import (
+    ConsolePage,
+    channel_or_404,
+    id_or_404,
+    require,
+    require_kept,
+)
 from channels_app.models import Channel, Role
 from notifications_app.admin.compose.form import ComposeForm
 from notifications_app.models import Draft
@@ -28,6 +34,7 @@ class SenderPage(ConsolePage):
         super().check_access(request, **kwargs)
         self.channel = self.find_channel(request)
         if self.channel is not None:
+            require_kept(self.channel)
             require(may(request.user, self.channel.account_id, self.role), self.role)
 
     def find_channel(self, request: HttpRequest) -> Channel | None:

@@ -58,9 +58,12 @@ def array(texts: Iterable[str]) -> str:
     return f"{{{','.join(texts)}}}"
 
 
-def insert(row: Model) -> None:
+def insert(row: Model, *, if_any: str = "") -> bool:
     """Inserts the row as `save(force_insert=True)` does, with a third of the processor time and
-    without signals. Reads the values that the database adds with `db_default`."""
+    without signals. Reads the values that the database adds with `db_default`.
+
+    `if_any`: a query that finds at most one row, with the row's columns as parameters. If it finds
+    none, nothing is inserted, and the result is False."""
     parameters: dict[str, Any] = {}
     added: list[str] = []
     for name, field, usual in _columns(type(row)):
@@ -69,10 +72,14 @@ def insert(row: Model) -> None:
             added.append(name)
         elif value != usual:  # otherwise the database stores the same value by default
             parameters[name] = field.get_db_prep_save(value, connection)
-    statement = _insertion(row._meta.db_table, tuple(parameters), tuple(added))
-    for name, value in zip(added, rows(statement, parameters)[0], strict=True):
+    statement = _insertion(row._meta.db_table, tuple(parameters), tuple(added), if_any)
+    inserted = rows(statement, parameters)
+    if not inserted:
+        return False
+    for name, value in zip(added, inserted[0], strict=True):
         setattr(row, name, value)
     row._state.adding = False
+    return True
 
 
 @cache
@@ -85,11 +92,13 @@ def _columns(model: type[Model]) -> list[tuple[str, Any, Any]]:
 
 
 @lru_cache(maxsize=256)
-def _insertion(table: str, given: Sequence[str], added: Sequence[str]) -> str:
+def _insertion(table: str, given: Sequence[str], added: Sequence[str], if_any: str) -> str:
     values = ", ".join(f"%({name})s" for name in given)
+    # Names and statements of our own.
+    source = f"SELECT {values} FROM ({if_any}) AS it" if if_any else f"VALUES ({values})"  # noqa: S608
     return f"""
-        INSERT INTO {table} ({", ".join(given)}) VALUES ({values})
-        RETURNING {", ".join(added)}"""  # noqa: S608 - names of our own
+        INSERT INTO {table} ({", ".join(given)}) {source}
+        RETURNING {", ".join(added)}"""
 
 
 def execute(statement: str, parameters: Mapping[str, Any]) -> int:
