@@ -20,6 +20,7 @@ _TABS = {
     "channel_prompt": "Prompt",
     "channel_devices": "Test devices",
     "channel_templates": "Templates",
+    "channel_schedules": "Schedules",
     "channel_tags": "Tags",
     "channel_categories": "Categories",
     "channel_delivery": "Delivery settings",

@@ -60,6 +60,13 @@ from notifications_app.admin.page import (
 )
 from notifications_app.admin.results import apart_of
 from notifications_app.admin.scheduled import CalendarPage, audiences_of
+from notifications_app.admin.schedules import (
+    NewSchedulePage,
+    RecurrencePart,
+    ScheduleActs,
+    SchedulePage,
+    SchedulesPage,
+)
 from notifications_app.admin.segments import RemovePage
 from notifications_app.admin.subscribers import ExportPage, HistoryPage
 from notifications_app.content.values import AudienceKind
@@ -259,7 +266,18 @@ class NotificationAdmin(ScopedAdmin):
             self.page("export/<uuid:subscription_id>/", ExportPage, "subscription_export"),
             self.page("remove-segment/<uuid:segment_id>/", RemovePage, "segment_remove"),
         ]
-        return [*own, *self._template_pages(), *dashboard.pages(), *super().get_urls()]
+        more = [*self._template_pages(), *self._schedule_pages(), *dashboard.pages()]
+        return [*own, *more, *super().get_urls()]
+
+    def _schedule_pages(self) -> list[URLPattern]:
+        all_, one = "schedules/<uuid:channel_id>/", "schedules/<uuid:schedule_id>/"
+        return [
+            self.page(all_, SchedulesPage, "channel_schedules"),
+            self.page(f"{all_}new/", NewSchedulePage, "schedule_new"),
+            self.page(f"{all_}when/", RecurrencePart, "schedule_recurrence"),
+            self.page(f"{one}edit/", SchedulePage, "schedule_edit"),
+            self.page(f"{one}act/", ScheduleActs, "schedule_act"),
+        ]
 
     def _template_pages(self) -> list[URLPattern]:
         all_, one = "templates/<uuid:channel_id>/", "templates/<uuid:template_id>/"

@@ -1,4 +1,4 @@
-"""Scheduled notifications: a calendar of a month, and the sizes of their audiences."""
+"""A calendar of a month, and the sizes of scheduled notifications' audiences."""
 
 import calendar
 import re
@@ -6,28 +6,35 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import islice, takewhile
 from typing import Any, Final
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from django.db.models import QuerySet
+from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.console.access import channels_of, may_anywhere
+from channels_app.console.access import channels_of, is_superuser, may_anywhere
 from channels_app.console.lists import list_url
 from channels_app.console.pages import ConsolePage
 from channels_app.models import Role
 from notifications_app.content.values import AudienceKind
-from notifications_app.models import Notification
+from notifications_app.models import Notification, Occurrence, OccurrenceCode, Schedule
+from notifications_app.selectors import newest_ids
 from notifications_app.states import NotificationStatus
 from pushsvc.common.console.figures import NOTHING
 from pushsvc.common.errors import Busy
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
+from pushsvc.common.timestamps import timezone_names
 from subscriptions_app.audiences.sizes import audience_size
 from subscriptions_app.segments.selectors import segment_find
 
 MOST_AUDIENCES: Final = 10  # counted on a page, because counting a segment reads its rows
-_MOST_SHOWN: Final = 500
+_MOST_SHOWN: Final = 500  # of each kind
+_MOST_SCHEDULES: Final = 100
+_LOOKED_AT: Final = 10_000  # newest notifications, among which those sent in the month are found
 _MOST_IN_A_DAY: Final = 4
 _MONTH: Final = re.compile(r"(?P<year>[1-9]\d{3})-(?P<month>0[1-9]|1[0-2])", re.ASCII)
 # Their own pages show how many they reach.
@@ -37,8 +44,15 @@ _LAST_YEAR: Final = 9998  # the year after it has no dates
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    notification: Notification
-    audience: str
+    """Something on the calendar, at a time of its clock. `note`: to how many, or what became of
+    it. `tone`: of the mark that shows whether it was sent, is scheduled or recurs."""
+
+    local: datetime
+    text: str
+    url: str
+    note: str
+    kind: str
+    badge: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +68,33 @@ class Day:
     @property
     def url(self) -> str:
         day = self.day.isoformat()
-        return list_url(
-            "notifications_app_notification", None, show="scheduled", until=day, **{"from": day}
-        )
+        return list_url("notifications_app_notification", None, until=day, **{"from": day})
 
 
 class CalendarPage(ConsolePage):
-    """A month in weeks from Monday to Sunday. Days are in UTC, as everywhere in the console."""
+    """A month in weeks from Monday to Sunday: what was sent, is scheduled, and will recur. `zone`
+    is a query parameter, which the page's script adds."""
 
     title = "Calendar"
     template_name = "console/notifications/calendar.html"
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        today = sql.now().astimezone(UTC).date()
+        now = sql.now()
+        wanted = self.request.GET.get("zone", "")
+        name = wanted if wanted in timezone_names() else "UTC"
+        zone = ZoneInfo(name)
+        today = now.astimezone(zone).date()
         month = _month(self.request.GET.get("month", "")) or today.replace(day=1)
         weeks = calendar.Calendar().monthdatescalendar(month.year, month.month)
-        found = list(self._scheduled(weeks[0][0], weeks[-1][-1])[: _MOST_SHOWN + 1])
-        entries = _by_day(found[:_MOST_SHOWN])
+        period = _period(weeks[0][0], weeks[-1][-1], zone)
+        channels = channels_of(self.request.user)
+        found = [
+            *_pending(channels, period, zone),
+            *_sent(self._newest(), period, zone),
+            *_recurring(channels, period, zone, now),
+        ]
+        entries = _by_day(found)
         return super().get_context_data(
             tab="calendar",
             may_send=may_anywhere(self.request.user, Role.SENDER),
@@ -81,21 +104,100 @@ class CalendarPage(ConsolePage):
             weekdays=calendar.day_name,
             weeks=[[_day(day, month, today, entries[day]) for day in week] for week in weeks],
             has_entries=bool(found),
-            is_cut=len(found) > _MOST_SHOWN,
+            zone=name,
             most=_MOST_SHOWN,
+            is_cut=len(found) >= _MOST_SHOWN,
+            looked_at=_LOOKED_AT,
             **kwargs,
         )
 
-    def _scheduled(self, first: date, last: date) -> QuerySet[Notification]:
-        begin = datetime.combine(first, time(), UTC)
-        end = datetime.combine(last, time(), UTC) + timedelta(days=1)
-        pending = Notification.objects.filter(
-            status=NotificationStatus.PENDING,
-            scheduled_at__gte=begin,
-            scheduled_at__lt=end,
-            channel__in=channels_of(self.request.user),
+    def _newest(self) -> QuerySet[Notification]:
+        """The newest notifications of the user's channels, which an index finds."""
+        user = self.request.user
+        ids = None if is_superuser(user) else list(channels_of(user).values_list("pk", flat=True))
+        return Notification.objects.filter(id__in=newest_ids(ids, limit=_LOOKED_AT))
+
+
+def _period(first: date, last: date, zone: ZoneInfo) -> tuple[datetime, datetime]:
+    """The days from the first to the last on a clock, in UTC."""
+    begin = datetime.combine(first, time(), zone)
+    end = datetime.combine(last + timedelta(days=1), time(), zone)
+    return begin.astimezone(UTC), end.astimezone(UTC)
+
+
+def _pending(channels: Any, period: tuple[datetime, datetime], zone: ZoneInfo) -> list[Entry]:
+    pending = Notification.objects.filter(
+        status=NotificationStatus.PENDING,
+        scheduled_at__gte=period[0],
+        scheduled_at__lt=period[1],
+        channel__in=channels,
+    ).order_by("scheduled_at", "id")
+    found = list(pending[:_MOST_SHOWN])
+    audiences = audiences_of(found)
+    return [
+        _entry(
+            each,
+            zone,
+            f"to {audiences[each.pk]}",
+            "scheduled",
+            "paused" if each.is_paused else "",
         )
-        return pending.select_related("channel").order_by("scheduled_at", "id")
+        for each in found
+    ]
+
+
+def _sent(
+    newest: QuerySet[Notification], period: tuple[datetime, datetime], zone: ZoneInfo
+) -> list[Entry]:
+    """Campaigns: neither tests nor what programs send to people."""
+    sent = newest.filter(
+        scheduled_at__gte=period[0],
+        scheduled_at__lt=period[1],
+        only_subscription_id__isnull=True,
+        has_targets=False,
+    ).exclude(status=NotificationStatus.PENDING)
+    return [
+        _entry(
+            each,
+            zone,
+            f"{each.delivered_count:,} delivered",
+            "sent",
+            "" if each.status == NotificationStatus.SENT else each.status,
+        )
+        for each in sent.order_by("scheduled_at", "id")[:_MOST_SHOWN]
+    ]
+
+
+def _recurring(
+    channels: Any, period: tuple[datetime, datetime], zone: ZoneInfo, now: datetime
+) -> list[Entry]:
+    """The coming occurrences of schedules, except those that already are notifications."""
+    begin, end = max(now, period[0]), period[1]
+    if begin >= end:
+        return []
+    due = Schedule.objects.filter(channel__in=channels, is_enabled=True, next_at__lt=end)
+    schedules = list(due.order_by("next_at")[:_MOST_SCHEDULES])
+    known = Occurrence.objects.filter(
+        schedule__in=schedules, occurs_at__gte=begin, occurs_at__lt=end
+    ).values_list("schedule_id", "occurs_at", "code")
+    codes = {(schedule_id, at): code for schedule_id, at, code in known}
+    found: list[Entry] = []
+    for each in schedules:
+        coming = each.recurs.after(begin, within=end - begin)
+        for at in islice(takewhile(lambda at: at < end, coming), _MOST_SHOWN - len(found)):
+            code = codes.get((each.pk, at))
+            if code in {None, OccurrenceCode.SKIPPED}:
+                url = reverse("admin:schedule_edit", args=[each.pk])
+                local = at.astimezone(zone).replace(tzinfo=None)
+                badge = "skipped" if code else ""
+                found.append(Entry(local, each.name, url, "recurs", "recurring", badge))
+    return found
+
+
+def _entry(notification: Notification, zone: ZoneInfo, note: str, kind: str, badge: str) -> Entry:
+    local = notification.scheduled_at.astimezone(zone).replace(tzinfo=None)
+    url = reverse("admin:notifications_app_notification_change", args=[notification.pk])
+    return Entry(local, str(notification), url, note, kind, badge)
 
 
 def audiences_of(notifications: Iterable[Notification]) -> dict[UUID, str]:
@@ -131,11 +233,10 @@ def _month(text: str) -> date | None:
     return date(int(found["year"]), int(found["month"]), 1)
 
 
-def _by_day(notifications: Sequence[Notification]) -> dict[date, list[Entry]]:
-    audiences = audiences_of(notifications)
+def _by_day(found: Iterable[Entry]) -> dict[date, list[Entry]]:
     entries: dict[date, list[Entry]] = defaultdict(list)
-    for each in notifications:
-        entries[each.scheduled_at.astimezone(UTC).date()].append(Entry(each, audiences[each.pk]))
+    for each in sorted(found, key=lambda entry: (entry.local, entry.text)):
+        entries[each.local.date()].append(each)
     return entries
 
 

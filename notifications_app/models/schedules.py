@@ -91,7 +91,7 @@ class OccurrenceCode(models.TextChoices):
 
     SENT = "sent", "sent"
     SKIPPED = "skipped", "skipped by staff"
-    SKIPPED_LATE = "skipped_late", "missed while the service was not running"
+    SKIPPED_LATE = "skipped_late", "missed"
 
 
 class Occurrence(models.Model):

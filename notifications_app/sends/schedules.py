@@ -54,7 +54,7 @@ def schedule_create(
     """Creates a schedule. Raises what `send_check` raises for the send, Invalid, NeverHappens, and
     TooManySchedules."""
     _check_name(name)
-    recurs = _recurrence(recurrence)
+    recurs = recurrence_of(recurrence)
     with transaction.atomic():
         # Locks the channel, so that no other schedule is added before the transaction ends.
         Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
@@ -87,7 +87,7 @@ def schedule_update(
     schedule's.
     """
     _check_name(name)
-    recurs = _recurrence(recurrence)
+    recurs = recurrence_of(recurrence)
     schedule = _locked(channel_id, schedule_id)
     if seen is not None and seen != schedule.version:
         raise Outdated
@@ -249,8 +249,8 @@ def _check_send(channel: Channel, send: SendRequest) -> None:
         send_check(channel=channel, request=with_defaults(channel, send))
 
 
-def _recurrence(given: Mapping[str, Any]) -> Recurrence:
-    """Raises Invalid."""
+def recurrence_of(given: Mapping[str, Any]) -> Recurrence:
+    """The recurrence that RecurrenceInput checked. Raises Invalid."""
     today = sql.now().astimezone(ZoneInfo(given["timezone"])).date()
     values = {**given, "starts_on": given["starts_on"] or today}
     try:

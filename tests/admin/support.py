@@ -24,6 +24,7 @@ from tests.factories import (
     add_crowd,
     make_channel,
     make_draft,
+    make_schedule,
     make_sent_notification,
     make_template,
 )
@@ -70,6 +71,7 @@ def stocked(house: House) -> House:
         "notification": sent,
         "draft": make_draft(channel, house.members["owner"], title=WORD),
         "template": make_template(channel, WORD),
+        "schedule": make_schedule(channel, WORD),
         "webhook": webhook_create(
             channel=channel,
             url=f"https://{WORD}.example.com/",

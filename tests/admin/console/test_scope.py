@@ -25,7 +25,7 @@ from channels_app.models import (
     Webhook,
 )
 from channels_app.sign_in.admin import pages as sign_in
-from notifications_app.models import Draft, Notification, Template
+from notifications_app.models import Draft, Notification, Schedule, Template
 from pushsvc.common.console.admin import site
 from subscriptions_app.models import (
     Category,
@@ -68,6 +68,7 @@ def ids_of(house):
         "notification_id": rows["notification"].pk,
         "segment_id": rows["segment"].pk,
         "template_id": rows["template"].pk,
+        "schedule_id": rows["schedule"].pk,
         "subscription_id": rows["subscription"].pk,
         "person_id": rows["person"].pk,
         "user_id": house.members["owner"].pk,
@@ -143,6 +144,7 @@ def everything_of(house):
         Notification,
         Draft,
         Template,
+        Schedule,
         Person,
         IdentityKey,
         Webhook,

@@ -2,15 +2,17 @@
 
 import re
 from datetime import UTC, datetime
+from itertools import islice
 
 import pytest
 from django.urls import reverse
 from django.utils import timezone
 
 from notifications_app.admin import scheduled
-from notifications_app.models import Notification
+from notifications_app.models import Notification, Occurrence, Schedule
+from notifications_app.recurrence import NEXT_WITHIN
 from subscriptions_app.segments.services import segment_create
-from tests.factories import add_crowd, add_each, make_notification
+from tests.factories import add_crowd, add_each, make_notification, make_schedule
 
 CALENDAR = reverse("admin:notification_calendar")
 LIST = reverse("admin:notifications_app_notification_changelist")
@@ -45,10 +47,13 @@ def test_a_month_shows_what_is_scheduled_when_and_to_how_many(alice, viewer):
 
     page = viewer.get(CALENDAR, {"month": "2031-03"}).content.decode()
 
-    assert days(page) == {"2031-03-14": "For all 09:30 UTC · to 5 For some 23:30 UTC · to 2"}
+    assert days(page) == {
+        "2031-03-14": "For all 09:30 · to 5 For some 23:30 · to 2",
+        "2031-03-15": "sent 09:30 · 0 delivered",
+    }
     assert "March 2031" in page
     for other in ("2031-02", "2031-04"):
-        assert f'href="?month={other}"' in page
+        assert f'href="?month={other}&amp;zone=UTC"' in page
 
 
 def test_what_is_paused_is_marked_in_the_calendar_and_in_the_list(alice, viewer):
@@ -57,11 +62,56 @@ def test_what_is_paused_is_marked_in_the_calendar_and_in_the_list(alice, viewer)
 
     page = viewer.get(CALENDAR, {"month": "2031-03"}).content.decode()
     assert days(page) == {
-        "2031-03-14": "Held 09:30 UTC · to 0 paused",
-        "2031-03-15": "Not held 09:30 UTC · to 0",
+        "2031-03-14": "Held 09:30 · to 0 paused",
+        "2031-03-15": "Not held 09:30 · to 0",
     }
     listed = viewer.get(LIST, {"show": "scheduled"}).content.decode()
     assert listed.count(">paused</span>") == 1
+
+
+def test_days_and_times_are_in_the_readers_zone(alice, viewer):
+    make(alice, "Late", at(14, hour=23))
+    make_notification(alice.channel, body="Early", status="sent", scheduled_at=at(1, hour=2))
+    page = viewer.get(CALENDAR, {"month": "2031-03", "zone": "America/Los_Angeles"})
+    assert days(page.content.decode()) == {
+        "2031-02-28": "Early 18:30 · 0 delivered",
+        "2031-03-14": "Late 16:30 · to 0",
+    }
+    page = viewer.get(CALENDAR, {"month": "2031-03", "zone": "Mars/Base"}).content.decode()
+    assert "2031-03-01" in days(page)
+
+
+def test_recurring_sends_are_shown_once_and_only_campaigns_of_the_past(alice, bob, viewer):
+    first = make_schedule(alice.channel, "Digest")
+    make_schedule(bob.channel, "Theirs")
+    off = make_schedule(alice.channel, "Off")
+    Schedule.objects.filter(pk=off.pk).update(is_enabled=False)
+    mondays = list(islice(first.recurs.after(timezone.now(), within=NEXT_WITHIN), 3))
+    for at_, code in zip(mondays, ["skipped", "sent"], strict=False):
+        Occurrence.objects.create(schedule=first, occurs_at=at_, code=code)
+    make_notification(
+        alice.channel,
+        body="A test",
+        status="sent",
+        scheduled_at=mondays[0],
+        only_subscription_id=alice.channel.pk,
+    )
+    make_notification(
+        alice.channel, body="To one", status="sent", scheduled_at=mondays[0], has_targets=True
+    )
+
+    shown = {}
+    for month in {f"{each:%Y-%m}" for each in mondays}:
+        shown |= days(viewer.get(CALENDAR, {"month": month}).content.decode())
+
+    ours = {day: text for day, text in shown.items() if day <= mondays[2].date().isoformat()}
+    clocks = [f"{each:%H:%M}" for each in mondays]
+    assert ours == {
+        f"{mondays[0]:%Y-%m-%d}": f"Digest {clocks[0]} · recurs skipped",
+        f"{mondays[2]:%Y-%m-%d}": f"Digest {clocks[2]} · recurs",
+    }
+    assert "Theirs" not in str(shown)
+    assert "Off" not in str(shown)
 
 
 def test_days_of_the_weeks_at_its_edges_are_shown_too(alice, viewer):
@@ -74,7 +124,7 @@ def test_another_accounts_are_not_in_the_calendar(alice, bob, viewer):
     make(bob, "Theirs", at(14))
     page = viewer.get(CALENDAR, {"month": "2031-03"}).content.decode()
     assert "Theirs" not in page
-    assert "Nothing is scheduled this month." in page
+    assert "Nothing is on the calendar this month." in page
 
 
 @pytest.mark.parametrize(
@@ -99,7 +149,7 @@ def test_a_full_day_leads_to_its_list(alice, viewer):
 
     link = re.search(r'href="([^"]+)">2 more<', page).group(1).replace("&amp;", "&")
     listed = viewer.get(link).context["cl"].result_list
-    assert [each.title for each in listed] == [f"Number {number}" for number in range(6)]
+    assert {each.title for each in listed} == {f"Number {number}" for number in range(6)}
 
 
 def test_a_month_has_a_bounded_number_and_says_so(alice, viewer, monkeypatch):
@@ -107,7 +157,7 @@ def test_a_month_has_a_bounded_number_and_says_so(alice, viewer, monkeypatch):
     for number in range(3):
         make(alice, f"Number {number}", at(14, hour=number))
     page = viewer.get(CALENDAR, {"month": "2031-03"}).content.decode()
-    assert "Only the first 2 notifications" in page
+    assert "at most 2 of each kind" in page
     assert "Number 2" not in page
 
 

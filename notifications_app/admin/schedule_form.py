@@ -1,0 +1,119 @@
+"""The form of a schedule: the content and the audience of the compose form, and when it repeats."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Final, Self
+
+from django.http import QueryDict
+
+from channels_app.models import Channel
+from notifications_app.admin.compose.audience import audience_body
+from notifications_app.admin.compose.form import ComposeForm, content_body, validated
+from notifications_app.content.values import SendRequest
+from notifications_app.models import Notification, Schedule
+from notifications_app.sends.recurrence_schema import RecurrenceInput
+from notifications_app.sends.schema import read_scheduled
+from notifications_app.sends.stored_sends import loaded
+from pushsvc.common.errors import FieldError, within
+
+_RECURRENCE: Final = "recurrence"
+_WORDS: Final[Mapping[tuple[str, str], str]] = {
+    ("at", "empty"): "Enter at least one time.",
+    ("rule", "never_happens"): "The rule selects no day within five years.",
+    ("starts_on", "not_a_date"): "Choose a day.",
+    ("ends_on", "not_a_date"): "Choose a day.",
+    ("ends_on", "out_of_range"): "Choose a day that is not before the first one.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecurrenceForm:
+    """When a schedule sends, as text. `repeat_at`: times, separated by commas."""
+
+    repeat_rule: str = "FREQ=WEEKLY;BYDAY=MO"
+    repeat_at: str = "09:00"
+    repeat_zone: str = "UTC"
+    repeat_from: str = ""
+    repeat_until: str = ""
+    repeat_count: str = ""
+
+    @classmethod
+    def posted(cls, post: QueryDict) -> Self:
+        return cls(**{each.name: post.get(each.name, "").strip() for each in fields(cls)})
+
+    @classmethod
+    def of(cls, schedule: Schedule) -> Self:
+        stored = schedule.recurrence
+        return cls(
+            repeat_rule=stored["rule"],
+            repeat_at=", ".join(stored["at"]),
+            repeat_zone=stored["timezone"],
+            repeat_from=stored["starts_on"],
+            repeat_until=stored["ends_on"] or "",
+            repeat_count=str(stored["count"] or ""),
+        )
+
+    @property
+    def as_dict(self) -> dict[str, str]:
+        return asdict(self)
+
+
+def read_recurrence(form: RecurrenceForm) -> dict[str, Any]:
+    """The recurrence for the service. Raises Invalid, with paths that begin with `recurrence`."""
+    times = form.repeat_at.replace(",", " ").split()
+    count = form.repeat_count
+    body = {
+        "rule": form.repeat_rule,
+        "at": times,
+        "timezone": form.repeat_zone,
+        "starts_on": form.repeat_from or None,
+        "ends_on": form.repeat_until or None,
+        "count": int(count) if count.isascii() and count.isdigit() and len(count) < 9 else count,
+    }
+    if not count:
+        del body["count"]
+    with within(_RECURRENCE):
+        return validated(body, [], RecurrenceInput.checked)
+
+
+def read_send_of(form: ComposeForm) -> SendRequest:
+    """The send. Raises Invalid, as `read_form`."""
+    errors: list[FieldError] = []
+    body = content_body(form, errors) | {"target_platforms": list(form.platforms)}
+    body |= audience_body(form, errors)
+    body |= {"category": form.category} if form.category else {}
+    return validated(body, errors, read_scheduled)
+
+
+def send_form(channel: Channel, schedule: Schedule) -> ComposeForm:
+    """The form with what the schedule sends."""
+    request = loaded(schedule.send)
+    platforms = [each.value for each in request.target_platforms]
+    form = ComposeForm.like(
+        Notification(
+            channel=channel,
+            **Notification.values_of(request.content),
+            rule=request.rule,
+            segment_id=request.segment_id,
+            category=request.category,
+            target_platforms=platforms,
+        )
+    )
+    return form if platforms else form.for_all(channel)
+
+
+def split_errors(
+    errors: Iterable[FieldError],
+) -> tuple[list[FieldError], dict[str, list[str]]]:
+    """The errors of the send, with paths as in a send, and those of the recurrence by field."""
+    of_send: list[FieldError] = []
+    found: dict[str, list[str]] = {}
+    for error in errors:
+        head, _, attr = error.attr.partition(".")
+        if head == _RECURRENCE:
+            name = attr.partition(".")[0]
+            words = _WORDS.get((name, error.code), error.detail)
+            found.setdefault(name, []).append(words)
+        else:
+            of_send.append(replace(error, attr=attr) if head == "notification" else error)
+    return of_send, found

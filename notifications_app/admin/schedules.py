@@ -1,0 +1,362 @@
+"""A channel's schedules: the list, the form of a schedule, its occurrences, and actions."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any, Final, Self
+from zoneinfo import ZoneInfo
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from typing_extensions import override
+
+from channels_app.admin.tabs import TabPage
+from channels_app.console.pages import ActsPage, ChannelPage, own_or_404
+from channels_app.models import Channel, Role
+from notifications_app.admin.compose.audience import AUDIENCES, RULE, TAG
+from notifications_app.admin.compose.errors import FIELDS, field_of
+from notifications_app.admin.compose.form import ComposeForm
+from notifications_app.admin.compose.writing import content_and_audience_context
+from notifications_app.admin.recurrence_words import recurrence_words
+from notifications_app.admin.schedule_form import (
+    RecurrenceForm,
+    read_recurrence,
+    read_send_of,
+    send_form,
+    split_errors,
+)
+from notifications_app.models import (
+    MAX_SCHEDULE_NAME,
+    Notification,
+    Occurrence,
+    OccurrenceCode,
+    Schedule,
+)
+from notifications_app.recurrence import FIRST_WITHIN, WEEKDAYS
+from notifications_app.sends.schedules import (
+    MAX_SCHEDULES,
+    coming_of,
+    occurrence_page,
+    occurrence_skip,
+    occurrence_unskip,
+    recurrence_of,
+    schedule_create,
+    schedule_delete,
+    schedule_page,
+    schedule_switch,
+    schedule_update,
+)
+from pushsvc.common.errors import Conflict, FieldError, Invalid, Outdated, PushsvcError
+from pushsvc.common.store import sql
+from pushsvc.common.timestamps import parse_timestamp, timezone_names
+
+COMING: Final = 3
+_SHOWN: Final = 50
+_NO_TARGETS: Final = [(name, AUDIENCES[name]) for name in ("", TAG, RULE)]
+_TONES: Final = {OccurrenceCode.SENT: "good", OccurrenceCode.SKIPPED: ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """An occurrence that is to come. `local`: the time on the clock of the schedule, without a
+    zone, so that templates do not convert it."""
+
+    at: datetime
+    local: datetime
+    is_skipped: bool
+
+    @classmethod
+    def of(cls, at: datetime, timezone: str, *, is_skipped: bool = False) -> Self:
+        return cls(at, at.astimezone(ZoneInfo(timezone)).replace(tzinfo=None), is_skipped)
+
+    @property
+    def key(self) -> str:
+        return self.at.isoformat()
+
+
+def state_of(schedule: Schedule) -> tuple[str, str]:
+    """The state in a word, and the tone of its badge."""
+    if schedule.disabled_code:
+        return f"disabled: {schedule.disabled_code}", "bad"
+    if not schedule.is_enabled:
+        return "off", ""
+    return ("ended", "") if schedule.next_at is None else ("on", "good")
+
+
+class SchedulesPage(TabPage):
+    title = "Schedules"
+    template_name = "console/channels/schedules.html"
+    tab = "channel_schedules"
+    http_method_names = ["get", "head"]
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        now = sql.now()
+        found = schedule_page(channel_id=self.channel.pk, limit=MAX_SCHEDULES, offset=0)
+        return super().get_context_data(
+            listed=[
+                {
+                    "schedule": each,
+                    "send": each.send,
+                    "words": recurrence_words(each.recurs),
+                    "coming": _coming(each, now),
+                    "state": state_of(each),
+                }
+                for each in found
+            ],
+            **kwargs,
+        )
+
+
+class _WritingPage(ChannelPage):
+    """The form with name, content, audience and recurrence. The step `edit` shows the form again as
+    it was posted."""
+
+    template_name = "console/notifications/schedule.html"
+    post_role = Role.SENDER
+
+    def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
+        form, repeat = ComposeForm.posted(request.POST), RecurrenceForm.posted(request.POST)
+        name = request.POST.get("name", "")
+        if request.POST.get("step") == "edit":
+            return self.shown(name, form, repeat)
+        try:
+            given = self._given(name, form, repeat)
+            schedule = self.save(given)
+        except Invalid as error:
+            return self.shown(name, form, repeat, error.errors)
+        except PushsvcError as error:
+            return self.shown(name, form, repeat, [FieldError("", error.code, error.detail)])
+        messages.success(request, f"The schedule “{schedule}” was saved.")
+        return HttpResponseRedirect(reverse("admin:schedule_edit", args=[schedule.pk]))
+
+    def _given(self, name: str, form: ComposeForm, repeat: RecurrenceForm) -> dict[str, Any]:
+        """The arguments of the service. Raises Invalid with the errors of both parts."""
+        parts: dict[str, Callable[[], Any]] = {
+            "send": lambda: read_send_of(form),
+            "recurrence": lambda: read_recurrence(repeat),
+        }
+        found: list[FieldError] = []
+        given: dict[str, Any] = {"name": name}
+        for part, read in parts.items():
+            try:
+                given[part] = read()
+            except Invalid as error:
+                found += error.errors
+        if found:
+            raise Invalid(found)
+        return given
+
+    def save(self, given: Mapping[str, Any]) -> Schedule:
+        """Raises what the service raises."""
+        raise NotImplementedError
+
+    def shown(
+        self,
+        name: str,
+        form: ComposeForm,
+        repeat: RecurrenceForm,
+        errors: Sequence[FieldError] = (),
+    ) -> HttpResponse:
+        of_send, of_recurrence = split_errors(errors)
+        of_name = [each.detail for each in of_send if each.attr == "name"]
+        rest = [each for each in of_send if each.attr != "name"]
+        context = self.get_context_data(
+            name=name,
+            name_errors=of_name,
+            most_characters=MAX_SCHEDULE_NAME,
+            repeat=repeat,
+            repeat_errors=of_recurrence,
+            has_errors=bool(errors),
+            has_field_errors=bool(of_name or of_recurrence)
+            or any(field_of(each) in FIELDS for each in rest),
+            zones=timezone_names(),
+            weekdays=WEEKDAYS,
+            may_send=self.may(Role.SENDER),
+            **content_and_audience_context(self.channel, form, rest, self.request)
+            | {"audiences": _NO_TARGETS, "no_targets": True},
+        )
+        return self.render_to_response(context, status=400 if errors else 200)
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        # The breadcrumbs lead to the channels, as on the channel's tabs.
+        return super().get_context_data(**kwargs) | {"opts": Channel._meta, "list_name": ""}
+
+
+class NewSchedulePage(_WritingPage):
+    title = "New schedule"
+    role = Role.SENDER
+
+    @override
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        repeat = RecurrenceForm(repeat_zone=self.channel.timezone)
+        return self.shown("", ComposeForm.empty(self.channel), repeat)
+
+    @override
+    def save(self, given: Mapping[str, Any]) -> Schedule:
+        return schedule_create(channel=self.channel, **given)
+
+
+class SchedulePage(_WritingPage):
+    """A schedule, with what became of its occurrences."""
+
+    title = "Schedule"
+    schedule: Schedule
+    version: str  # the one that the user saw
+
+    @override
+    def find_channel(self, request: HttpRequest, **kwargs: Any) -> Channel:
+        self.schedule = own_or_404(Schedule, request, kwargs["schedule_id"])
+        return self.schedule.channel
+
+    @override
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        self.version = self.schedule.version
+        form = send_form(self.channel, self.schedule)
+        return self.shown(self.schedule.name, form, RecurrenceForm.of(self.schedule))
+
+    @override
+    def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
+        self.version = request.POST.get("version", "")
+        return super().post(request, **kwargs)
+
+    @override
+    def save(self, given: Mapping[str, Any]) -> Schedule:
+        # A schedule that staff turned off stays off.
+        enabled = self.schedule.is_enabled or bool(self.schedule.disabled_code)
+        try:
+            return schedule_update(
+                channel_id=self.channel.pk,
+                schedule_id=self.schedule.pk,
+                **given,
+                enabled=enabled,
+                seen=self.version,
+            )
+        except Outdated:
+            self.schedule = own_or_404(Schedule, self.request, self.schedule.pk)
+            self.version = self.schedule.version
+            raise
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        schedule = self.schedule
+        past = occurrence_page(
+            channel_id=self.channel.pk, schedule_id=schedule.pk, limit=_SHOWN, offset=0
+        )
+        own = {
+            "schedule": schedule,
+            "title": schedule.name,
+            "version": self.version,
+            "state": state_of(schedule),
+            "words": recurrence_words(schedule.recurs),
+            "coming": _coming(schedule, sql.now()),
+            "past": _told([each for each in past if each.code != OccurrenceCode.SKIPPED]),
+        }
+        return super().get_context_data(**kwargs) | own
+
+
+class ScheduleActs(ActsPage, ChannelPage):
+    """Skips an occurrence or takes that back, turns the schedule on or off, or deletes it."""
+
+    title = "Schedule"
+    role = Role.SENDER
+    http_method_names = ["post"]
+    schedule: Schedule
+
+    @override
+    def find_channel(self, request: HttpRequest, **kwargs: Any) -> Channel:
+        self.schedule = own_or_404(Schedule, request, kwargs["schedule_id"])
+        return self.schedule.channel
+
+    @override
+    def own_url(self) -> str:
+        return reverse("admin:schedule_edit", args=[self.schedule.pk])
+
+    @override
+    def acts(self) -> Mapping[str, Callable[[QueryDict], HttpResponseBase]]:
+        return {
+            "skip": self._skip,
+            "unskip": self._unskip,
+            "on": lambda _: self._switch(on=True),
+            "off": lambda _: self._switch(on=False),
+            "delete": self._delete,
+        }
+
+    @property
+    def _named(self) -> dict[str, Any]:
+        return {"channel_id": self.channel.pk, "schedule_id": self.schedule.pk}
+
+    def _skip(self, post: QueryDict) -> HttpResponseBase:
+        occurrence_skip(**self._named, occurs_at=_moment(post))
+        return self.back("The occurrence is skipped.")
+
+    def _unskip(self, post: QueryDict) -> HttpResponseBase:
+        occurrence_unskip(**self._named, occurs_at=_moment(post))
+        return self.back("The occurrence is sent.")
+
+    def _switch(self, *, on: bool) -> HttpResponseBase:
+        schedule_switch(**self._named, on=on)
+        return self.back("The schedule is on." if on else "The schedule is off.")
+
+    def _delete(self, _: QueryDict) -> HttpResponseBase:
+        schedule_delete(**self._named)
+        messages.success(self.request, f"The schedule “{self.schedule}” was deleted.")
+        return HttpResponseRedirect(reverse("admin:channel_schedules", args=[self.channel.pk]))
+
+
+class RecurrencePart(ChannelPage):
+    """The recurrence in the posted form in words, with the next occurrences, while the user
+    chooses."""
+
+    title = "When"
+    role = Role.SENDER
+    template_name = "console/notifications/recurrence.html"
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
+        now = sql.now()
+        try:
+            recurs = recurrence_of(read_recurrence(RecurrenceForm.posted(request.POST)))
+        except Invalid as error:
+            _, errors = split_errors(error.errors)
+            return self.render_to_response(self.get_context_data(errors=errors))
+        after = islice(recurs.after(now, within=FIRST_WITHIN), COMING)
+        coming = [Coming.of(at, recurs.timezone) for at in after]
+        return self.render_to_response(
+            self.get_context_data(
+                words=recurrence_words(recurs), coming=coming, zone=recurs.timezone
+            )
+        )
+
+
+def _coming(schedule: Schedule, now: datetime) -> list[Coming]:
+    zone = schedule.recurs.timezone
+    found = coming_of(schedule, now, most=COMING)
+    return [Coming.of(at, zone, is_skipped=is_skipped) for at, is_skipped in found]
+
+
+def _told(past: Sequence[Occurrence]) -> list[dict[str, Any]]:
+    """What became of occurrences, with their notifications."""
+    ids = [each.notification_id for each in past if each.notification_id]
+    sent = Notification.objects.in_bulk(ids)
+    words = dict(OccurrenceCode.choices)
+    return [
+        {
+            "at": each.occurs_at,
+            "words": words.get(each.code, f"refused: {each.code}"),
+            "tone": _TONES.get(OccurrenceCode(each.code), "warn") if each.code in words else "bad",
+            "notification": sent.get(each.notification_id) if each.notification_id else None,
+        }
+        for each in past
+    ]
+
+
+def _moment(post: QueryDict) -> datetime:
+    try:
+        return parse_timestamp(post.get("occurs_at", ""))
+    except ValueError as error:
+        raise Conflict("There is no such occurrence.") from error
