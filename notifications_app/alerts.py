@@ -42,7 +42,7 @@ _MOST_SUBJECT: Final = 250  # characters of a mail's subject
 
 # As the console's own pages route them. Workers have no routes.
 _DASHBOARD: Final = "/admin/?channel={}"
-OWN_ALERTS: Final = "/admin/channels_app/account/alerts/"
+OWN_ALERTS: Final = "/admin/auth/user/alerts/"
 
 
 def raise_due() -> None:

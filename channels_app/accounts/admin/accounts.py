@@ -11,10 +11,9 @@ from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
-from django.urls import URLPattern, reverse
+from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.accounts.admin.alerts import OwnAlertsPage
 from channels_app.accounts.admin.links import LinksPage
 from channels_app.accounts.members import (
     account_create,
@@ -196,10 +195,6 @@ class AccountAdmin(WithPages, ReadOnlyAdmin):
     new_page = NewAccountPage
     row_page = MembersPage
     row_name = "account_id"
-
-    @override
-    def get_urls(self) -> list[URLPattern]:
-        return [self.page("alerts/", OwnAlertsPage, "own_alerts"), *super().get_urls()]
 
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:

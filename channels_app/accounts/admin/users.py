@@ -11,9 +11,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
-from django.urls import reverse
+from django.urls import URLPattern, path, reverse
 from typing_extensions import override
 
+from channels_app.accounts.admin.alerts import OwnAlertsPage
 from channels_app.accounts.admin.links import LinksPage
 from channels_app.accounts.users import user_change, user_create
 from channels_app.console.access import is_superuser
@@ -149,6 +150,11 @@ class UserAdmin(SuperuserAdmin):
     new_page = NewUserPage
     row_page = UserPage
     row_name = "user_id"
+
+    @override
+    def get_urls(self) -> list[URLPattern]:
+        own = OwnAlertsPage.as_view()  # without this admin, whose list is for superusers
+        return [path("alerts/", site.admin_view(own), name="own_alerts"), *super().get_urls()]
 
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:

@@ -98,7 +98,8 @@
           border: { display: false },
           grid: { color: plain(colour("line")) },
           ticks: {
-            callback: (value) => `${compact(value)}${suffix}`,
+            callback: (value) =>
+              chart.unit === "s" ? duration(value) : `${compact(value)}${suffix}`,
             color: quiet,
             maxTicksLimit: 6,
             precision: chart.unit ? undefined : 0,
@@ -106,6 +107,23 @@
         },
       },
     };
+  }
+
+  // The two largest units: 1 min 20 s.
+  function duration(seconds) {
+    if (seconds < 60) return `${compact(seconds)} s`;
+    const all = [
+      Math.floor(seconds / 86400),
+      Math.floor(seconds / 3600) % 24,
+      Math.floor(seconds / 60) % 60,
+      Math.round(seconds) % 60,
+    ];
+    const first = all.findIndex((count) => count > 0);
+    return ["d", "h", "min", "s"]
+      .map((unit, place) => (all[place] ? `${all[place]} ${unit}` : ""))
+      .slice(first, first + 2)
+      .join(" ")
+      .trim();
   }
 
   function compact(value) {
