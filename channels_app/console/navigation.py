@@ -13,6 +13,8 @@ from channels_app.models import Role
 _TABS: Final = (
     "/notifications_app/notification/best-hours/",
     "/notifications_app/notification/delete-channel/",
+    "/notifications_app/notification/delivery/",
+    "/notifications_app/notification/schedules/",
     "/notifications_app/notification/templates/",
     "/subscriptions_app/subscription/test-devices/",
     "/subscriptions_app/subscription/tags/",
