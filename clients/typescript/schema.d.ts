@@ -1572,12 +1572,26 @@ export interface components {
             platforms: {
                 [key: string]: components["schemas"]["PlatformDryRunOutput"];
             };
+            /** @description For a send by local time: when it is sent, the earliest first. */
+            releases?: components["schemas"]["DryRunReleaseOutput"][];
             /** @description For a send to targets: ids that the channel does not have. */
             unknown?: components["schemas"]["UnknownOutput"];
             /** @description On which other platforms the targets have devices. */
             detail?: string;
             /** @description For a send with a rate: how long after the first call the last one begins. */
             takes_at_least_seconds?: number;
+        };
+        /** @description A moment at which it is time for part of the audience. */
+        DryRunReleaseOutput: {
+            /**
+             * Format: date-time
+             * @description Nobody of it is sent the notification before.
+             */
+            release_at: string;
+            /** @description In how many time zones its devices are. */
+            timezones: number;
+            /** @description On which they are. */
+            platforms: components["schemas"]["Platform"][];
         };
         /**
          * @description Any fields of a send. A field that is missing stays as it is; null takes its default. `body`
@@ -1638,6 +1652,8 @@ export interface components {
              * @description When omitted or in the past, the notification is sent immediately.
              */
             scheduled_at?: string | Date | null;
+            /** @description When it is this time where the device is: `09:00`, or `2026-12-24T18:00`. See [timing](/docs/timing). */
+            local_at?: string | null;
             /**
              * Format: date-time
              * @description No device is sent it after this time, whatever its `ttl`. After `scheduled_at`.
@@ -1806,6 +1822,11 @@ export interface components {
             detail: string;
             /** @description The condition of the rule that decided. */
             rule: components["schemas"]["AudienceRule"];
+            /**
+             * Format: date-time
+             * @description Of `release`: when it is time where the device is.
+             */
+            at: string | null;
             /** @description Of `content`: the device's language, or empty. */
             language: string | null;
             /** @description Of `content`: the message's size. */
@@ -3068,6 +3089,8 @@ export interface components {
              * @description When omitted or in the past, the notification is sent immediately.
              */
             scheduled_at?: string | Date | null;
+            /** @description When it is this time where the device is: `09:00`, or `2026-12-24T18:00`. See [timing](/docs/timing). */
+            local_at?: string | null;
             /**
              * Format: date-time
              * @description No device is sent it after this time, whatever its `ttl`. After `scheduled_at`.
@@ -3486,7 +3509,7 @@ export interface components {
         TimingOutput: {
             /**
              * Format: date-time
-             * @description When it is due.
+             * @description When it is due; by local time, in the first time zone.
              */
             scheduled_at: string;
             /**
@@ -3509,6 +3532,10 @@ export interface components {
              * @description When it changed to `sent`, `failed` or `cancelled`.
              */
             finished_at: string | null;
+            /** @description As requested: the time where the device is; null: the same moment for all. */
+            local_at: string | null;
+            /** @description Time zones whose devices get nothing, because it expires before their time. */
+            zones_too_late: number;
         };
         /** @description The texts for one language. What is missing is as for a more general language. */
         Translation: {

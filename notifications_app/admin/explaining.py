@@ -39,6 +39,7 @@ _STEPS: Final = {
     "platform": "Platform",
     "audience": "Audience",
     "category": "Category",
+    "release": "Release",
     "content": "Message",
     "delivery": "Delivery",
     "retention": "Results",

@@ -26,7 +26,7 @@ from notifications_app.reporting.bounce_reasons import Words, words_for
 from notifications_app.reporting.details import clicks_of_buttons
 from notifications_app.reporting.event_hours import events_of
 from notifications_app.reporting.limited import outlooks
-from notifications_app.reporting.progress import Progress, Reason, progress_of
+from notifications_app.reporting.progress import Progress, Reason, Release, progress_of
 from notifications_app.sends.editing import edit_version
 from notifications_app.sends.templates import template_find
 from notifications_app.states import APART, BatchStatus, NotificationStatus
@@ -121,6 +121,7 @@ class _WithProgress(OneNotification):
                 (each, [each.apart[one.code] for one in apart]) for each in progress.platforms
             ],
             **_reasons(progress),
+            releases=_releases(self.notification, progress),
             pauses=_pauses(self.notification, progress),
             limits=outlooks(self.notification, self.now),
             chart=_chart(progress),
@@ -280,7 +281,17 @@ def _steps(notification: Notification, progress: Progress) -> list[Step]:
     return [*steps, _ended(notification)]
 
 
+def _releases(notification: Notification, progress: Progress) -> list[tuple[Release, float | None]]:
+    """Each release with its share of the largest; none unless it is sent by local time."""
+    if not notification.timing:
+        return []
+    most = max((each.recipients for each in progress.releases), default=0)
+    return [(each, share(each.recipients, most)) for each in progress.releases]
+
+
 def _planned(notification: Notification, progress: Progress, state: str) -> Step:
+    if progress.next_release_at:
+        return Step("Next release", progress.next_release_at, "now")
     if progress.is_planning:
         note = f"{notification.recipient_count:,} so far"
         return Step("Counting recipients", None, "now", note)

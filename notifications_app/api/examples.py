@@ -160,6 +160,8 @@ DETAILS: Final = OpenApiExample(
             "deadline_at": "2026-11-23T15:11:00.412Z",
             "expires_at": None,
             "finished_at": "2026-11-20T15:11:04.870Z",
+            "local_at": None,
+            "zones_too_late": 0,
         },
         "content": {
             "title": "Your order",

@@ -65,6 +65,7 @@ class ExplainedStepOutput(serializers.Serializer[Step]):
     ok = serializers.BooleanField(help_text="false: the device gets nothing because of it.")
     detail = serializers.CharField(help_text="For people; may be empty.")
     rule = RuleField(allow_null=True, help_text="The condition of the rule that decided.")
+    at = Timestamp(allow_null=True, help_text="Of `release`: when it is time where the device is.")
     language = serializers.CharField(
         allow_null=True, help_text="Of `content`: the device's language, or empty."
     )

@@ -26,7 +26,7 @@ from pushsvc.common.http.openapi import problem_responses
 
 _ID: Final = "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52"
 _RULE: Final = {"attribute": "plan", "operator": "eq", "value": "pro"}
-_NO_FACTS: Final = {"rule": None, "language": None, "bytes": None, "missing": None}
+_NO_FACTS: Final = {"rule": None, "at": None, "language": None, "bytes": None, "missing": None}
 _GIVEN: Final = {"send": {"body": "Fresh bread", "rule": _RULE}, "external_id": "user-42"}
 _OF_NOTIFICATION: Final = {"notification_id": _ID, "subscription_id": _ID}
 _WORDS: Final = 'plan is "free"; the rule wants "pro"'

@@ -1,6 +1,6 @@
 """Serializers of notifications and of the events that devices report."""
 
-from typing import Any
+from typing import Any, Final
 
 from rest_framework import serializers
 from typing_extensions import override
@@ -91,10 +91,25 @@ class UnknownOutput(serializers.Serializer[Any]):
     )
 
 
+class DryRunReleaseOutput(serializers.Serializer[Any]):
+    """A moment at which it is time for part of the audience."""
+
+    release_at = Timestamp(help_text="Nobody of it is sent the notification before.")
+    timezones = serializers.IntegerField(help_text="In how many time zones its devices are.")
+    platforms = serializers.ListField(
+        child=serializers.ChoiceField(PLATFORM_VALUES), help_text="On which they are."
+    )
+
+
 class DryRunOutput(serializers.Serializer[Any]):
     """What a send would do."""
 
     platforms = serializers.DictField(child=PlatformDryRunOutput(), help_text="By target platform.")
+    releases = DryRunReleaseOutput(
+        many=True,
+        required=False,
+        help_text="For a send by local time: when it is sent, the earliest first.",
+    )
     unknown = UnknownOutput(
         required=False, help_text="For a send to targets: ids that the channel does not have."
     )
@@ -115,6 +130,8 @@ def dry_run_output(found: DryRun) -> dict[str, Any]:
     }
     if found.unknown is not None:
         output["unknown"] = UnknownOutput(found.unknown).data
+    if found.timed is not None:
+        output["releases"] = DryRunReleaseOutput(found.timed.releases, many=True).data
     if found.missed:
         output["detail"] = missed_words(found)
     if found.takes_at_least_seconds is not None:
@@ -228,7 +245,7 @@ class AudienceOutput(serializers.Serializer[Any]):
 class TimingOutput(serializers.Serializer[Any]):
     """When the notification was sent."""
 
-    scheduled_at = Timestamp(help_text="When it is due.")
+    scheduled_at = Timestamp(help_text="When it is due; by local time, in the first time zone.")
     started_at = Timestamp(allow_null=True, help_text="When it changed to `processing`.")
     deadline_at = Timestamp(
         allow_null=True, help_text="When its time to live ends; null until it starts."
@@ -238,6 +255,13 @@ class TimingOutput(serializers.Serializer[Any]):
     )
     finished_at = Timestamp(
         allow_null=True, help_text="When it changed to `sent`, `failed` or `cancelled`."
+    )
+    local_at = serializers.CharField(
+        allow_null=True,
+        help_text="As requested: the time where the device is; null: the same moment for all.",
+    )
+    zones_too_late = serializers.IntegerField(
+        help_text="Time zones whose devices get nothing, because it expires before their time.",
     )
 
 
@@ -388,7 +412,7 @@ def notification_details(details: Details) -> dict[str, Any]:
                 "template_id": found.template_id,
                 "api_key": found.sent_by if is_key_name(found.sent_by) else None,
                 "audience": _audience(found),
-                "timing": found,
+                "timing": _timing(found),
                 "content": found.content,
                 "platforms": _platforms(details),
                 "left_out": {"opted_out": details.opted_out},
@@ -415,6 +439,18 @@ def notification_details(details: Details) -> dict[str, Any]:
             }
         ).data
     )
+
+
+def _timing(notification: Notification) -> dict[str, Any]:
+    timing = notification.timed
+    return {
+        **{name: getattr(notification, name) for name in _MOMENTS},
+        "local_at": timing.local_at if timing else None,
+        "zones_too_late": timing.zones_too_late if timing else 0,
+    }
+
+
+_MOMENTS: Final = ("scheduled_at", "started_at", "deadline_at", "expires_at", "finished_at")
 
 
 def _audience(notification: Notification) -> dict[str, Any]:

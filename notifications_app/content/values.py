@@ -141,7 +141,8 @@ class SendRequest:
     """One send. Without `segment_id`, `rule` and `targets` it is for the whole channel.
 
     Empty `target_platforms` mean every platform that the channel has enabled. `scheduled_at` None
-    means immediately. No call is made after `expires_at`. Subscribers who opted out of the
+    means immediately. `local_at`: the time of each device's clock, from `scheduled_at` on, or of a
+    day. No call is made after `expires_at`. Subscribers who opted out of the
     `category` are skipped; "" means no category. `template_id`: the template from which content was
     copied.
 
@@ -158,6 +159,7 @@ class SendRequest:
     rule: Mapping[str, Any] | None = None
     targets: tuple[TargetId, ...] = ()
     scheduled_at: datetime | None = None
+    local_at: str | None = None
     expires_at: datetime | None = None
     rate_per_minute: int | None = None
     only_subscription_id: UUID | None = None

@@ -14,6 +14,7 @@ from notifications_app.models.templates import MAX_TEMPLATE_NAME, Template
 from notifications_app.models.work import (
     BREAKING_BATCH,
     HAS_NO_RATE,
+    NO_SUBSCRIPTION,
     RECIPIENTS_LEFT,
     SMALL_BATCH,
     WANTED_SINCE,
@@ -30,6 +31,7 @@ __all__ = [
     "HAS_NO_RATE",
     "MAX_SCHEDULE_NAME",
     "MAX_TEMPLATE_NAME",
+    "NO_SUBSCRIPTION",
     "RECIPIENTS_LEFT",
     "SMALL_BATCH",
     "WANTED_SINCE",

@@ -20,6 +20,7 @@ from notifications_app.content.values import (
 )
 from notifications_app.querysets import IdempotencyRecordQuerySet, NotificationQuerySet
 from notifications_app.states import UNFINISHED, NotificationStatus
+from notifications_app.timing import Timing
 from pushsvc.common.correlation import MOST_REQUEST_ID, Correlation, correlation_of
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import PLATFORM_VALUES
@@ -99,6 +100,9 @@ class Notification(models.Model):
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     scheduled_at = models.DateTimeField(db_default=Now())
+    timing: Any = models.JSONField(
+        null=True, blank=True, help_text="Of a send by local time; as notifications_app/timing.py."
+    )
     expires_at = models.DateTimeField(
         null=True, blank=True, help_text="No call is made afterwards, whatever `ttl` says."
     )
@@ -163,6 +167,12 @@ class Notification(models.Model):
             models.Index(
                 fields=["scheduled_at"], condition=Q(status="pending"), name="notification_due"
             ),
+            # For starting those that start in parts.
+            models.Index(
+                fields=["channel", "scheduled_at"],
+                condition=Q(status="pending", timing__isnull=False),
+                name="notification_due_timed",
+            ),
             # For starting notifications in turns of the channels.
             models.Index(
                 fields=["channel", "scheduled_at"],
@@ -207,6 +217,11 @@ class Notification(models.Model):
     @property
     def is_test(self) -> bool:
         return self.only_subscription_id is not None
+
+    @property
+    def timed(self) -> Timing | None:
+        """The local time at which it is sent, if it is."""
+        return Timing.of(self.timing) if self.timing else None
 
     @property
     def audience_kind(self) -> AudienceKind:
@@ -282,6 +297,7 @@ audit.SHOWN["notifications_app.notification"] = (
     "category",
     "template_id",
     "scheduled_at",
+    "timing",
     "expires_at",
     "rate_per_minute",
     "status",

@@ -1,7 +1,9 @@
 """The work of a notification: plans, batches and deliveries."""
 
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Greatest, Now
@@ -17,6 +19,7 @@ from notifications_app.states import (
     PlanStatus,
 )
 from pushsvc.common.platforms import PLATFORM_CHOICES, PLATFORM_VALUES
+from subscriptions_app.models import MAX_TIMEZONE
 
 
 class Driver(models.TextChoices):
@@ -24,6 +27,13 @@ class Driver(models.TextChoices):
 
     SCAN = "scan", "The channel's active subscriptions"
     IDS = "ids", "The notification's targets"
+    ZONES = "zones", "Devices of its time zones"
+    MOVERS = "movers", "Devices whose time zone has changed since the start"
+
+
+# The driver of a part is unknown to planners of a version without it, which then scan. With this
+# `only_subscription_id` they find nobody.
+NO_SUBSCRIPTION: Final = UUID(int=0)
 
 
 class Plan(models.Model):
@@ -49,6 +59,16 @@ class Plan(models.Model):
         db_default=PlanStatus.PLANNING,
     )
     cursor = models.UUIDField(null=True, help_text="The last subscription id that was planned.")
+    zones = ArrayField(
+        models.CharField(max_length=MAX_TIMEZONE),
+        null=True,
+        help_text="Only devices with these time zones, as they are stored. Null: with any.",
+    )
+    zone_at = models.SmallIntegerField(
+        default=0,
+        db_default=0,
+        help_text="Which of the zones the cursor is in, from 1. Of movers, 1: some must wait.",
+    )
     rule: Any = models.JSONField(
         null=True,
         help_text="The rule of the segment or the send, as it was at the start. Null: no rule.",
@@ -110,6 +130,10 @@ class Plan(models.Model):
     @override
     def __str__(self) -> str:
         return f"{self.notification_id} {self.platform}"
+
+    @property
+    def is_test(self) -> bool:
+        return self.only_subscription_id not in (None, NO_SUBSCRIPTION)
 
 
 class SendRate(models.Model):

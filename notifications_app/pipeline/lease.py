@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 from uuid import UUID
 
 import structlog
@@ -29,6 +29,9 @@ from subscriptions_app.segments.rules import Rule
 logger = structlog.stdlib.get_logger(__name__)
 
 T = TypeVar("T")
+
+# Whether a subscription has one of a part's time zones.
+IN_ZONES: Final = "subscription.timezone = ANY(%(zones)s::text[])"
 
 RENEW_SECONDS = 10.0
 _LONGEST_RETRY_WAIT = 2.0
@@ -82,8 +85,8 @@ class Lease:
 
 @dataclass(frozen=True)
 class PlanLease:
-    """A claimed plan. Only the lease with the newest `number` may plan. `is_shared`: the
-    notification has other parts on the platform, which may reach the same devices.
+    """A claimed plan. Only the lease with the newest `number` may plan. `zones`: as in Plan.
+    `is_shared`: the notification has other parts on the platform, which may reach the same devices.
     `rate_per_minute`: of the notification; None if it has no rate."""
 
     plan_id: int
@@ -93,6 +96,8 @@ class PlanLease:
     platform: Platform
     rule_json: str | None
     driver: str
+    zones: Sequence[str] | None
+    has_targets: bool
     started_at: datetime
     category: str
     is_shared: bool
@@ -123,10 +128,20 @@ class PlanLease:
         return None if self.rule_json is None else json.loads(self.rule_json)
 
     @cached_property
-    def audience(self) -> Condition:
+    def of_rule(self) -> Condition:
         """The same condition for every window, whichever process plans it and whenever."""
         rule = self.rule
         return EVERYBODY if rule is None else compiled(rule, now=self.started_at)
+
+    @cached_property
+    def audience(self) -> Condition:
+        """Whom the plan reaches: who matches the rule and is in one of its time zones."""
+        rule = self.of_rule
+        if self.zones is None:
+            return rule
+        return Condition(
+            f"({rule.text} AND {IN_ZONES})", {**rule.parameters, "zones": list(self.zones)}
+        )
 
     @cached_property
     def consent(self) -> Condition | None:

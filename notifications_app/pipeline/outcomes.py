@@ -162,7 +162,7 @@ def _bounce(batch_id: int, code: str, ids: Sequence[UUID]) -> None:
     waiting = Delivery.objects.waiting().filter(batch_id=batch_id, subscription_id__in=ids)
     bounced = waiting.bounce(code)
     ended = Counter({(DeliveryStatus.BOUNCED.value, code): bounced})
-    count([BatchChanges(batch, ended, is_test=batch.plan.only_subscription_id is not None)])
+    count([BatchChanges(batch, ended, is_test=batch.plan.is_test)])
     transaction.on_commit(partial(metering.bounced, batch, bounced))
 
 

@@ -6,7 +6,7 @@ So a channel with many or large notifications delays another channel's by one tu
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import count
@@ -27,8 +27,8 @@ from subscriptions_app.segments.selectors import rule_part
 logger = structlog.stdlib.get_logger(__name__)
 
 PLAN_LEASE: Final = timedelta(seconds=20)
-_BEFORE_ALL: Final = UUID(int=0)
-_CHANNELS: Final = 10  # whose turn it is in one start
+BEFORE_ALL: Final = UUID(int=0)
+CHANNELS_AT_ONCE: Final = 10  # whose turn it is in one start
 _MOST_OF_A_LINE: Final = 100  # ids; Docker splits log lines after 16 KiB
 
 
@@ -36,19 +36,23 @@ _MOST_OF_A_LINE: Final = 100  # ids; Docker splits log lines after 16 KiB
 class RoundRobin:
     """How far one planner has gone round the channels. Planners that run at once need not agree.
 
-    `last_started`: the last channel of which notifications were started. `last_continued`: the last
-    channel of which a begun plan was claimed. `last_was_new`: the last claim took new plans.
-    `is_new_left`: the last claim of new plans left some.
+    `last_started`: the last channel of which notifications were started. `last_timed`: the same of
+    timed ones. `is_timed_due`: the last start found such. `last_continued`: the last channel of
+    which a begun plan was claimed. `last_was_new`: the last claim took new plans. `is_new_left`:
+    the last claim of new plans left some.
     """
 
-    last_started: UUID = _BEFORE_ALL
-    last_continued: UUID = _BEFORE_ALL
+    last_started: UUID = BEFORE_ALL
+    last_timed: UUID = BEFORE_ALL
+    is_timed_due: bool = False
+    last_continued: UUID = BEFORE_ALL
     last_was_new: bool = False
     is_new_left: bool = False
 
 
 def start_due(limit: int = 100, *, round_robin: RoundRobin | None = None) -> int:
     """Starts due notifications, each only once even if several planners run. Returns how many.
+    Leaves those that may start in parts to `timed_starts`.
 
     Starts the `limit` that have been due longest. If there may be more, also starts up to `limit`
     of each of the next channels. While more new plans wait than a claim takes, `limit` counts as 1,
@@ -58,15 +62,19 @@ def start_due(limit: int = 100, *, round_robin: RoundRobin | None = None) -> int
     parameters = {
         "limit": 1 if round_robin.is_new_left else limit,
         "after": round_robin.last_started,
-        "most_channels": _CHANNELS,
+        "most_channels": CHANNELS_AT_ONCE,
         "ttl_zero": settings.TTL_ZERO_SECONDS,
-        "nobody": json.dumps(NOBODY),
-        "scan_driver": Driver.SCAN,
-        "ids_driver": Driver.IDS,
     }
-    started = sql.rows(START, STATES | parameters)
-    round_robin.last_started = (started[0][1] if started else None) or _BEFORE_ALL
-    ids = sorted({row[0] for row in started})
+    found = sql.rows(START, STATES | START_PARAMETERS | parameters)
+    round_robin.is_timed_due = any(row[0] is None for row in found)
+    started = [row for row in found if row[0] is not None]
+    round_robin.last_started = (started[0][1] if started else None) or BEFORE_ALL
+    return note_started({row[0] for row in started})
+
+
+def note_started(notification_ids: Set[UUID]) -> int:
+    """Logs the notifications. Returns how many."""
+    ids = sorted(notification_ids)
     for begin in range(0, len(ids), _MOST_OF_A_LINE):
         some = ids[begin : begin + _MOST_OF_A_LINE]
         logger.info("notifications.started", **named("notification", "notifications", some))
@@ -119,14 +127,14 @@ def _claim(statement: str, parameters: dict[str, Any]) -> tuple[list[PlanLease],
 # one channel may have most of the due notifications. After the last channel, the first is next.
 # Notifications that are due at the same time have no further order, which would require reading all
 # of them.
-_DUE: Final = """status = %(notification_pending)s AND scheduled_at <= statement_timestamp()
+DUE: Final = """status = %(notification_pending)s AND scheduled_at <= statement_timestamp()
     AND paused_at IS NULL"""
 # Ordered by two columns, and compared as rows, so that PostgreSQL uses the index on both.
-_NEXT_CHANNEL: Final = """SELECT channel_id FROM notifications_app_notification
-    WHERE status = %(notification_pending)s AND channel_id > {after}
+NEXT_CHANNEL: Final = """SELECT channel_id FROM notifications_app_notification
+    WHERE status = %(notification_pending)s AND channel_id > {after}{more}
     ORDER BY channel_id, scheduled_at LIMIT 1"""
-_DUE_OF_CHANNEL: Final = """SELECT id FROM notifications_app_notification
-    WHERE status = %(notification_pending)s AND paused_at IS NULL
+DUE_OF_CHANNEL: Final = """SELECT id FROM notifications_app_notification
+    WHERE status = %(notification_pending)s AND paused_at IS NULL AND {kind}
       AND (channel_id, scheduled_at) >= ({channel}, '-infinity')
       AND (channel_id, scheduled_at) <= ({channel}, statement_timestamp())
     ORDER BY channel_id, scheduled_at LIMIT """
@@ -134,56 +142,80 @@ _DUE_OF_CHANNEL: Final = """SELECT id FROM notifications_app_notification
 RATE: Final = """CASE WHEN only_subscription_id IS NULL
       THEN coalesce(rate_per_minute, (SELECT channel.rate_per_minute
         FROM channels_app_channel channel WHERE channel.id = notification.channel_id)) END"""
-START: Final = """
-WITH RECURSIVE longest AS MATERIALIZED (
-  SELECT id FROM notifications_app_notification
-  WHERE {due}
-  ORDER BY scheduled_at LIMIT %(limit)s
-  FOR NO KEY UPDATE SKIP LOCKED
-), channel (id) AS (
-  (SELECT channel_id FROM ({first}) AS first
-   WHERE (SELECT count(*) FROM longest) = %(limit)s)
-  UNION ALL
-  SELECT ({next}) FROM channel WHERE id IS NOT NULL
-), turn AS MATERIALIZED (
-  SELECT channel.id FROM channel CROSS JOIN LATERAL ({due_of_channel} 1) AS due
-  LIMIT %(most_channels)s
-), share AS (
-  SELECT own.id FROM turn CROSS JOIN LATERAL (
-    {due_of_turn} %(limit)s
-    FOR NO KEY UPDATE SKIP LOCKED) AS own
-), started AS (
+# Which notifications may start in parts.
+TIMED: Final = "timing IS NOT NULL"
+_UNTIMED: Final = "timing IS NULL"
+# Starts notifications. `deadline`: SQL, when their time to live ends.
+STARTED: Final = f"""started AS (
   UPDATE notifications_app_notification notification
   SET status = %(notification_processing)s, started_at = statement_timestamp(),
-      deadline_at = least(expires_at, {ttl_ends_at}), rate_per_minute = {rate}
-  WHERE id IN (SELECT id FROM longest UNION SELECT id FROM share)
+      deadline_at = least(expires_at, {{deadline}}), rate_per_minute = {RATE}{{more}}
+  WHERE id IN ({{chosen}})
   RETURNING notification.id, notification.channel_id, notification.segment_id,
     notification.only_subscription_id, notification.rule, notification.has_targets,
-    notification.target_platforms, notification.scheduled_at, {ttl_ends_at} AS ttl_ends_at
-)
+    notification.target_platforms, notification.scheduled_at, {{ttl}} AS time_to_live
+)"""  # noqa: S608 - text of our own
+TTL: Final = "make_interval(secs => CASE WHEN ttl = 0 THEN %(ttl_zero)s ELSE ttl END)"
+# The rule of each plan of a row of `started`.
+PLAN_RULE: Final = f"""CASE WHEN segment_id IS NULL THEN started.rule
+    ELSE coalesce({rule_part("started.segment_id", "started.channel_id")}, %(nobody)s::jsonb) END"""
+# Starts notifications and inserts a plan for each of their platforms.
+STARTED_AT_ONCE: Final = f"""{STARTED}, planned AS (
 INSERT INTO notifications_app_plan
   (notification_id, channel_id, platform, only_subscription_id, driver, release_at, deadline_at,
    rule)
 SELECT started.id, started.channel_id, wanted.platform, started.only_subscription_id,
   CASE WHEN has_targets THEN %(ids_driver)s ELSE %(scan_driver)s END,
-  statement_timestamp(), started.ttl_ends_at,
-  CASE WHEN segment_id IS NULL THEN started.rule ELSE coalesce({rule}, %(nobody)s::jsonb) END
+  statement_timestamp(), statement_timestamp() + started.time_to_live, {PLAN_RULE}
 FROM started
 CROSS JOIN jsonb_array_elements_text(target_platforms) AS wanted (platform)
 ORDER BY started.scheduled_at, started.id
-RETURNING notification_id,
+RETURNING notification_id
+)"""  # noqa: S608 - text of our own
+START_PARAMETERS: Final = {
+    "nobody": json.dumps(NOBODY),
+    "scan_driver": Driver.SCAN,
+    "ids_driver": Driver.IDS,
+}
+
+
+def started_at_once(chosen: str) -> str:
+    """CTEs that start the `chosen` notifications, with a plan for each platform. The last is
+    `planned` (notification_id)."""
+    return STARTED_AT_ONCE.format(
+        chosen=chosen, deadline=f"statement_timestamp() + {TTL}", ttl=TTL, more=""
+    )
+
+
+# The row without an id is there if timed notifications are due. So these cost other sends no
+# statement.
+START: Final = f"""
+WITH RECURSIVE longest AS MATERIALIZED (
+  SELECT id FROM notifications_app_notification
+  WHERE {DUE} AND {_UNTIMED}
+  ORDER BY scheduled_at LIMIT %(limit)s
+  FOR NO KEY UPDATE SKIP LOCKED
+), channel (id) AS (
+  (SELECT channel_id FROM ({NEXT_CHANNEL.format(after="%(after)s", more="")}) AS first
+   WHERE (SELECT count(*) FROM longest) = %(limit)s)
+  UNION ALL
+  SELECT ({NEXT_CHANNEL.format(after="channel.id", more="")}) FROM channel WHERE id IS NOT NULL
+), turn AS MATERIALIZED (
+  SELECT channel.id FROM channel
+  CROSS JOIN LATERAL ({DUE_OF_CHANNEL.format(channel="channel.id", kind=_UNTIMED)} 1) AS due
+  LIMIT %(most_channels)s
+), share AS (
+  SELECT own.id FROM turn CROSS JOIN LATERAL (
+    {DUE_OF_CHANNEL.format(channel="turn.id", kind=_UNTIMED)} %(limit)s
+    FOR NO KEY UPDATE SKIP LOCKED) AS own
+), {started_at_once("SELECT id FROM longest UNION SELECT id FROM share")}
+SELECT notification_id,
   (SELECT id FROM turn ORDER BY id OFFSET %(most_channels)s - 1 LIMIT 1)
-""".format(  # noqa: S608 - text of our own
-    due=_DUE,
-    due_of_channel=_DUE_OF_CHANNEL.format(channel="channel.id"),
-    due_of_turn=_DUE_OF_CHANNEL.format(channel="turn.id"),
-    first=_NEXT_CHANNEL.format(after="%(after)s"),
-    next=_NEXT_CHANNEL.format(after="channel.id"),
-    ttl_ends_at="""statement_timestamp()
-      + make_interval(secs => CASE WHEN ttl = 0 THEN %(ttl_zero)s ELSE ttl END)""",
-    rate=RATE,
-    rule=rule_part("started.segment_id", "started.channel_id"),
-)
+FROM planned
+UNION ALL
+SELECT NULL, NULL
+WHERE EXISTS (SELECT FROM notifications_app_notification WHERE {DUE} AND {TIMED})
+"""  # noqa: S608 - text of our own
 
 # In SQL, because an update of the ORM does not return rows. SKIP LOCKED: planners that claim at the
 # same time get different plans.
@@ -215,7 +247,8 @@ FROM notifications_app_notification notification
 WHERE notification.id = plan.notification_id
   AND plan.id IN (SELECT id FROM chosen)
 RETURNING plan.id, plan.lease_number, plan.notification_id, plan.channel_id, plan.platform,
-  plan.rule, plan.driver, notification.started_at, notification.category,
+  plan.rule, plan.driver, plan.zones, notification.has_targets, notification.started_at,
+  notification.category,
   EXISTS (SELECT FROM notifications_app_plan other
           WHERE other.notification_id = plan.notification_id
             AND other.platform = plan.platform AND other.part <> plan.part),

@@ -11,16 +11,16 @@ import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
-from django.db.models import F
-from django.db.models.functions import Now
+from django.db.models import F, Value
+from django.db.models.functions import Greatest, Least, Now
 
 from channels_app.counters import counters_add
 from notifications_app.models import Driver, Notification, Plan
@@ -28,8 +28,9 @@ from notifications_app.pipeline import send_rates, wakeup
 from notifications_app.pipeline.counting import finish_complete, hourly_add, notifications_add
 from notifications_app.pipeline.lease import PlanLease
 from notifications_app.pipeline.plan_queue import PLAN_LEASE, RoundRobin, claim_plans, start_due
+from notifications_app.pipeline.timed_starts import movers_releases, start_timed
 from notifications_app.pipeline.windows import Window, write_whole, write_window
-from notifications_app.states import STATES
+from notifications_app.states import STATES, PlanStatus
 from pushsvc.common import worker
 from pushsvc.common.correlation import Correlation, following, named
 from pushsvc.common.platforms import Platform
@@ -39,6 +40,7 @@ from pushsvc.common.telemetry import spans
 logger = structlog.stdlib.get_logger(__name__)
 
 _FAILED_PLAN_WAIT = timedelta(seconds=5)
+_OTHERS_WAIT = timedelta(seconds=1)
 _GRID_SECONDS = 0.1
 _STARTS = 1_000
 _TRANSACTION_SECONDS = 0.1  # in which windows of several plans are written
@@ -53,6 +55,8 @@ def work(*, seconds: float) -> bool:
     until = time.monotonic() + seconds
     while time.monotonic() < until and not worker.is_stopping():
         started = start_due(round_robin=_round_robin)
+        if _round_robin.is_timed_due:
+            started += start_timed(round_robin=_round_robin)
         leases = claim_plans(most=settings.CLAIM_PLANS, round_robin=_round_robin)
         if leases:
             run_slice(leases, until=until)
@@ -93,7 +97,8 @@ def plan_windows(leases: Sequence[PlanLease]) -> list[PlanLease]:
     planned: list[_Planned] = []
     with sql.brief_transaction():
         plans = {plan.pk: plan for plan in Plan.objects.leased_by(*leases).unhalted().all_locked()}
-        held = [lease for lease in leases if lease.plan_id in plans]
+        early = {pk for pk, plan in plans.items() if _must_wait_for_others(plan)}
+        held = [lease for lease in leases if lease.plan_id in plans.keys() - early]
         _begin_rates(held, plans)
         for written in _written(held, plans):
             planned += written
@@ -104,16 +109,18 @@ def plan_windows(leases: Sequence[PlanLease]) -> list[PlanLease]:
     _report(planned, began)
     done = {each.plan.pk for each in planned}
     left = [lease for lease in held if lease.plan_id not in done]
-    return left + [each.lease for each in planned if not each.window.is_last]
+    return left + [each.lease for each in planned if not each.window.is_last and not each.again_at]
 
 
 @dataclass(frozen=True)
 class _Planned:
-    """A window that was written."""
+    """A window that was written. `again_at`: it ends the plan until then, when the plan reads its
+    audience once more."""
 
     lease: PlanLease
     plan: Plan
     window: Window
+    again_at: datetime | None = None
 
     @property
     def is_empty_end(self) -> bool:
@@ -145,8 +152,44 @@ def _written(leases: Sequence[PlanLease], plans: Mapping[int, Plan]) -> Iterator
     for lease in leases:
         if lease.plan_id not in done:
             plan = plans[lease.plan_id]
-            window = write_window(lease, cursor=plan.cursor, only=plan.only_subscription_id)
-            yield [_Planned(lease, plan, window)]
+            yield [_written_alone(lease, plan)]
+
+
+def _written_alone(lease: PlanLease, plan: Plan) -> _Planned:
+    if lease.driver == Driver.MOVERS:
+        return _of_movers(lease, plan)
+    window = write_window(
+        lease, cursor=plan.cursor, only=plan.only_subscription_id, zone_at=plan.zone_at
+    )
+    return _Planned(lease, plan, window)
+
+
+def _must_wait_for_others(plan: Plan) -> bool:
+    """Whether other parts of the platform are still to be planned before the movers. Then ends the
+    lease for a while."""
+    if plan.driver != Driver.MOVERS:
+        return False
+    own = Plan.objects.filter(notification=plan.notification_id, platform=plan.platform)
+    if not own.filter(status=PlanStatus.PLANNING).exclude(pk=plan.pk).exists():
+        return False
+    Plan.objects.filter(pk=plan.pk).update(
+        due_at=Now() + _OTHERS_WAIT, lease_until=None, sliced_at=None
+    )
+    return True
+
+
+def _of_movers(lease: PlanLease, plan: Plan) -> _Planned:
+    """Plans those in whose zone it is time. If a window left out others, the last one ends the plan
+    only until the next zone's time."""
+    now, moments = sql.now(), movers_releases(lease.notification_id, lease.platform)
+    due = [zone for zone, moment in moments.items() if moment <= now]
+    window = write_window(replace(lease, zones=due), cursor=plan.cursor)
+    is_left = bool(plan.zone_at or window.early)
+    again_at = min((each for each in moments.values() if each > now), default=now)
+    ends_at = plan.notification.expires_at
+    if not (window.is_last and is_left) or (ends_at and again_at >= ends_at):
+        return _Planned(lease, plan, replace(window, zone_at=int(is_left)))
+    return _Planned(lease, plan, replace(window, is_last=False), again_at)
 
 
 def _may_be_small(lease: PlanLease, plan: Plan, driver: str) -> bool:
@@ -164,9 +207,7 @@ def _may_go_on(written: Sequence[_Planned]) -> bool:
     targets, or that may wait for rows of another part: one statement locks them in one order, but
     two statements together would not."""
     are_last = all(each.window.is_last for each in written)
-    return are_last and not any(
-        each.lease.driver == Driver.IDS or each.lease.is_shared for each in written
-    )
+    return are_last and not any(each.lease.has_targets or each.lease.is_shared for each in written)
 
 
 def _report(planned: Sequence[_Planned], began: int) -> None:
@@ -244,17 +285,37 @@ def _count_windows(planned: Sequence[_Planned]) -> None:
         "is_last": [window.is_last for window in windows],
         "recipients": [window.recipients for window in windows],
         "opted_out": [window.opted_out for window in windows],
+        "zones_at": [window.zone_at for window in windows],
         "lease": PLAN_LEASE,
     }
     sql.execute(COUNT_WINDOWS, STATES | parameters)
     sums: dict[UUID, Counter[str]] = defaultdict(Counter)
     for each in planned:
-        if each.window.recipients or each.is_empty_end:
+        if each.window.recipients or each.is_empty_end or each.again_at:
             sums[each.plan.notification_id]["recipients"] += each.window.recipients
     if sums:
         notifications_add(sums)
+    for each in planned:
+        if each.again_at is not None:
+            _plan_again(each.plan, each.again_at)
     sent = finish_complete({each.plan.notification_id for each in planned if each.is_empty_end})
     _count_channels(planned, sent)
+
+
+def _plan_again(plan: Plan, moment: datetime) -> None:
+    """Its notification must be locked."""
+    deadline_at = moment + (plan.deadline_at - plan.release_at)
+    Plan.objects.filter(pk=plan.pk).update(
+        release_at=moment,
+        due_at=moment,
+        deadline_at=deadline_at,
+        cursor=None,
+        zone_at=0,
+        sliced_at=None,
+        lease_until=None,
+    )
+    own = Notification.objects.filter(pk=plan.notification_id)
+    own.update(deadline_at=Least(Greatest("deadline_at", Value(deadline_at)), "expires_at"))
 
 
 def _count_channels(planned: Sequence[_Planned], sent: Mapping[UUID, Counter[str]]) -> None:
@@ -264,7 +325,7 @@ def _count_channels(planned: Sequence[_Planned], sent: Mapping[UUID, Counter[str
     totals: dict[UUID, Counter[str]] = defaultdict(Counter)
     for each in planned:
         channel_id, recipients = each.lease.channel_id, each.window.recipients
-        if each.plan.only_subscription_id is None:
+        if not each.plan.is_test:
             hours[channel_id, each.lease.platform]["recipients"] += recipients
         totals[channel_id]["recipients"] += recipients
     for channel_id, counts in sent.items():
@@ -290,10 +351,11 @@ UPDATE notifications_app_plan plan
 SET cursor = written.cursor,
     recipient_count = recipient_count + written.recipients,
     opted_out_count = opted_out_count + written.opted_out,
+    zone_at = written.zone_at,
     status = CASE WHEN written.is_last THEN %(plan_delivering)s ELSE status END,
     lease_until = CASE WHEN NOT written.is_last THEN clock_timestamp() + %(lease)s END
 FROM unnest(%(ids)s::bigint[], %(cursors)s::uuid[], %(is_last)s::bool[], %(recipients)s::int[],
-            %(opted_out)s::int[])
-  AS written (id, cursor, is_last, recipients, opted_out)
+            %(opted_out)s::int[], %(zones_at)s::smallint[])
+  AS written (id, cursor, is_last, recipients, opted_out, zone_at)
 WHERE plan.id = written.id
 """

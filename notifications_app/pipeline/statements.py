@@ -20,6 +20,7 @@ from notifications_app.pipeline import (
     planning,
     reading,
     send_rates,
+    timed_starts,
     windows,
 )
 from notifications_app.pipeline.lease import PlanLease
@@ -37,6 +38,8 @@ _LEASE: Final = PlanLease(
     platform=Platform.WEB,
     rule_json=None,
     driver=Driver.SCAN,
+    zones=None,
+    has_targets=False,
     started_at=_MOMENT,
     category="",
     is_shared=False,
@@ -51,13 +54,17 @@ _EXAMPLES: Final[dict[str, Any]] = STATES | {
     "cursor": _ID,
     "holder": _ID,
     "lease": timedelta(seconds=120),
+    "id": _ID,
+    "latest": _MOMENT,
     "limit": 100,
     "most": 50,
     "most_losses": 10,
     "nobody": "{}",
     "notification": _ID,
     "number": 100,
+    "nobody_of_old": _ID,
     "only": None,
+    "parts": "[]",
     "parked_for": timedelta(hours=1),
     "plan": 1,
     "platform": "web",
@@ -68,10 +75,13 @@ _EXAMPLES: Final[dict[str, Any]] = STATES | {
     "most_channels": 10,
     "ids_driver": Driver.IDS,
     "silent": timedelta(seconds=12),
+    "since": _MOMENT,
     "size": 1_000,
     "tag": "news",
+    "timing": "{}",
     "ttl_zero": 3_600,
     "window": 5_000,
+    "zone_at": 1,
 }
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 
@@ -85,6 +95,9 @@ def statements() -> dict[str, Statement]:
     """In the order in which a send meets them."""
     return {
         "start_due": _written(plan_queue.START),
+        "next_timed": _written(timed_starts.NEXT_TIMED),
+        "start_timed_at_once": _written(timed_starts.START_AT_ONCE),
+        "start_timed_in_parts": _written(timed_starts.START_IN_PARTS),
         "claim_new_plans": _written(plan_queue.CLAIM_NEW),
         "claim_begun_plan": _written(plan_queue.CLAIM_BEGUN),
         **_windows(),
@@ -118,6 +131,9 @@ def _windows() -> dict[str, Statement]:
     """The variants of the statement that writes recipients."""
     ruled, tagged = replace(_LEASE, rule_json=_RULE), replace(_LEASE, rule_json=_TAGGED)
     asking = replace(_LEASE, category="news")
+    zoned = replace(_LEASE, zones=["Europe/Berlin"], is_shared=True)
+    direct = replace(_LEASE, driver=Driver.IDS, has_targets=True)
+    direct_part = replace(zoned, has_targets=True)
     indexed = compiled_for_index(ruled.rule or {})
     sources = {
         "write_window": (_LEASE, windows.scan(_LEASE)),
@@ -125,14 +141,17 @@ def _windows() -> dict[str, Statement]:
         "write_window_of_category": (asking, windows.scan(asking)),
         "write_window_of_tag": (tagged, windows.tagged(tagged)),
         "write_candidates": (ruled, windows.candidates(ruled, indexed)),
-        "write_whole": (_LEASE, windows.whole(Driver.SCAN, has_category=False)),
-        "write_whole_of_category": (asking, windows.whole(Driver.SCAN, has_category=True)),
-        "write_targets": (_LEASE, windows.whole(Driver.IDS, has_category=False)),
-        "write_targets_of_category": (asking, windows.whole(Driver.IDS, has_category=True)),
+        "write_window_of_zones": (zoned, windows.zoned(zoned)),
+        "write_window_of_movers": (zoned, windows.moved(zoned)),
+        "write_whole": (_LEASE, windows.whole(_LEASE, has_category=False)),
+        "write_whole_of_category": (asking, windows.whole(asking, has_category=True)),
+        "write_targets": (direct, windows.whole(direct, has_category=False)),
+        "write_targets_of_category": (direct, windows.whole(direct, has_category=True)),
+        "write_targets_of_part": (direct_part, windows.whole(direct_part, has_category=False)),
     }
     written = {
         name: _written(
-            windows.statement(source, is_shared=False),
+            windows.statement(source, is_shared=lease.is_shared),
             windows.parameters_of(lease) | dict(indexed.parameters),
         )
         for name, (lease, source) in sources.items()

@@ -5,7 +5,8 @@ the next window of a plan, or in the whole audiences of several plans if they ar
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,7 +15,7 @@ from django.conf import settings
 from channels_app.selectors import channel_totals
 from notifications_app.content.values import MAX_TARGETS
 from notifications_app.models import Driver
-from notifications_app.pipeline.lease import PlanLease
+from notifications_app.pipeline.lease import IN_ZONES, PlanLease
 from notifications_app.pipeline.send_rates import batch_size
 from pushsvc.common.store import sql
 from subscriptions_app.audiences.targets import targets_part
@@ -23,7 +24,9 @@ from subscriptions_app.audiences.windows import (
     are_few_expected,
     first_part,
     indexed_window_part,
+    moved_window_part,
     window_part,
+    zones_window_part,
 )
 from subscriptions_app.categories.consent import wants_part
 from subscriptions_app.segments.compiler import (
@@ -35,17 +38,23 @@ from subscriptions_app.segments.compiler import (
 from subscriptions_app.segments.rules import Rule
 from subscriptions_app.tags.selectors import smallest_tag, tag_window_part
 
+# A change of a time zone that the start did not see may have been written so long before it.
+_UNSEEN: Final = timedelta(minutes=1)
+
 
 @dataclass(frozen=True)
 class Window:
     """`is_last`: the whole audience was read. `last_id`: the last subscription that was read.
-    `opted_out`: how many of the audience refuse the notification's category."""
+    `opted_out`: how many of the audience refuse the notification's category. `zone_at`: the place
+    of the last one's time zone. `early`: how many of the audience must wait for their zone."""
 
     is_last: bool
     last_id: UUID | None
     recipients: int
     batches: int
     opted_out: int = 0
+    zone_at: int = 0
+    early: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +65,7 @@ class Source:
     FROM clause of those that belong to the audience, named `subscription`; `plan_id`: the plan of
     such a row. `wants`: whether it wants the category of the notification; "" if there is none.
     `counted`: a CTE that counts recipients. `plans`: the CTE of the plans that get a window;
-    `is_last` and `last_id`: of the window.
+    `is_last`, `last_id`, `zone_at` and `early`: of the window.
     """
 
     scanned: str
@@ -66,21 +75,27 @@ class Source:
     plans: str
     is_last: str
     last_id: str
+    zone_at: str = "0"
+    early: str = "0"
     counted: str = ""
 
 
-def write_window(lease: PlanLease, *, cursor: UUID | None, only: UUID | None) -> Window:
+def write_window(
+    lease: PlanLease, *, cursor: UUID | None, only: UUID | None = None, zone_at: int = 0
+) -> Window:
     """Writes batches and deliveries for the matching subscriptions of the next window.
 
     If the rule requires a tag, windows read the devices of the tag. Otherwise, if the index on
     attributes finds few candidates for the rule, the first window is the only one and reads the
     candidates. A send to targets also has one window. So the cost depends on the number of these
-    devices, not on the size of the channel.
+    devices, not on the size of the channel. The windows of movers read these alone.
     """
-    if lease.driver == Driver.IDS:
+    if lease.has_targets:
         return write_whole([lease], most=MAX_TARGETS)[lease.plan_id]
     begin = cursor or UUID(int=0)
     position = {"cursor": begin, "window": settings.PLAN_WINDOW}
+    if lease.driver == Driver.MOVERS:
+        return _write_one(lease, moved(lease), {**position, "since": lease.started_at - _UNSEEN})
     tags = [] if lease.rule is None else required_tags(lease.rule)
     if tags:
         # The next window may read another tag: all windows read in the order of ids, so the devices
@@ -91,6 +106,8 @@ def write_window(lease: PlanLease, *, cursor: UUID | None, only: UUID | None) ->
         window = _write_candidates(lease, lease.rule)
         if window is not None:
             return window
+    if lease.driver == Driver.ZONES:
+        return _write_one(lease, zoned(lease), {**position, "zone_at": max(zone_at, 1)})
     return _write_one(lease, scan(lease), {**position, "only": only})
 
 
@@ -98,11 +115,11 @@ def write_whole(leases: Sequence[PlanLease], *, most: int) -> dict[int, Window]:
     """Writes batches and deliveries for the whole audiences of new plans, in one statement. Returns
     the windows by plan id. Skips plans that have more than `most` subscriptions or targets.
 
-    The plans must have one driver and no rules. Of several plans, none may be shared or have a
-    rate.
+    The plans must have one driver, and neither rules, time zones nor rates, unless there is only
+    one.
     """
-    source = whole(leases[0].driver, has_category=any(lease.category for lease in leases))
-    return _write(leases, source, {"most": most})
+    source = whole(leases[0], has_category=any(lease.category for lease in leases))
+    return _write(leases, source, {**leases[0].audience.parameters, "most": most})
 
 
 def _write_candidates(lease: PlanLease, rule: Rule) -> Window | None:
@@ -175,19 +192,40 @@ def candidates(lease: PlanLease, indexed: Condition) -> Source:
     return _of_one(lease, scanned, is_last=_IS_LAST_CANDIDATE)
 
 
-def whole(driver: str, *, has_category: bool) -> Source:
-    """Reads the audiences of plans that have at most `most` subscriptions or targets."""
-    is_direct = driver == Driver.IDS
+def zoned(lease: PlanLease) -> Source:
+    """Reads the channel's next subscriptions with the plan's time zones. Parameters: `cursor`,
+    `zone_at` and `window`."""
+    text = zones_window_part(lease.of_rule, lease.columns)
+    last = "(SELECT {} FROM scanned ORDER BY place DESC, id DESC LIMIT 1)"
+    source = _of_one(lease, f"scanned AS MATERIALIZED ({text})", is_last=_IS_LAST_WINDOW)
+    zone_at = f"coalesce({last.format('place')}, 0)"
+    return replace(source, last_id=last.format("id"), zone_at=zone_at)
+
+
+def moved(lease: PlanLease) -> Source:
+    """Reads the channel's next subscriptions whose time zone has changed. Parameters: `cursor`,
+    `since` and `window`."""
+    text = moved_window_part(lease.of_rule, lease.columns)
+    source = _of_one(lease, f"scanned AS MATERIALIZED ({text})", is_last=_IS_LAST_WINDOW)
+    return replace(source, audience=f"{source.audience} AND {IN_ZONES}", early=_EARLY_MOVERS)
+
+
+def whole(lease: PlanLease, *, has_category: bool) -> Source:
+    """Reads the audiences of plans that have at most `most` subscriptions or targets. `lease`: one
+    of theirs; the only one, if it has time zones."""
+    is_direct = lease.has_targets
+    in_zones = f" WHERE {IN_ZONES}" if lease.zones is not None else ""
     wants = f"small.category = '' OR {wants_part('small.channel_id', 'small.category')}"
     return Source(
         scanned=_SMALL_DIRECT if is_direct else _SMALL,
-        audience="scanned AS subscription JOIN small ON small.id = plan_id",
+        audience=f"scanned AS subscription JOIN small ON small.id = plan_id{in_zones}",
         plan_id="plan_id",
         wants=wants if has_category else "",
         plans="small",
         is_last="true",
         last_id="NULL::uuid",
-        counted=_TARGETS_COUNTED if is_direct else "",
+        early=_EARLY_TARGETS if in_zones else "0",
+        counted=_targets_counted(is_shared=lease.is_shared) if is_direct else "",
     )
 
 
@@ -218,6 +256,8 @@ def statement(source: Source, *, is_shared: bool) -> str:
         is_last=source.is_last,
         last_id=source.last_id,
         opted_out="coalesce(refusing.count, 0)" if source.wants else "0",
+        zone_at=source.zone_at,
+        early=source.early,
         refusing=_REFUSING if source.wants else "",
     )
 
@@ -257,7 +297,7 @@ WITH plan AS MATERIALIZED (
 SELECT plan.id, {is_last} AS is_last,
   {last_id} AS last_id,
   coalesce(written.recipients, 0) AS recipients, coalesce(written.batches, 0) AS batches,
-  {opted_out} AS opted_out
+  {opted_out} AS opted_out, {zone_at} AS zone_at, {early} AS early
 FROM {plans} AS plan LEFT JOIN (
   SELECT plan_id, sum(recipient_count)::bigint AS recipients, count(*) AS batches
   FROM filled GROUP BY plan_id
@@ -279,7 +319,7 @@ _REFUSING: Final = """LEFT JOIN (
 
 # A device that another part planned is skipped, so batches are counted from the inserted rows. All
 # parts insert in the order of ids, so two of them cannot deadlock.
-_SKIP_PLANNED: Final = "ON CONFLICT DO NOTHING RETURNING batch_id"
+_SKIP_PLANNED: Final = "ON CONFLICT DO NOTHING RETURNING batch_id, subscription_id"
 _FILLED_BY_INSERTED: Final = """SELECT plan_id, push_service, batch_id, inserted.recipient_count
   FROM slots JOIN (
     SELECT batch_id, count(*) AS recipient_count FROM deliveries GROUP BY batch_id
@@ -312,16 +352,30 @@ _SMALL_DIRECT: Final = f"""listed AS MATERIALIZED (
     external_id, subscription_id
   FROM listed JOIN small ON small.id = plan_id
 ), {targets_part()}, scanned AS MATERIALIZED (
-  SELECT DISTINCT ON (plan_id, reached.id) plan_id, reached.id, push_service, person_id, choices
+  SELECT DISTINCT ON (plan_id, reached.id) plan_id, reached.id, push_service, person_id, choices,
+    timezone
   FROM reached JOIN named USING (position) JOIN small ON small.id = plan_id
   WHERE reached.platform = small.platform ORDER BY plan_id, reached.id
+)"""  # noqa: S608 - text of our own
+_EARLY_TARGETS: Final = f"(SELECT count(*) FROM scanned AS subscription WHERE NOT {IN_ZONES})"  # noqa: S608 - our own
+_EARLY_MOVERS: Final = f"""(
+  SELECT count(*) FROM scanned AS subscription WHERE is_recipient AND NOT {IN_ZONES}
 )"""  # noqa: S608 - text of our own
 _TARGETS_COUNTED: Final = """, counted AS (
   UPDATE notifications_app_target AS target
   SET devices = coalesce(target.devices, 0) + found.devices
-  FROM (SELECT notification_id, place, count(recipients.id) AS devices
+  FROM (SELECT notification_id, place, count({planned}) AS devices
         FROM known JOIN named USING (position) LEFT JOIN reached USING (position)
-          LEFT JOIN recipients ON recipients.plan_id = named.plan_id AND recipients.id = reached.id
+          LEFT JOIN {join}
         GROUP BY notification_id, place) AS found
   WHERE target.notification_id = found.notification_id AND target.position = found.place
 )"""
+
+
+def _targets_counted(*, is_shared: bool) -> str:
+    """Counts each device for its target once, whichever part planned it."""
+    if is_shared:
+        planned, join = "subscription_id", "deliveries ON deliveries.subscription_id = reached.id"
+        return _TARGETS_COUNTED.format(planned=f"deliveries.{planned}", join=join)
+    join = "recipients ON recipients.plan_id = named.plan_id AND recipients.id = reached.id"
+    return _TARGETS_COUNTED.format(planned="recipients.id", join=join)

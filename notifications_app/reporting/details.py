@@ -4,10 +4,8 @@ One statement sees one snapshot, so the platforms' counts add up to the notifica
 Only the push service that limits it is read apart, from Redis.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -22,22 +20,12 @@ from notifications_app.reporting.progress import (
     PlanRow,
     PlatformCounts,
     Reason,
+    Release,
     bounce_reasons,
     platform_counts,
+    releases_of,
 )
-from notifications_app.states import PlanStatus
 from pushsvc.common.errors import NotFound
-from pushsvc.common.platforms import Platform
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """The parts of the audience with the same release. `recipients` grows until `is_planned`."""
-
-    release_at: datetime
-    platforms: tuple[Platform, ...]
-    is_planned: bool
-    recipients: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +61,7 @@ def details_of(*, channel_id: UUID, notification_id: UUID) -> Details:
     return Details(
         notification=found,
         platforms=platform_counts(plans, ended),
-        releases=_releases(plans),
+        releases=releases_of(plans),
         reasons=bounce_reasons(found, ended),
         opted_out=sum(plan.opted_out_count for plan in plans),
         actions_clicked=_actions_clicked(found),
@@ -96,22 +84,6 @@ def _actions_clicked(notification: Any) -> dict[str, int]:
     """Clicks by the button's id, in the order of the buttons."""
     counts = {row["action"]: row["count"] for row in notification.action_rows}
     return {each["id"]: counts.get(each["id"], 0) for each in notification.content.actions}
-
-
-def _releases(plans: Iterable[PlanRow]) -> tuple[Release, ...]:
-    parts: dict[datetime, list[PlanRow]] = defaultdict(list)
-    for plan in plans:
-        parts[datetime.fromisoformat(plan.release_at)].append(plan)
-    return tuple(_release(moment, parts[moment]) for moment in sorted(parts))
-
-
-def _release(release_at: datetime, parts: list[PlanRow]) -> Release:
-    return Release(
-        release_at=release_at,
-        platforms=tuple(dict.fromkeys(Platform(part.platform) for part in parts)),
-        is_planned=all(part.status != PlanStatus.PLANNING for part in parts),
-        recipients=sum(part.recipient_count for part in parts),
-    )
 
 
 _PLANS = (

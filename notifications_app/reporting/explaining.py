@@ -4,6 +4,7 @@ What happened is read from the ledger; only devices without a delivery there are
 Reads rows by their keys, however large the channel is, and stores nothing.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -74,7 +75,9 @@ def notification_explained(
     if found is None:
         raise NotFound("There is no such notification.")
     now = sql.now()
-    plans = {each.platform: each for each in Plan.objects.filter(notification=found)}
+    plans: dict[str, list[Plan]] = defaultdict(list)
+    for plan in Plan.objects.filter(notification=found).order_by("part"):
+        plans[plan.platform].append(plan)
     sent = _sent(found, devices)
     about = _About(channel, found, plans, now, devices)
     return Explanation(now, [_explained(about, each, sent.get(each.pk)) for each in devices], found)
@@ -86,7 +89,7 @@ class _About:
 
     channel: Channel
     notification: Notification
-    plans: Mapping[str, Plan]
+    plans: Mapping[str, Sequence[Plan]]
     now: datetime
     devices: Sequence[Subscription]
 
@@ -96,7 +99,7 @@ class _About:
         one = self.notification
         rule = one.rule
         if self.plans:
-            rule = next(iter(self.plans.values())).rule
+            rule = next(iter(self.plans.values()))[0].rule
         elif one.segment_id is not None:
             segment = segment_find(channel_id=one.channel_id, segment_id=one.segment_id)
             rule = segment.rule if segment else NOBODY
@@ -110,6 +113,8 @@ class _About:
             category=one.category,
             notification=one,
             now=one.started_at,
+            timing=one.timed,
+            expires_at=one.expires_at,
             is_over=self._over,
         )
 
@@ -121,25 +126,37 @@ class _About:
             return "The notification was cancelled."
         return ""
 
-    def is_planned(self, platform: str) -> bool:
-        """Whether every recipient on the platform has its delivery."""
+    def is_planned(self, device: Subscription) -> bool:
+        """Whether the device has its delivery, if it is a recipient. One whose time zone has
+        changed since the start may have to wait for the last part."""
         if not self.plans:
             return False
-        plan = self.plans.get(platform)
-        return plan is None or plan.status != PlanStatus.PLANNING
+        waiting = [
+            each
+            for each in self.plans.get(device.platform, ())
+            if each.status == PlanStatus.PLANNING
+        ]
+        return not any(self._may_reach(each, device) for each in waiting)
+
+    def _may_reach(self, plan: Plan, device: Subscription) -> bool:
+        if plan.driver != Driver.MOVERS:
+            return plan.zones is None or device.timezone in plan.zones
+        changed_at, began = device.timezone_changed_at, self.notification.started_at
+        has_moved = changed_at is not None and began is not None and changed_at >= began
+        return has_moved or self.notification.has_targets
 
     def is_kept(self, platform: str) -> bool:
         """Whether the ledger has every delivery on the platform. Retention deletes a batch together
         with its deliveries."""
-        ended, plan = self.notification.finished_at, self.plans.get(platform)
-        if ended is None or plan is None:
+        ended, plans = self.notification.finished_at, self.plans.get(platform)
+        if ended is None or not plans:
             return True
         age = timedelta(days=settings.DELIVERY_RETENTION_DAYS)
-        if plan.driver == Driver.IDS and not self.has_targets_left:
+        if self.notification.has_targets and not self.has_targets_left:
             return False
-        if plan.recipient_count == 0:
+        if not any(each.recipient_count for each in plans):
             return True
-        return ended > self.now - age and Batch.objects.filter(plan=plan).exists()
+        return ended > self.now - age and Batch.objects.filter(plan__in=plans).exists()
 
     @cached_property
     def has_targets_left(self) -> bool:
@@ -155,7 +172,7 @@ def _explained(about: _About, device: Subscription, sent: Sent | None) -> Explai
         step = Step("retention", ok=False, detail=detail)
         return Explained(device, Verdict.UNKNOWN, step.step, [step])
     found = judged(about.case, device)
-    if not about.is_planned(device.platform):
+    if not about.is_planned(device):
         return found
     changes = _changes(device, about.notification.started_at)
     if found.verdict in (Verdict.GETS, Verdict.BOUNCES, Verdict.WAITING):

@@ -22,6 +22,7 @@ from notifications_app.models import Delivery, Notification
 from notifications_app.reporting.attention import pauses_of
 from notifications_app.reporting.bounce_reasons import words_for
 from notifications_app.selectors import NamedNow, still_named
+from notifications_app.timing import Timing
 from pushsvc.common.findings import Finding
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.timestamps import format_timestamp
@@ -53,12 +54,14 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One decision about a device. `detail`: for people. `rule`: the condition that decided."""
+    """One decision about a device. `detail`: for people. `rule`: the condition that decided. `at`:
+    when it gets a send by local time."""
 
     step: str
     ok: bool
     detail: str = ""
     rule: Rule | None = None
+    at: datetime | None = None
     language: str | None = None
     bytes: int | None = None
     missing: Sequence[str] | None = None
@@ -93,7 +96,8 @@ class Case:
     """A send, and the devices that are asked about. What several devices share is read once.
 
     `targets`: of a send that is not stored. `rule`: None means the whole channel. `now`: from which
-    the rule counts days. `is_over`: why nobody is planned any more, in words.
+    the rule counts days. `timing`: of a send by local time. `is_over`: why nobody is planned any
+    more, in words.
     """
 
     channel: Channel
@@ -106,6 +110,8 @@ class Case:
     category: str = ""
     notification: Notification | None = None
     now: datetime | None = None
+    timing: Timing | None = None
+    expires_at: datetime | None = None
     is_over: str = ""
     _messages: dict[Any, Messages] = field(default_factory=dict)
 
@@ -238,6 +244,18 @@ def _category(case: Case, device: Subscription) -> Step | None:
     return Step("category", ok=False, detail=f"{who} the category {case.category}.")
 
 
+def _release(case: Case, device: Subscription) -> Step | None:
+    if case.timing is None:
+        return None
+    at = case.timing.release(device.timezone)
+    zone = device.timezone or f"the channel's {case.timing.timezone}"
+    detail = f"It is {case.timing.local_at} in {zone} at {format_timestamp(at)}."
+    if case.expires_at is not None and at >= case.expires_at:
+        detail += f" The send expires at {format_timestamp(case.expires_at)}."
+        return Step("release", ok=False, detail=detail, at=at)
+    return Step("release", ok=True, detail=detail, at=at)
+
+
 def _content(case: Case, device: Subscription) -> Step | None:
     if device.platform not in case.platforms:
         return None
@@ -282,6 +300,7 @@ STEPS: Final = (
     _Decision(_platform, Verdict.NOT_IN_AUDIENCE),
     _Decision(_audience, Verdict.NOT_IN_AUDIENCE),
     _Decision(_category, Verdict.LEFT_OUT),
+    _Decision(_release, Verdict.LEFT_OUT),
     _Decision(_content, Verdict.BOUNCES),
     _Decision(paused, Verdict.WAITING),
 )

@@ -68,6 +68,16 @@ class PlatformCounts:
         return max(0, self.recipients - self.delivered - self.bounced)
 
 
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The parts of the audience with the same release. `recipients` grows until `is_planned`."""
+
+    release_at: datetime
+    platforms: tuple[Platform, ...]
+    is_planned: bool
+    recipients: int
+
+
 class Reason(NamedTuple):
     """How many recipients bounced with this code. "" and None: the reason was not recorded."""
 
@@ -119,10 +129,18 @@ class Progress:
     waiting: tuple[Waiting, ...]
     planned_at: datetime | None
     pace: Pace | None
+    releases: tuple[Release, ...] = ()
+    now: datetime | None = None
 
     @property
     def is_planning(self) -> bool:
         return any(each.is_planning for each in self.platforms)
+
+    @property
+    def next_release_at(self) -> datetime | None:
+        """The next release, while the parts that were released are planned."""
+        left = [each.release_at for each in self.releases if not each.is_planned]
+        return left[0] if left and self.now and left[0] > self.now else None
 
 
 def progress_of(notification: Notification, *, now: datetime) -> Progress:
@@ -140,6 +158,8 @@ def progress_of(notification: Notification, *, now: datetime) -> Progress:
         waiting=_waiting(notification.id) if is_running else (),
         planned_at=_planned_at(plans),
         pace=_pace(notification, platforms, ended, now) if is_running else None,
+        releases=releases_of(plans),
+        now=now,
     )
 
 
@@ -165,6 +185,27 @@ def platform_counts(
         )
         for platform, count in recipients.items()
     )
+
+
+def releases_of(plans: Iterable[Plan | PlanRow]) -> tuple[Release, ...]:
+    """The earliest first."""
+    parts: dict[datetime, list[Plan | PlanRow]] = defaultdict(list)
+    for plan in plans:
+        parts[_moment(plan.release_at)].append(plan)
+    return tuple(_release(moment, parts[moment]) for moment in sorted(parts))
+
+
+def _release(release_at: datetime, parts: Sequence[Plan | PlanRow]) -> Release:
+    return Release(
+        release_at=release_at,
+        platforms=tuple(dict.fromkeys(Platform(part.platform) for part in parts)),
+        is_planned=all(part.status != PlanStatus.PLANNING for part in parts),
+        recipients=sum(part.recipient_count for part in parts),
+    )
+
+
+def _moment(release_at: datetime | str) -> datetime:
+    return datetime.fromisoformat(release_at) if isinstance(release_at, str) else release_at
 
 
 def bounce_reasons(

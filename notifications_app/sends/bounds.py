@@ -37,7 +37,7 @@ def check_pending(channel_id: UUID, request: SendRequest, *, edited: UUID | None
     Takes no lock, because all sends of a channel would wait for it. So each request that runs at
     the same time may exceed the limit by its own send.
     """
-    if request.scheduled_at is None:
+    if request.scheduled_at is None and request.local_at is None:
         return
     most = settings.PENDING_PER_CHANNEL
     ((pending,),) = sql.rows(_PENDING, {"channel": channel_id, "limit": most + 1})

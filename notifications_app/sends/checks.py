@@ -14,10 +14,12 @@ from notifications_app.delivery.messages import Messages
 from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.delivery.types import Message, Site
 from notifications_app.errors import CategoryRequired, PayloadTooLarge, SegmentNotFound
+from notifications_app.sends.timed import Timed, timed
 from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.links import CLICK_DEFAULT
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
+from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.categories.consent import is_category
 from subscriptions_app.errors import CategoryUnknown, PlatformNotEnabled
 from subscriptions_app.segments.selectors import check_notifications, segment_hold
@@ -44,12 +46,12 @@ def with_defaults(channel: Channel, request: SendRequest) -> SendRequest:
     return replace(request, target_platforms=tuple(map(Platform, enabled)))
 
 
-def send_check(*, channel: Channel, request: SendRequest) -> None:
+def send_check(*, channel: Channel, request: SendRequest) -> Timed | None:
     """Raises for a send that may not be stored. Holds its segment until the transaction ends, so
-    that it cannot be deleted."""
+    that it cannot be deleted. Returns the timing of a send by local time."""
     audience_check(channel=channel, request=request)
     content_check(request)
-    expiry_check(request)
+    return time_check(channel, request)
 
 
 def audience_check(*, channel: Channel, request: SendRequest) -> None:
@@ -74,13 +76,24 @@ def content_check(request: SendRequest) -> dict[Platform, int]:
     }
 
 
-def expiry_check(request: SendRequest) -> None:
+def time_check(channel: Channel, request: SendRequest) -> Timed | None:
+    """Raises Invalid for a send that would expire before it is due. Returns the timing of a send by
+    local time."""
+    found = timed(channel, request)
+    expiry_check(request, found)
+    return found
+
+
+def expiry_check(request: SendRequest, found: Timed | None) -> None:
     """Raises Invalid for a send that would expire before it is due."""
     if request.expires_at is None:
         return
     now = sql.now()
-    if request.expires_at <= max(request.scheduled_at or now, now):
+    due_at = found.starts_at if found else request.scheduled_at or now
+    if request.expires_at <= max(due_at, now):
         detail = "Must be later than `scheduled_at` and later than now."
+        if found:
+            detail = f"Must be later than the first release, {format_timestamp(due_at)}."
         raise Invalid([FieldError("expires_at", "out_of_range", detail)])
 
 

@@ -15,10 +15,11 @@ from notifications_app.sends.checks import (
     channel_check,
     content_check,
     declarative_payload,
-    expiry_check,
+    time_check,
     with_defaults,
 )
-from notifications_app.sends.sampling import largest_payload, named_by
+from notifications_app.sends.sampling import largest_payload
+from notifications_app.sends.timed import Timed, named_by
 from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.quantities import duration
@@ -59,12 +60,14 @@ class PlatformDryRun:
 class DryRun:
     """The result of a dry run. For a send to targets: `unknown` are the targets that the channel
     does not have, and `missed` the platforms of the targets' devices that the send does not name.
+    `timed`: when each time zone gets a send by local time.
     """
 
     platforms: Mapping[Platform, PlatformDryRun]
     unknown: TargetIds | None = None
     missed: tuple[Platform, ...] = ()
     rate_per_minute: int | None = None
+    timed: Timed | None = None
 
     @property
     def audience(self) -> int:
@@ -82,7 +85,7 @@ def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
     request = with_defaults(channel, request)
     channel_check(channel, request)
     sizes = content_check(request)
-    expiry_check(request)
+    timed = time_check(channel, request)
     consent = consent_to(request.category) if request.category else EVERYBODY
     rule = audience_rule(channel.id, request)
     sampled = _sampled(channel.id, request, rule)
@@ -92,14 +95,14 @@ def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
         seen = services_seen(channel.id, rule, Platform.WEB, consent) if is_web else ()
         services = _at_services(channel, request.content, sizes, seen)
         platforms = _dry_runs(sizes, audience, sampled, services)
-        return DryRun(platforms, rate_per_minute=_rate(channel, request))
+        return DryRun(platforms, rate_per_minute=_rate(channel, request), timed=timed)
     reach = targets_reach(channel.id, named_by(request.targets), consent)
     counts = {platform: Size(count, estimated=False) for platform, count in reach.devices.items()}
     missed = tuple(each for each, count in reach.devices.items() if count and each not in sizes)
     at_targets = reach.services.get(Platform.WEB, ())
     services = _at_services(channel, request.content, sizes, at_targets)
     platforms = _dry_runs(sizes, counts, sampled, services)
-    return DryRun(platforms, reach.unknown, missed, _rate(channel, request))
+    return DryRun(platforms, reach.unknown, missed, _rate(channel, request), timed)
 
 
 def missed_words(found: DryRun) -> str:

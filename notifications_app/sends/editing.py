@@ -29,7 +29,8 @@ from notifications_app.sends.checks import (
     with_defaults,
 )
 from notifications_app.sends.schema import read_edit
-from notifications_app.sends.services import targets_store
+from notifications_app.sends.services import schedule_of, targets_store
+from notifications_app.sends.timed import timed
 from notifications_app.states import NotificationStatus
 from notifications_app.tasks import wake_planner
 from pushsvc.common.errors import NotFound, Outdated
@@ -37,6 +38,8 @@ from pushsvc.common.store import sql
 
 # Fields that can be changed while a notification that is being sent is paused.
 _WHILE_PAUSED: Final = frozenset({*CONTENT, "expires_at", "rate_per_minute"})
+# Fields on which the first release of a send by local time depends.
+_TIMED_BY: Final = frozenset({"scheduled_at", "local_at", "target_platforms", *AUDIENCE_FIELDS})
 
 
 def notification_edit(
@@ -69,7 +72,7 @@ def notification_edit(
         if seen is not None and seen != edit_version(before):
             raise Outdated("changed or started")
         request = _edited(channel, before, changes, keeps_values=keeps_values)
-        values = _values(before, request)
+        values = _values(channel, before, request, changes)
         changed = _changed(before, request, values)
         if request.targets and _replace_targets(before, request):
             changed = sorted([*changed, "targets"])
@@ -187,12 +190,14 @@ def _check(
     targets = request.targets or (_stored_targets(before) if before.has_targets else ())
     if not request.content.personalize and any(each.vars for each in targets):
         raise NotCombinable("personalize", "Its targets have values, which need it.")
+    named = replace(request, targets=targets)
     if before.status == NotificationStatus.PENDING:
-        audience_check(channel=channel, request=replace(request, targets=targets))
+        audience_check(channel=channel, request=named)
     content_check(request)
-    if changes.keys() & {"scheduled_at", "expires_at"}:
-        expiry_check(request)
-    may_grow = "scheduled_at" in changes or request.targets
+    if changes.keys() & {"scheduled_at", "local_at", "expires_at"}:
+        is_pending = before.status == NotificationStatus.PENDING
+        expiry_check(request, timed(channel, named) if is_pending else None)
+    may_grow = changes.keys() & {"scheduled_at", "local_at"} or request.targets
     if before.status == NotificationStatus.PENDING and may_grow:
         check_pending(channel.pk, request, edited=before.pk)
     check_volume(channel.pk, request)
@@ -208,20 +213,33 @@ def _changed(before: Notification, request: SendRequest, values: Mapping[str, An
     return sorted(names | {name for name in columns if values[name] != getattr(before, name)})
 
 
-def _values(before: Notification, request: SendRequest) -> dict[str, Any]:
+def _values(
+    channel: Channel, before: Notification, request: SendRequest, changes: Mapping[str, Any]
+) -> dict[str, Any]:
     """The values of the columns that an edit writes, without the deadline."""
     own = Notification.values_of(request.content) | {
         "expires_at": request.expires_at,
         "rate_per_minute": request.rate_per_minute,
     }
-    return own | _schedule(request) if before.status == NotificationStatus.PENDING else own
+    if before.status != NotificationStatus.PENDING:
+        return own
+    return own | _audience(request) | _schedule(channel, before, request, changes)
 
 
-def _schedule(request: SendRequest) -> dict[str, Any]:
+def _audience(request: SendRequest) -> dict[str, Any]:
     return {
         "target_platforms": list(request.target_platforms),
         "segment_id": request.segment_id,
         "category": request.category,
         "rule": request.rule,
-        "scheduled_at": request.scheduled_at or Now(),
     }
+
+
+def _schedule(
+    channel: Channel, before: Notification, request: SendRequest, changes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The first release stays, unless the time or the audience is changed."""
+    if before.timing and not changes.keys() & _TIMED_BY:
+        return {"scheduled_at": before.scheduled_at, "timing": before.timing}
+    named = request.targets or (_stored_targets(before) if before.has_targets else ())
+    return schedule_of(request, timed(channel, replace(request, targets=named)))

@@ -16,7 +16,7 @@ from notifications_app.reporting.judging import Case
 from notifications_app.sends.checks import (
     channel_check,
     content_check,
-    expiry_check,
+    time_check,
     with_defaults,
 )
 from notifications_app.sends.dry_run import audience_rule
@@ -38,7 +38,7 @@ def send_explain(*, channel: Channel, request: SendRequest, who: Who) -> Explana
     request = with_defaults(channel, request)
     channel_check(channel, request)
     content_check(request)
-    expiry_check(request)
+    timed = time_check(channel, request)
     case = Case(
         channel=channel,
         devices=devices,
@@ -47,6 +47,8 @@ def send_explain(*, channel: Channel, request: SendRequest, who: Who) -> Explana
         rule=audience_rule(channel.id, request),
         targets=request.targets,
         category=request.category,
+        timing=timed.timing if timed else None,
+        expires_at=request.expires_at,
     )
     _record(person, devices, "A send was explained.")
     return send_explained(case)

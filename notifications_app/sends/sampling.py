@@ -6,14 +6,15 @@ from typing import Any, Final
 from uuid import UUID
 
 from notifications_app.content.placeholders import Values
-from notifications_app.content.values import MAX_TARGETS, SendRequest, TargetId
+from notifications_app.content.values import MAX_TARGETS, SendRequest
 from notifications_app.delivery.messages import Messages
 from notifications_app.device_values import device_values, spoken_by
 from notifications_app.sends.checks import ANY_ID, payload_size
+from notifications_app.sends.timed import named_by
 from pushsvc.common.platforms import Platform
 from subscriptions_app.audiences.languages import shares_of
 from subscriptions_app.audiences.sizes import languages_seen, platform_sample
-from subscriptions_app.audiences.targets import TargetIds, targets_sample
+from subscriptions_app.audiences.targets import targets_sample
 from subscriptions_app.categories.consent import consent_to
 from subscriptions_app.models import Subscription
 from subscriptions_app.segments.compiler import EVERYBODY
@@ -73,12 +74,6 @@ def _sampled(
         consent = consent_to(request.category) if request.category else EVERYBODY
         return platform_sample(channel_id, rule, platform, limit=limit, consent=consent)
     return targets_sample(channel_id, named_by(request.targets), platform, limit=limit)
-
-
-def named_by(targets: Sequence[TargetId]) -> TargetIds:
-    people = [each.external_id for each in targets if each.external_id is not None]
-    devices = [each.subscription_id for each in targets if each.subscription_id is not None]
-    return TargetIds(people, devices)
 
 
 def _sent_vars(request: SendRequest, device: Subscription) -> dict[str, Any]:

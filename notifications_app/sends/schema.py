@@ -25,6 +25,7 @@ from notifications_app.sends.audience import (
 )
 from notifications_app.sends.content_schema import DeclaredObject, check_action_titles
 from notifications_app.sends.personal_schema import check_placeholders, check_shown
+from notifications_app.timing import FIRST_YEAR, LAST_YEAR, is_local_at, is_time, year_of
 from pushsvc.common.http.fields import (
     Choice,
     Flag,
@@ -33,6 +34,8 @@ from pushsvc.common.http.fields import (
     Text,
     Timestamp,
     WholeNumber,
+    refuse,
+    text_or_refuse,
 )
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from subscriptions_app.models import MAX_CATEGORY_KEY
@@ -64,11 +67,31 @@ class ContentFields(DeclaredObject):
         return attrs
 
 
+class LocalTime(Text):
+    """The time of a clock, or that of a day, without an offset."""
+
+    @override
+    def to_internal_value(self, data: object) -> str:
+        text = text_or_refuse(data)
+        if not is_local_at(text):
+            refuse("not_a_local_time", "Must be HH:MM, or YYYY-MM-DDTHH:MM.")
+        year = year_of(text)
+        if year is not None and not FIRST_YEAR <= year <= LAST_YEAR:
+            refuse("out_of_range", f"Must be in the years {FIRST_YEAR} to {LAST_YEAR}.")
+        return text
+
+
 class SendFields(ContentFields):
     """Unknown fields are refused, so that a misspelt `scheduled_at` does not send immediately."""
 
     scheduled_at = Timestamp(
         default=None, help_text="When omitted or in the past, the notification is sent immediately."
+    )
+    local_at = LocalTime(
+        min_length=1,
+        default=None,
+        help_text="When it is this time where the device is: `09:00`, or `2026-12-24T18:00`. See"
+        " docs/timing.md.",
     )
     expires_at = Timestamp(
         default=None,
@@ -147,6 +170,7 @@ class ScheduledSend(SendFields):
     """A send of a schedule, which says when. It has no times and no targets."""
 
     scheduled_at = None  # type: ignore[assignment]
+    local_at = None  # type: ignore[assignment]
     expires_at = None  # type: ignore[assignment]
     external_ids = None  # type: ignore[assignment]
     subscription_ids = None  # type: ignore[assignment]
@@ -214,6 +238,8 @@ def read_edit(notification: Notification, changes: Mapping[str, Any]) -> SendReq
     merged = {**_body_of(notification), **changes}
     kept = {name: merged[name] for name in merged if merged[name] is not None or name not in _NAMES}
     times = {name: getattr(notification, name) for name in _TIMES if name not in changes}
+    if (timing := notification.timed) and "scheduled_at" in times:
+        times["scheduled_at"] = timing.after if timing.is_daily else None
     own = times | {"only_subscription_id": notification.only_subscription_id}
     request = _request(SendFields.checked(kept), has_own_values=notification.has_targets)
     return replace(request, **own)
@@ -224,6 +250,9 @@ def _request(given: dict[str, Any], *, has_own_values: bool = False) -> SendRequ
     named = given["targets"] or ()
     with_vars = [index for index, each in enumerate(named) if each.get("vars")]
     targets = pop_targets(given)
+    local_at = given.get("local_at")
+    if given.get("scheduled_at") and local_at and not is_time(local_at):
+        raise NotCombinable("local_at", "It names the day, so there is no `scheduled_at`.")
     content = Content(**{name: given.pop(name) for name in CONTENT})
     if not content.personalize and (content.vars or with_vars):
         attr = "vars" if content.vars else f"targets.{with_vars[0]}.vars"
@@ -244,4 +273,5 @@ def _body_of(notification: Notification) -> dict[str, Any]:
         "category": notification.category or None,
         "rule": notification.rule,
         "rate_per_minute": notification.rate_per_minute,
+        "local_at": notification.timed.local_at if notification.timed else None,
     }

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import structlog
@@ -26,6 +26,7 @@ from notifications_app.pipeline import halting
 from notifications_app.querysets import NotificationQuerySet
 from notifications_app.sends.bounds import check_pending, check_volume
 from notifications_app.sends.checks import send_check, with_defaults
+from notifications_app.sends.timed import Timed
 from notifications_app.states import NotificationStatus
 from notifications_app.tasks import wake_planner
 from pushsvc.common import correlation, metrics
@@ -54,10 +55,10 @@ def notification_accept(
     is_plain = request.segment_id is None and not request.targets and not audit.is_by_staff()
     with nullcontext() if is_plain else transaction.atomic():
         request = with_defaults(channel, request)
-        send_check(channel=channel, request=request)
+        timed = send_check(channel=channel, request=request)
         check_pending(channel.pk, request)
         check_volume(channel.pk, request)
-        notification = _insert(channel, request, sent_by or audit.actor_name())
+        notification = _insert(channel, request, timed, sent_by or audit.actor_name())
         if request.targets:
             targets_store(notification, request)
         if audit.is_by_staff():
@@ -171,10 +172,21 @@ def targets_store(notification: Notification, request: SendRequest) -> None:
     )
 
 
-def _insert(channel: Channel, request: SendRequest, sent_by: str) -> Notification:
+def schedule_of(request: SendRequest, timed: Timed | None) -> dict[str, Any]:
+    """The values of the columns that say when it is due. An immediate send is due at the database's
+    time."""
+    if timed is not None:
+        return {"scheduled_at": timed.starts_at, "timing": timed.timing.stored()}
+    return {"scheduled_at": request.scheduled_at or Now(), "timing": None}
+
+
+def _insert(
+    channel: Channel, request: SendRequest, timed: Timed | None, sent_by: str
+) -> Notification:
     """Inserts the notification. `created_at`, and `scheduled_at` of an immediate send, are the
     database's time."""
-    times = {"scheduled_at": request.scheduled_at} if request.scheduled_at else {}
+    is_immediate = timed is None and request.scheduled_at is None
+    times = {} if is_immediate else schedule_of(request, timed)
     notification = Notification(
         id=uuid7(),
         channel=channel,

@@ -40,6 +40,7 @@ GROUPS: Final = {
         "segments": "Segments",
         "tags": "Tags",
         "categories": "Categories and preferences",
+        "timing": "Timing",
         "webhooks": "Webhooks",
         "events": "Clicks and other events",
         "sends": "Find, pause, stop and edit a send",

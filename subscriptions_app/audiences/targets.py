@@ -61,6 +61,11 @@ def targets_sample(
     return [row[0] for row in sql.rows(_SAMPLE, parameters)]
 
 
+def targets_zones(channel_id: UUID, named: TargetIds) -> list[tuple[str, str]]:
+    """The platforms and time zones of the named active subscriptions."""
+    return [(row[0], row[1]) for row in sql.rows(_ZONES, _ids(channel_id, named))]
+
+
 def _ids(channel_id: UUID, named: TargetIds) -> dict[str, Any]:
     people, devices = list(named.external_ids), list(named.subscription_ids)
     return {
@@ -75,8 +80,8 @@ def targets_part() -> str:
     external_id, subscription_id).
 
     They are `known` (position), the entries that the channel has, and `reached` (position, id,
-    platform, push_service, person_id, choices), their active subscriptions. A subscription that is
-    named in two ways is in `reached` twice.
+    platform, push_service, person_id, choices, timezone), their active subscriptions. A
+    subscription that is named in two ways is in `reached` twice.
     """
     return _FOUND
 
@@ -92,7 +97,7 @@ _FOUND: Final = """people AS MATERIALIZED (
 ), single AS MATERIALIZED (
   SELECT named.position, subscription.* FROM named
   CROSS JOIN LATERAL (
-    SELECT id, platform, push_service, person_id, choices, expired_at
+    SELECT id, platform, push_service, person_id, choices, timezone, expired_at
     FROM subscriptions_app_subscription
     WHERE id = named.subscription_id AND channel_id = named.channel_id OFFSET 0) AS subscription
 ), known AS (
@@ -100,11 +105,12 @@ _FOUND: Final = """people AS MATERIALIZED (
 ), reached AS MATERIALIZED (
   SELECT people.position, subscription.* FROM people
   CROSS JOIN LATERAL (
-    SELECT id, platform, push_service, person_id, choices FROM subscriptions_app_subscription
+    SELECT id, platform, push_service, person_id, choices, timezone
+    FROM subscriptions_app_subscription
     WHERE person_id = people.id AND channel_id = people.channel_id AND expired_at IS NULL OFFSET 0
   ) AS subscription
   UNION ALL
-  SELECT position, id, platform, push_service, person_id, choices FROM single
+  SELECT position, id, platform, push_service, person_id, choices, timezone FROM single
   WHERE expired_at IS NULL
 )"""
 
@@ -127,3 +133,5 @@ _UNKNOWN: Final = f"""{_GIVEN}
 SELECT external_id, subscription_id FROM named
 WHERE position NOT IN (SELECT position FROM known) ORDER BY position
 """  # noqa: S608 - text of our own
+
+_ZONES: Final = f"{_GIVEN} SELECT DISTINCT platform, timezone FROM reached"  # noqa: S608 - as above

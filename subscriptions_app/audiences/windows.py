@@ -26,6 +26,39 @@ def window_part(audience: Condition, columns: str = "") -> str:
     """  # noqa: S608 - names of our own
 
 
+def zones_window_part(audience: Condition, columns: str = "") -> str:
+    """SQL that reads a window of a channel's active subscriptions with these time zones, zone by
+    zone, in each in the order of ids: as `window_part`, and `place`, the zone's place from 1.
+    Parameters: those of `audience`, `channel`, `platform`, `zones`, `zone_at` and `cursor` (place
+    and id of the last subscription of the previous window), and `window`."""
+    return f"""
+        SELECT subscription.id, push_service, {columns}{audience.text} AS is_recipient, zone.place
+        FROM unnest(%(zones)s::text[]) WITH ORDINALITY AS zone (name, place)
+        CROSS JOIN LATERAL (
+          SELECT * FROM {Subscription._meta.db_table} AS subscription
+          WHERE (channel_id, platform, timezone, id) > (%(channel)s, %(platform)s, zone.name,
+              CASE WHEN zone.place = %(zone_at)s THEN %(cursor)s ELSE '{UUID(int=0)}' END::uuid)
+            AND (channel_id, platform, timezone, id)
+              <= (%(channel)s, %(platform)s, zone.name, '{_LAST_ID}'::uuid)
+            AND expired_at IS NULL
+          ORDER BY channel_id, platform, timezone, id LIMIT %(window)s OFFSET 0
+        ) AS subscription
+        WHERE zone.place >= %(zone_at)s LIMIT %(window)s
+    """  # noqa: S608 - names of our own
+
+
+def moved_window_part(audience: Condition, columns: str = "") -> str:
+    """SQL that reads a window of a channel's active subscriptions whose time zone has changed since
+    the parameter `since`, as `window_part`, and `timezone`."""
+    return f"""
+        SELECT id, push_service, {columns}{audience.text} AS is_recipient, timezone
+        FROM {Subscription._meta.db_table} AS subscription
+        WHERE channel_id = %(channel)s AND platform = %(platform)s
+          AND timezone_changed_at >= %(since)s AND expired_at IS NULL AND id > %(cursor)s
+        ORDER BY id LIMIT %(window)s
+    """  # noqa: S608 - names of our own
+
+
 def first_part(plans: str) -> str:
     """SQL that reads, for a row of `plans` (channel_id, platform), the first active subscriptions:
     id, push_service, person_id, choices. It reads one more than the parameter `most`."""

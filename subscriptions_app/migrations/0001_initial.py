@@ -160,6 +160,14 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='subscription',
+            index=models.Index(condition=models.Q(('expired_at__isnull', True)), fields=['channel', 'platform', 'timezone', 'id'], name='subscription_zone'),
+        ),
+        migrations.AddIndex(
+            model_name='subscription',
+            index=models.Index(condition=models.Q(('expired_at__isnull', True), ('timezone_changed_at__isnull', False)), fields=['channel', 'platform', 'timezone_changed_at'], name='subscription_moved'),
+        ),
+        migrations.AddIndex(
+            model_name='subscription',
             index=models.Index(condition=models.Q(('expired_at__isnull', False)), fields=['expired_at'], name='subscription_expired'),
         ),
         migrations.AddIndex(

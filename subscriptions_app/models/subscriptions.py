@@ -162,6 +162,17 @@ class Subscription(models.Model):
                 condition=models.Q(expired_at__isnull=True),
                 name="subscription_active",
             ),
+            # For sends by local time.
+            models.Index(
+                fields=["channel", "platform", "timezone", "id"],
+                condition=models.Q(expired_at__isnull=True),
+                name="subscription_zone",
+            ),
+            models.Index(
+                fields=["channel", "platform", "timezone_changed_at"],
+                condition=models.Q(expired_at__isnull=True, timezone_changed_at__isnull=False),
+                name="subscription_moved",
+            ),
             models.Index(
                 fields=["expired_at"],
                 condition=models.Q(expired_at__isnull=False),

@@ -1,9 +1,13 @@
 """POST /send-notification: the schedule."""
 
+from datetime import timedelta
+
 import pytest
 
+from notifications_app.models import Notification
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store.redis_client import redis_client
+from tests import factories
 from tests.api.support import errors
 
 pytestmark = pytest.mark.django_db
@@ -78,3 +82,122 @@ def test_no_wakeup_is_sent_for_a_refused_request(alice):
     alice.send({"body": "x", "segment_id": str(uuid7())})
     alice.send({"body": "x", "dry_run": True})
     assert waiting_wakeups() == 0
+
+
+# By local time
+
+EAST, WEST = "Etc/GMT-3", "Etc/GMT+5"  # three hours east, five hours west of UTC
+
+
+def local(alice, local_at, **fields):
+    return alice.send({"body": "x", "local_at": local_at, **fields})
+
+
+def with_zones(channel, *zones):
+    return factories.add_each(channel, [{"timezone": each} for each in zones])
+
+
+def test_a_send_by_local_time_is_scheduled_for_its_first_time_zone(alice):
+    with_zones(alice.channel, EAST, WEST, WEST)
+    sent = local(alice, "09:00", scheduled_at="2031-01-02T00:00:00Z").json()
+    assert sent["scheduled_at"] == "2031-01-02T06:00:00.000Z"
+    of_a_day = local(alice, "2031-12-24T18:00").json()
+    assert of_a_day["scheduled_at"] == "2031-12-24T15:00:00.000Z"
+    details = alice.call("GET", f"/notification/{sent['notification_id']}/details").json()
+    assert details["timing"]["local_at"] == "09:00"
+    assert details["timing"]["zones_too_late"] == 0
+
+
+def test_devices_without_a_time_zone_have_that_of_the_channel(alice):
+    with_zones(alice.channel, "")
+    alice.channel.timezone = "America/New_York"
+    alice.channel.save()
+    assert local(alice, "2031-12-24T18:00").json()["scheduled_at"] == "2031-12-24T23:00:00.000Z"
+
+
+def test_a_dry_run_shows_the_releases(alice):
+    alice.channel.android_enabled = True
+    alice.channel.save()
+    with_zones(alice.channel, EAST, "Asia/Riyadh", WEST)
+    factories.add_each(alice.channel, [{"platform": "android", "timezone": WEST}])
+    found = local(
+        alice, "2031-12-24T18:00", dry_run=True, target_platforms=["web", "android"]
+    ).json()
+    assert found["releases"] == [
+        {"release_at": "2031-12-24T15:00:00.000Z", "timezones": 2, "platforms": ["web"]},
+        {"release_at": "2031-12-24T23:00:00.000Z", "timezones": 1, "platforms": ["web", "android"]},
+    ]
+    assert "releases" not in alice.send({"body": "x", "dry_run": True}).json()
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"local_at": ""}, ("local_at", "blank")),
+        ({"local_at": "9:00"}, ("local_at", "not_a_local_time")),
+        ({"local_at": "2031-12-24T18:00Z"}, ("local_at", "not_a_local_time")),
+        ({"local_at": "2031-02-29T18:00"}, ("local_at", "not_a_local_time")),
+        ({"local_at": 900}, ("local_at", "not_a_string")),
+        ({"local_at": "9999-12-24T18:00"}, ("local_at", "out_of_range")),
+        ({"local_at": "0001-12-24T18:00"}, ("local_at", "out_of_range")),
+        (
+            {"local_at": "2031-12-24T18:00", "scheduled_at": "2031-01-01T00:00:00Z"},
+            ("local_at", "not_combinable"),
+        ),
+        (
+            {"local_at": "18:00", "scheduled_at": "9999-01-01T00:00:00Z"},
+            ("scheduled_at", "out_of_range"),
+        ),
+        (
+            {"local_at": "2031-12-24T18:00", "expires_at": "2031-12-24T15:00:00Z"},
+            ("expires_at", "out_of_range"),
+        ),
+    ],
+)
+def test_an_invalid_local_time_is_refused(alice, fields, error):
+    with_zones(alice.channel, EAST, WEST)
+    for dry_run in (False, True):
+        assert errors(alice.send({"body": "x", "dry_run": dry_run, **fields})) == [error]
+
+
+def test_sends_by_local_time_count_as_waiting(alice, settings):
+    settings.PENDING_PER_CHANNEL = 1
+    assert local(alice, "2031-12-24T18:00").status_code == 202
+    assert local(alice, "09:00").json()["code"] == "too_many_pending"
+
+
+def edited(alice, sent, **changes):
+    path = f"/notification/{sent['notification_id']}"
+    response = alice.call("PATCH", path, changes)
+    assert response.status_code == 200, response.json()
+    return Notification.objects.get()
+
+
+def test_the_local_time_can_be_edited_and_other_edits_keep_it(alice):
+    with_zones(alice.channel, EAST, WEST)
+    sent = local(alice, "09:00", scheduled_at="2031-01-02T00:00:00Z").json()
+    before = Notification.objects.get()
+
+    same = edited(alice, sent, local_at="09:00", scheduled_at="2031-01-02T00:00:00Z")
+    assert same.edited_at is None
+    assert edited(alice, sent, body="y").timing == before.timing
+
+    later = edited(alice, sent, local_at="10:00")
+    assert later.scheduled_at - before.scheduled_at == timedelta(hours=1)
+    moved = edited(alice, sent, scheduled_at="2031-01-03T00:00:00Z")
+    assert moved.scheduled_at - later.scheduled_at == timedelta(days=1)
+    of_a_day = edited(alice, sent, local_at="2031-12-24T18:00")
+    assert of_a_day.scheduled_at.isoformat() == "2031-12-24T15:00:00+00:00"
+    at_once = edited(alice, sent, local_at=None, scheduled_at="2031-01-03T00:00:00Z")
+    assert at_once.timing is None
+    assert at_once.scheduled_at.isoformat() == "2031-01-03T00:00:00+00:00"
+    again = edited(alice, sent, local_at="09:00")
+    assert again.scheduled_at.isoformat() == "2031-01-03T06:00:00+00:00"
+
+
+def test_the_zones_of_targets_alone_count(alice):
+    rows = with_zones(alice.channel, EAST, WEST)
+    sent = local(alice, "2031-12-24T18:00", subscription_ids=[str(rows[1].id)]).json()
+    assert sent["scheduled_at"] == "2031-12-24T23:00:00.000Z"
+    changed = edited(alice, sent, subscription_ids=[str(rows[0].id)])
+    assert changed.scheduled_at.isoformat() == "2031-12-24T15:00:00+00:00"

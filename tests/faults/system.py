@@ -241,6 +241,7 @@ class System(Processes):
             "CREDENTIAL_KEYS": Fernet.generate_key().decode(),
             "ALLOWED_HOSTS": "127.0.0.1",
             "VAPID_SUBJECT": "mailto:push@example.com",
+            "PYTHONTZPATH": str(self.home / "zones"),  # before those of the package tzdata
             "PORT": str(self.port),
             "GRANIAN_HOST": "127.0.0.1",
             "WORKER_CONCURRENCY": str(CONCURRENCY),

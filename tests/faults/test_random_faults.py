@@ -5,10 +5,12 @@ import signal
 import time
 from itertools import cycle
 
+from pushsvc.common.ids import uuid7
 from tests.faults import broker, database, webhooks
 from tests.faults.exactness import assert_exact
 from tests.faults.processes import EVERYTHING, HOOKS, PLATFORMS, until
 from tests.faults.support import audience, await_part, many, requests, wait_at_random
+from tests.zones import write_zones
 
 PERSONAL = {"body": "{{ platform }}, {{ name | default: 'you' }}", "personalize": True}
 RATES = [1_200, 30_000, 600_000]  # recipients a minute
@@ -100,6 +102,34 @@ def test_random_faults_leave_every_sum_exact(system, receiver):
         break_at_random(system, system.channel(), receiver)
 
 
+def by_local_time(system, channel):
+    """The content of a send that reaches half of the devices in a second and half of them in five.
+    Makes time zones for it, which no process knows yet."""
+    now, name = int(time.time()), uuid7().hex
+    zones = {f"{name}a": now + 1, f"{name}b": now + 5}
+    local_at = write_zones(system.home / "zones", **zones)
+    system.rows(_MOVE, {"zones": list(zones), "channel": channel.id, "share": 1})
+    return {"local_at": local_at}
+
+
+def move_some(system, channel):
+    """A tenth of the devices changes its time zone to that of another."""
+    zones = system.value(_ZONES, {"channel": channel.id})
+    system.rows(_MOVE, {"zones": zones, "channel": channel.id, "share": 0.1})
+
+
+_ZONES = """
+SELECT array_agg(DISTINCT timezone) FROM subscriptions_app_subscription
+WHERE channel_id = %(channel)s
+"""
+_MOVE = """
+UPDATE subscriptions_app_subscription
+SET timezone = (%(zones)s::text[])[1 + floor(random() * cardinality(%(zones)s::text[]))::int],
+    timezone_changed_at = now()
+WHERE channel_id = %(channel)s AND random() <= %(share)s
+"""
+
+
 def break_at_random(system, channel, receiver):
     audience(channel, many(200))
     webhooks.create(channel, receiver, ["notifications.finished"])
@@ -109,7 +139,10 @@ def break_at_random(system, channel, receiver):
         content = {} if number % 3 else PERSONAL
         if number % 3 == 1:
             content = {"rate_per_minute": system.random.choice(RATES)}
+        if number % 3 == 2:
+            content = by_local_time(system, channel)
         notifications.append(channel.send(*PLATFORMS, **content))
+        move_some(system, channel)
         await_part(channel, system.random.uniform(0.0, 0.5), since=before)
         fault = system.random.choice(FAULTS)
         print(f"after {requests(channel)} requests: {fault.__name__}", flush=True)  # noqa: T201 (said)

@@ -97,6 +97,8 @@ def test_the_details_of_a_scheduled_or_cancelled_notification_count_nothing(serv
         "deadline_at": None,
         "expires_at": None,
         "finished_at": None,
+        "local_at": None,
+        "zones_too_late": 0,
     }
     assert found["audience"] == {
         "kind": "channel",
@@ -248,6 +250,18 @@ def test_the_examples_of_statistics_run(service, sandbox, channel):
 
     assert [each["platform"] for each in json.loads(day)["outcomes"]] == ["web"]
     assert len(hours.splitlines()) == 24 * 3
+
+
+def test_the_examples_of_timing_run(service, channel):
+    """docs/timing.md, every block as it is written."""
+    add_subscriptions(channel, 2, timezone="Asia/Tokyo")
+    names = os.environ | {"SERVICE": service.address, "KEY": service.key}
+
+    sent, dry = (_output(language, text, names) for language, text in blocks_of("timing.md"))
+
+    found = service.details(json.loads(sent)["notification_id"])
+    assert found["timing"]["local_at"] == "09:00"
+    assert dry == "2999-12-24T09:00:00.000Z in 1 time zones\n"
 
 
 def test_the_examples_of_changing_a_send_run(service, channel):

@@ -4,17 +4,18 @@ from datetime import timedelta
 
 import pytest
 from django.db.models.functions import Now
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from channels_app.models import ProviderCredential
 from channels_app.pauses import platform_pause
 from notifications_app.content.values import Content, SendRequest, TargetId
-from notifications_app.models import Batch, Delivery, Notification, Target
-from notifications_app.pipeline import plan_queue, reading
+from notifications_app.models import Batch, Delivery, Notification, Plan, Target
+from notifications_app.pipeline import plan_queue, reading, timed_starts
 from notifications_app.reporting.explaining import devices_asked, notification_explained
 from notifications_app.retention import purge
+from notifications_app.sends.checks import time_check
 from notifications_app.sends.explaining import Who, send_explain
 from notifications_app.sends.services import (
     notification_accept,
@@ -22,6 +23,7 @@ from notifications_app.sends.services import (
     notification_pause,
     notification_stop,
 )
+from pushsvc.common.errors import Invalid
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from subscriptions_app.devices.services import subscription_expire
@@ -32,6 +34,7 @@ from tests.segments import RANDOM, attribute
 
 PRO = attribute("plan", "eq", "pro")
 PEOPLE = ("user-1", "user-2")
+HOUR = timedelta(hours=1)
 CHOICES = st.fixed_dictionaries({}, optional={"offers": st.booleans()})
 PERSONAL = Content(
     body="Hi {{ plan | default: 'you' }}, {{ vars.sale }} {{ age }}",
@@ -94,6 +97,29 @@ def audiences(data, rows, rules, channel):
     return {}
 
 
+def local_times():
+    """The fields of sends by local time. One expires before it is time in the west."""
+    soon = sql.now() + timedelta(hours=1)
+    local_at = f"{soon:%Y-%m-%dT%H:%M}"
+    return [{"local_at": local_at}, {"local_at": local_at, "expires_at": soon + HOUR}]
+
+
+def expires_everywhere(channel, request):
+    try:
+        time_check(channel, request)
+    except Invalid:
+        return True
+    return False
+
+
+def release_all(notification):
+    """The time has come in every zone."""
+    Notification.objects.filter(pk=notification.pk).update(scheduled_at=Now())
+    plan_queue.start_due()
+    timed_starts.start_timed()
+    Plan.objects.update(release_at=Now(), due_at=Now())
+
+
 @examples(RANDOM, max_examples=40)
 @given(data=st.data())
 def test_a_device_that_gets_it_is_planned_and_no_other(shop, drawn, data):
@@ -119,8 +145,10 @@ def test_a_device_that_gets_it_is_planned_and_no_other(shop, drawn, data):
         content=data.draw(st.sampled_from([PLAIN, PERSONAL])),
         target_platforms=tuple(map(Platform, sorted(platforms))),
         category=data.draw(st.sampled_from(["", "offers"])),
+        **data.draw(st.sampled_from([{}, *local_times()])),
         **audiences(data, rows, rules, shop),
     )
+    assume(not expires_everywhere(shop, request))
 
     before = {
         each.device.pk: each
@@ -131,6 +159,7 @@ def test_a_device_that_gets_it_is_planned_and_no_other(shop, drawn, data):
     }
     notification = notification_accept(channel=shop, request=request)
     pending = verdicts(notification, rows)
+    release_all(notification)
     support.plan(notification)
 
     planned = set(support.planned_ids(notification))

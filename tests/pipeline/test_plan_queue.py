@@ -144,7 +144,7 @@ def test_starts_go_on_with_the_next_channels(channel, other_channel):
 
 
 def test_a_start_reads_no_more_however_many_are_due(channel, other_channel, monkeypatch):
-    monkeypatch.setattr(plan_queue, "_CHANNELS", 2)
+    monkeypatch.setattr(plan_queue, "CHANNELS_AT_ONCE", 2)
     fields = {"body": "Fresh bread", "ttl": 3600, "target_platforms": ["web"]}
     Notification.objects.bulk_create(
         Notification(channel=channel, scheduled_at=Now(), **fields) for _ in range(2000)

@@ -251,9 +251,18 @@ class DryRunOutput(TypedDict):
     """What a send would do."""
 
     platforms: dict[str, PlatformDryRunOutput]
+    releases: NotRequired[list[DryRunReleaseOutput]]
     unknown: NotRequired[UnknownOutput]
     detail: NotRequired[str]
     takes_at_least_seconds: NotRequired[int]
+
+
+class DryRunReleaseOutput(TypedDict):
+    """A moment at which it is time for part of the audience."""
+
+    release_at: str
+    timezones: int
+    platforms: list[Platform]
 
 
 class EditInput(TypedDict):
@@ -279,6 +288,7 @@ class EditInput(TypedDict):
     vars: NotRequired[dict[str, AttributeValue] | None]
     on_missing: NotRequired[OnMissing | None]
     scheduled_at: NotRequired[datetime | str | None]
+    local_at: NotRequired[str | None]
     expires_at: NotRequired[datetime | str | None]
     rate_per_minute: NotRequired[int | None]
     segment_id: NotRequired[str | None]
@@ -378,6 +388,7 @@ class ExplainedStepOutput(TypedDict):
     ok: bool
     detail: str
     rule: AudienceRule
+    at: str | None
     language: str | None
     bytes: int | None
     missing: list[str] | None
@@ -1090,6 +1101,7 @@ class SendInput(TypedDict):
     vars: NotRequired[dict[str, AttributeValue] | None]
     on_missing: NotRequired[OnMissing | None]
     scheduled_at: NotRequired[datetime | str | None]
+    local_at: NotRequired[str | None]
     expires_at: NotRequired[datetime | str | None]
     rate_per_minute: NotRequired[int | None]
     segment_id: NotRequired[str | None]
@@ -1341,6 +1353,8 @@ class TimingOutput(TypedDict):
     deadline_at: str | None
     expires_at: str | None
     finished_at: str | None
+    local_at: str | None
+    zones_too_late: int
 
 
 class Translation(TypedDict):

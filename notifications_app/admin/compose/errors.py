@@ -23,6 +23,7 @@ LABELS: Final[Mapping[str, str]] = {
     "external_ids": "Ids",
     "subscription_ids": "Ids",
     "scheduled_at": "Day and time",
+    "local_at": "Day and time",
     "expires_at": "Stop delivering after",
     "rate_per_minute": "Recipients a minute",
 }
@@ -30,6 +31,7 @@ FIELDS: Final = frozenset(SendFields().fields)
 _WITH_PARTS: Final = frozenset({"data", *compose_extras.WITH_PARTS})
 _WEB_ADDRESS: Final = "Enter a web address, such as https://shop.example/sale."
 
+_DAY_AND_TIME: Final = "Choose a day and a time."
 _IDS: Final = ("external_ids", "subscription_ids")
 
 # By field and code. The text of any other error already suits the form.
@@ -51,6 +53,7 @@ _WORDS: Final[Mapping[tuple[str, str], str]] = {
     ("topic", "not_a_topic"): "Use at most 32 letters, digits, hyphens and underscores.",
     ("urgency", "not_a_choice"): "Choose one of the urgencies.",
     ("ttl", "out_of_range"): f"Enter at most {MAX_TTL // 86_400} days.",
+    **{("local_at", code): _DAY_AND_TIME for code in ("blank", "not_a_local_time")},
     ("expires_at", "out_of_range"): "Choose a moment after the start, and later than now.",
     ("rate_per_minute", "not_a_number"): "Enter a whole number.",
     ("rate_per_minute", "out_of_range"): f"Enter at most {MAX_RATE:,}.",

@@ -50,7 +50,8 @@ class ComposeForm:
     """The fields as text, so that a form with errors can be shown again as it was filled in.
 
     `local_time` and `expires_local` are local times in `time_zone`. `when` is `now` or `later`.
-    `personalize` is "on" or "". `vars` is JSON, which only a copy or an edit has.
+    `personalize` and `is_zoned` are "on" or "". `is_zoned`: `local_time` is that of each recipient.
+    `vars` is JSON, which only a copy or an edit has.
     """
 
     title: str = ""
@@ -72,6 +73,7 @@ class ComposeForm:
     ids: str = ""
     when: str = "now"
     local_time: str = ""
+    is_zoned: str = ""
     expires_local: str = ""
     rate_per_minute: str = ""
     time_zone: str = "UTC"
@@ -131,11 +133,13 @@ class ComposeForm:
     @classmethod
     def of(cls, notification: Notification) -> Self:
         """A form to edit the notification, with its times in UTC."""
-        is_pending = notification.started_at is None
+        is_pending, timing = notification.started_at is None, notification.timed
+        local_time = timing.first_local if timing else _utc(notification.scheduled_at)
         return replace(
             cls.like(notification),
             when="later" if is_pending else "now",
-            local_time=_utc(notification.scheduled_at) if is_pending else "",
+            local_time=local_time if is_pending else "",
+            is_zoned="on" if is_pending and timing else "",
             expires_local=_utc(notification.expires_at),
         )
 
@@ -199,9 +203,9 @@ def read_content(form: ComposeForm, *, platform: str) -> Content:
 
 
 def moment_of(form: ComposeForm) -> datetime | None:
-    """When to send it, in UTC; None means immediately. Raises Invalid."""
+    """When to send it, in UTC; None means immediately, or by local time. Raises Invalid."""
     errors: list[FieldError] = []
-    moment = _start(form, errors)
+    moment = None if form.is_zoned else _start(form, errors)
     if errors:
         raise Invalid(errors)
     return moment
@@ -313,6 +317,8 @@ def _whole(form: ComposeForm, errors: list[FieldError]) -> dict[str, Any]:
     body = _content_and_end(form, errors) | {"target_platforms": list(form.platforms)}
     body |= audience_body(form, errors)
     body |= {"category": form.category} if form.category else {}
+    if form.when == "later" and form.is_zoned:
+        return body | {"local_at": form.local_time}
     start = _start(form, errors)
     return body | ({"scheduled_at": format_timestamp(start)} if start else {})
 

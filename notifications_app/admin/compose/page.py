@@ -36,6 +36,7 @@ from notifications_app.admin.compose.sender import (
     save_draft,
     seen_version,
 )
+from notifications_app.admin.compose.times import timed_words
 from notifications_app.admin.compose.writing import content_and_audience_context
 from notifications_app.content.personal import sent_literally
 from notifications_app.content.values import SendRequest
@@ -53,6 +54,7 @@ from notifications_app.sends.dry_run import (
 )
 from notifications_app.sends.idempotency import checked_key, once
 from notifications_app.sends.services import notification_accept, notification_test
+from notifications_app.sends.timed import Timed
 from pushsvc.common.errors import FieldError, Invalid, NotFound, PushsvcError
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
@@ -179,6 +181,9 @@ class ComposePage(SenderPage):
             pauses=pauses_of(self.chosen.id, send.target_platforms),
             is_late=_is_past(send.scheduled_at),
             is_repeated=is_repeated,
+            is_scheduled=_is_later(send, found.timed),
+            timed_words=timed_words(found.timed),
+            local_day=datetime.fromisoformat(send.local_at) if send.local_at else None,
             segment=segment_find(channel_id=self.chosen.id, segment_id=send.segment_id),
             seen=self._seen(send),
             rule_words=rule_text(send.rule) if send.rule else "",
@@ -217,8 +222,8 @@ class ComposePage(SenderPage):
             )
         except ReviewOutdated:
             return self._review(form, is_repeated=True)
-        is_later = send.scheduled_at is not None and not _is_past(send.scheduled_at)
-        when = "It is scheduled." if is_later else "It is on its way."
+        stored_as = Notification.objects.get(pk=stored["notification_id"])
+        when = "It is scheduled." if not _is_past(stored_as.scheduled_at) else "It is on its way."
         messages.success(self.request, f"The notification is stored. {when}")
         page = reverse(
             "admin:notifications_app_notification_change", args=[stored["notification_id"]]
@@ -291,6 +296,7 @@ class ComposeCheck(SenderPage):
                 "rule_errors": rule_errors_of(form, errors),
                 "platforms": [asdict(each) | {"name": each.name} for each in reach],
                 "moment": _moment_json(form),
+                "timed": timed_words(found.timed) if found else "",
                 "personal": personal,
                 "languages": shares,
             }
@@ -383,6 +389,11 @@ def _moment_json(form: ComposeForm) -> dict[str, Any] | None:
     if moment is None:
         return None
     return {"utc": moment.isoformat(), "is_past": _is_past(moment)}
+
+
+def _is_later(send: SendRequest, found: Timed | None) -> bool:
+    moment = found.starts_at if found else send.scheduled_at
+    return moment is not None and not _is_past(moment)
 
 
 def _is_past(moment: datetime | None) -> bool:

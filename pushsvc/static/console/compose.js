@@ -53,6 +53,7 @@
     if (!choice) return;
     $("#schedule").hidden = !choice.checked;
     $("#local_time").required = choice.checked;
+    $("#of-zone").hidden = $("[name=is_zoned]").checked;
   }
 
   function audience() {
@@ -106,7 +107,8 @@
   }
 
   function localise() {
-    const times = [$("#local_time"), $("#expires_local")].filter((field) => field?.value);
+    const ofReader = $("[name=is_zoned]")?.checked ? [] : [$("#local_time")];
+    const times = [...ofReader, $("#expires_local")].filter((field) => field?.value);
     const found = times.map((field) => local(field.value));
     if (found.includes(undefined)) return false;
     times.forEach((field, index) => {
@@ -153,7 +155,8 @@
   }
 
   function show(found) {
-    const { errors, rule_errors, personal, languages, platforms, moment, unknown, missed } = found;
+    const { errors, rule_errors, personal, languages, platforms, moment, timed } = found;
+    const { unknown, missed } = found;
     for (const place of form.querySelectorAll("[data-error]")) {
       const name = place.dataset.error;
       if (!touched.has(name)) continue;
@@ -167,7 +170,7 @@
         ? [...reach(platforms, errors), ...named(unknown ?? [], missed)]
         : [text("p", uncounted(errors), "ps-quiet")],
     );
-    showMoment(moment);
+    showMoment(moment, timed);
     $("#pace").textContent = found.unreached || found.pace || "";
     $("#pace").classList.toggle("ps-error", Boolean(found.unreached));
   }
@@ -215,12 +218,12 @@
     return line;
   }
 
-  function showMoment(moment) {
+  function showMoment(moment, timed) {
     const place = $("#moment");
     if (!place) return;
     place.classList.toggle("ps-error", Boolean(moment?.is_past));
     if (!moment) {
-      place.textContent = "";
+      place.textContent = timed;
       return;
     }
     const at = new Date(moment.utc);
@@ -258,12 +261,14 @@
     ttl_unit: "ttl",
     local_time: "scheduled_at",
     when: "scheduled_at",
+    is_zoned: "local_at",
     expires_local: "expires_at",
     tag: "rule",
   };
 
   function changed(name) {
     touched.add(FIELD_OF[name] ?? name);
+    if (name === "local_time") touched.add("local_at");
     if (name === "audience") conditions?.write();
     if (name === "ids") touched.add("external_ids").add("subscription_ids");
     if (["platforms", "segment_id", "audience"].includes(name)) touched.add("target_platforms");

@@ -10,13 +10,24 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from notifications_app.models import Notification, Plan, Target
-from notifications_app.pipeline import plan_queue, planning
+from notifications_app.pipeline import plan_queue, planning, timed_starts
 from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
+from subscriptions_app.models import Subscription
 from subscriptions_app.people.linking import devices_link
 from tests import factories
 from tests.pipeline import support
-from tests.pipeline.model.state import GROUPS, NAMED, PEOPLE, SOME, WAITING, Model
+from tests.pipeline.model.state import (
+    EARLIER,
+    GROUPS,
+    LATER,
+    NAMED,
+    PEOPLE,
+    SOME,
+    WAITING,
+    ZONES,
+    Model,
+)
 
 
 class Planning(Model):
@@ -32,7 +43,12 @@ class Planning(Model):
     @rule(count=st.integers(1, 7))
     def subscribe(self, count):
         each = [
-            {"platform": "android", "attributes": {"group": GROUPS[n % 2]}} for n in range(count)
+            {
+                "platform": "android",
+                "attributes": {"group": GROUPS[n % 2]},
+                "timezone": ZONES[n % 3],
+            }
+            for n in range(count)
         ]
         factories.add_each(self.channel, each)
 
@@ -68,11 +84,21 @@ class Planning(Model):
             if group != "a":
                 self._left({moving.id}, ["segment"])
 
+    @rule(data=st.data(), zone=st.sampled_from(ZONES))
+    def travel(self, data, zone):
+        """A device changes its time zone, perhaps to one whose part is planned already."""
+        active = list(self._active().order_by("id"))
+        if active:
+            moving = data.draw(st.sampled_from(active))
+            if moving.timezone != zone:
+                own = Subscription.objects.filter(pk=moving.pk)
+                own.update(timezone=zone, timezone_changed_at=Now())
+
     @precondition(lambda self: len(self.notifications) < 3)
-    @rule(kind=st.sampled_from(["channel", "segment", "parts", "targets"]))
+    @rule(kind=st.sampled_from(["channel", "segment", "parts", "zones", "targets"]))
     def send(self, kind):
         """To everybody; to a segment, by its index if more than a window subscribes; to everybody
-        in two parts; to a person."""
+        in two parts, or by local time; to a person."""
         if kind == "targets":
             sent = factories.make_direct_notification(
                 self.channel, people=[NAMED, "nobody"], target_platforms=["android"]
@@ -80,7 +106,10 @@ class Planning(Model):
         else:
             segment_id = self.segment.id if kind == "segment" else None
             sent = factories.make_notification(
-                self.channel, target_platforms=["android"], segment_id=segment_id
+                self.channel,
+                target_platforms=["android"],
+                segment_id=segment_id,
+                timing=LATER.stored() if kind == "zones" else None,
             )
         self.notifications.append(sent)
         self.kinds[sent.id] = kind
@@ -90,7 +119,13 @@ class Planning(Model):
     def start(self):
         begun = self.throughout.keys() | self.paused
         pending = [n.id for n in self.notifications if n.id not in begun]
-        assert plan_queue.start_due() == len(pending)
+        timed = [each for each in pending if self.kinds[each] == "zones"]
+        assert plan_queue.start_due() == len(pending) - len(timed)
+        for _ in timed:
+            assert timed_starts.start_timed() == 1
+        # Its parts are released one by one, and to the last one it is time everywhere.
+        Notification.objects.filter(pk__in=timed).update(timing=EARLIER.stored())
+        self.unreleased |= set().union(*(self._plans_of()[each] for each in timed))
         for notification_id in pending:
             kind = self.kinds[notification_id]
             self.throughout[notification_id] = self._audience(kind)
@@ -113,6 +148,11 @@ class Planning(Model):
     def release(self, data):
         """The time of a part has come."""
         released = data.draw(st.sampled_from(sorted(self.unreleased)))
+        plan = Plan.objects.get(pk=released)
+        if plan.driver == "movers" and self.unreleased & self._plans_of()[plan.notification_id] - {
+            released
+        }:
+            return  # it is released with the last one
         Plan.objects.filter(pk=released).update(release_at=Now(), due_at=Now())
         self.unreleased.remove(released)
 
@@ -123,7 +163,7 @@ class Planning(Model):
         for lease in leases:
             assert lease.notification_id not in self.halted
             assert lease.plan_id not in self.unreleased
-            assert lease.is_shared == (self.kinds[lease.notification_id] == "parts")
+            assert lease.is_shared == (self.kinds[lease.notification_id] in ("parts", "zones"))
         self.plan_leases += leases
 
     @precondition(lambda self: self.plan_leases)
@@ -167,7 +207,12 @@ class Planning(Model):
             return set()
         if self.kinds[plan.notification_id] == "targets":
             return self._audience("targets")
-        return self._audience("segment" if plan.rule else "channel")
+        found = self._audience("segment" if plan.rule else "channel")
+        if plan.driver == "zones":
+            found &= set(
+                self._active().filter(timezone__in=plan.zones).values_list("id", flat=True)
+            )
+        return found
 
     def _assert_targets(self, plan):
         """The one window counts its recipients as the person's devices."""

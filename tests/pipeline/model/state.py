@@ -1,6 +1,7 @@
 """What the model knows, and how each example ends."""
 
 from collections import defaultdict
+from datetime import UTC, datetime
 
 from django.db import connection
 from django.db.models.functions import Now
@@ -11,6 +12,7 @@ from channels_app.models import ProviderCredential
 from notifications_app.models import Batch, Notification, Plan
 from notifications_app.pipeline import batches
 from notifications_app.sends import services
+from notifications_app.timing import Timing
 from subscriptions_app.models import Subscription
 from tests import factories, segments
 from tests.factories import make_channel
@@ -20,6 +22,10 @@ WAITING, DELIVERED, BOUNCED = 0, 1, 2
 GROUPS = ("a", "b")
 PEOPLE = ("ada", "bob")
 NAMED = "ada"
+_LONG_AGO = datetime(2015, 1, 1, tzinfo=UTC)
+LATER = Timing(local_at="2040-01-02T09:00", after=_LONG_AGO, timezone="UTC")
+EARLIER = Timing(local_at="2020-01-02T09:00", after=_LONG_AGO, timezone="UTC")
+ZONES = ("", "Etc/GMT-3", "Etc/GMT+5")  # "": none, which counts as UTC
 SOME = segments.attribute("group", "eq", "a")
 _PAST = "UPDATE {table} SET lease_until = now() - interval '1 s' WHERE id = %s"
 
@@ -83,7 +89,7 @@ class Model(RuleBasedStateMachine):
             found = found.filter(person__external_id=NAMED)
         return set(found.values_list("id", flat=True))
 
-    def _left(self, ids, kinds=("channel", "segment", "parts", "targets")):
+    def _left(self, ids, kinds=("channel", "segment", "parts", "zones", "targets")):
         for notification_id in self.throughout:
             if self.kinds[notification_id] in kinds:
                 self.throughout[notification_id] -= ids
@@ -118,6 +124,8 @@ class Model(RuleBasedStateMachine):
         """As workers and ticks do in the end, whatever was left."""
         for paused in Notification.objects.filter(id__in=self.paused):
             services.notification_resume(channel_id=self.channel.id, notification_id=paused.id)
+        pending = Notification.objects.filter(status="pending", timing__isnull=False)
+        pending.update(timing=EARLIER.stored())
         Plan.objects.filter(status="planning").update(lease_until=None, due_at=Now())
         support.plan()
         Batch.objects.filter(status="leased").update(lease_until=Now())

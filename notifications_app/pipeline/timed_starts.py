@@ -1,0 +1,183 @@
+"""Starts notifications that are sent by local time, in parts.
+
+There is a part for each moment at which it is their time in some zones. The last part of each
+platform is that of the movers, whose zone has changed since the start: they may have left a zone
+before its part was planned, for a zone whose part was planned already.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+
+from notifications_app.models import NO_SUBSCRIPTION, Driver, Notification, Target
+from notifications_app.pipeline.plan_queue import (
+    BEFORE_ALL,
+    CHANNELS_AT_ONCE,
+    DUE_OF_CHANNEL,
+    NEXT_CHANNEL,
+    PLAN_RULE,
+    START_PARAMETERS,
+    STARTED,
+    TIMED,
+    TTL,
+    RoundRobin,
+    note_started,
+    started_at_once,
+)
+from notifications_app.states import STATES
+from notifications_app.timing import Timing, releases
+from pushsvc.common.platforms import Platform
+from pushsvc.common.store import sql
+from subscriptions_app.audiences.targets import TargetIds
+from subscriptions_app.audiences.zones import zones_present
+
+logger = structlog.stdlib.get_logger(__name__)
+
+# The zones by their release, by platform.
+Releases = Mapping[Platform, Mapping[datetime, Sequence[str]]]
+
+
+def start_timed(*, round_robin: RoundRobin | None = None) -> int:
+    """Starts the timed notification that has been due longest of each of the next channels. Returns
+    how many. One that cannot be started delays those of its channel alone."""
+    round_robin = round_robin or RoundRobin()
+    parameters = {"after": round_robin.last_timed, "most_channels": CHANNELS_AT_ONCE}
+    found = sql.rows(NEXT_TIMED, STATES | parameters)
+    is_round = len(found) < CHANNELS_AT_ONCE
+    round_robin.last_timed = BEFORE_ALL if is_round else found[-1][1]
+    return note_started({id_ for id_, _ in found if _start(id_)})
+
+
+def zones_of(notification: Notification) -> dict[Platform, list[str]]:
+    """The time zones of the devices that the notification may reach, by platform."""
+    return zones_present(
+        notification.channel_id, notification.target_platforms, named_of(notification)
+    )
+
+
+def named_of(notification: Notification) -> TargetIds | None:
+    """The ids of its targets. None if it has none."""
+    if not notification.has_targets:
+        return None
+    targets = list(Target.objects.of(notification.pk))
+    return TargetIds(
+        [each.external_id for each in targets if each.external_id is not None],
+        [each.subscription_id for each in targets if each.subscription_id is not None],
+    )
+
+
+def movers_releases(notification_id: UUID, platform: Platform) -> dict[str, datetime]:
+    """When the devices of each zone that there is now get the started notification."""
+    notification = Notification.objects.get(pk=notification_id)
+    timing = notification.timed
+    zones = zones_present(notification.channel_id, [platform], named_of(notification))[platform]
+    return {zone: timing.release(zone) for zone in zones} if timing else {}
+
+
+def _start(notification_id: UUID) -> bool:
+    try:
+        with sql.brief_transaction():
+            own = Notification.objects.due().filter(pk=notification_id)
+            notification = own.select_for_update(no_key=True, skip_locked=True).first()
+            if notification is None or notification.timed is None:
+                return False
+            _start_locked(notification, notification.timed)
+            return True
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception:
+        logger.exception("notification.start_failed", notification=notification_id)
+        return False
+
+
+def _start_locked(notification: Notification, timing: Timing) -> None:
+    now = sql.now()
+    moments = {
+        platform: releases(zones, timing, now=now)
+        for platform, zones in zones_of(notification).items()
+    }
+    own = {"id": notification.pk, "ttl_zero": settings.TTL_ZERO_SECONDS}
+    if all(list(each) == [now] for each in moments.values()):
+        sql.execute(START_AT_ONCE, STATES | START_PARAMETERS | own)
+        return
+    ends_at = notification.expires_at
+    late = {
+        zone
+        for each in moments.values()
+        for moment, zones in each.items()
+        if ends_at and moment >= ends_at
+        for zone in zones
+    }
+    parts = _parts(moments, ends_at)
+    parameters = {
+        "parts": json.dumps(parts, default=datetime.isoformat),
+        "latest": max((part["release_at"] for part in parts), default=now),
+        "timing": json.dumps(replace(timing, zones_too_late=len(late)).stored()),
+        "nobody_of_old": NO_SUBSCRIPTION,
+    }
+    sql.execute(START_IN_PARTS, STATES | START_PARAMETERS | own | parameters)
+
+
+def _parts(moments: Releases, ends_at: datetime | None) -> list[dict[str, Any]]:
+    """The parts of each platform, numbered from 1. None is released at the end or later."""
+    parts = []
+    for platform, by_moment in moments.items():
+        of_platform: list[dict[str, Any]] = [
+            {"driver": Driver.ZONES, "release_at": moment, "zones": zones}
+            for moment, zones in by_moment.items()
+            if ends_at is None or moment < ends_at
+        ]
+        if of_platform:
+            last = {"driver": Driver.MOVERS, "release_at": of_platform[-1]["release_at"]}
+            of_platform.append(last)
+        parts += [
+            {"platform": platform, "part": number, **part}
+            for number, part in enumerate(of_platform, 1)
+        ]
+    return parts
+
+
+# In SQL, because the ORM has neither recursion nor LATERAL. As the start of other notifications
+# finds channels, in the index of pending timed ones.
+_NEXT: Final = f" AND {TIMED}"
+NEXT_TIMED: Final = f"""
+WITH RECURSIVE channel (id) AS (
+  (SELECT channel_id FROM ({NEXT_CHANNEL.format(after="%(after)s", more=_NEXT)}) AS first)
+  UNION ALL
+  SELECT ({NEXT_CHANNEL.format(after="channel.id", more=_NEXT)}) FROM channel WHERE id IS NOT NULL
+)
+SELECT due.id, channel.id FROM channel
+CROSS JOIN LATERAL ({DUE_OF_CHANNEL.format(channel="channel.id", kind=TIMED)} 1) AS due
+LIMIT %(most_channels)s
+"""  # noqa: S608 - text of our own
+
+# If it is time in every zone. Then one part reaches all of them, whatever their zone.
+START_AT_ONCE: Final = f"""
+WITH {started_at_once("SELECT %(id)s::uuid")}
+SELECT FROM planned
+"""  # noqa: S608 - text of our own
+
+_IN_PARTS: Final = STARTED.format(
+    chosen="SELECT %(id)s::uuid",
+    deadline=f"%(latest)s::timestamptz + {TTL}",
+    ttl=TTL,
+    more=", timing = %(timing)s::jsonb",
+)
+START_IN_PARTS: Final = f"""
+WITH {_IN_PARTS}
+INSERT INTO notifications_app_plan
+  (notification_id, channel_id, platform, part, only_subscription_id, driver, zones,
+   release_at, due_at, deadline_at, rule)
+SELECT started.id, started.channel_id, part.platform, part.part, %(nobody_of_old)s, part.driver,
+  part.zones, part.release_at, part.release_at, part.release_at + started.time_to_live, {PLAN_RULE}
+FROM started CROSS JOIN jsonb_to_recordset(%(parts)s::jsonb)
+  AS part (platform text, part smallint, driver text, zones text[], release_at timestamptz)
+ORDER BY part.platform, part.part
+"""  # noqa: S608 - text of our own
