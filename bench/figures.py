@@ -15,6 +15,7 @@ from bench import (
     people,
     personal,
     planning,
+    rates,
     reads,
     requests,
     rows,
@@ -62,6 +63,7 @@ FIGURES: Final[dict[str, Figure]] = {
     "latency": Figure("Send to first receipt, idle", latency.measure),
     "lateness": Figure("Lateness of scheduled notifications", lateness.measure),
     "limited": Figure("A push service that limits a channel", limited.measure),
+    "rates": Figure("A send's own rate", rates.measure),
     "stopping": Figure("A send that is stopped in the console", stopping.measure),
     "starting": Figure("An idle worker", starting.measure),
 }

@@ -32,7 +32,7 @@ def measure(options: Options) -> Result:
         remarks=[f"{options.limited:,} recipients, {_A_MINUTE} accepted a minute of each channel."]
     )
     with running_system() as system:
-        other = _other_channel(system)
+        other = other_channel(system)
         system.subscribe(options.limited)
         other.subscribe(_OTHERS)
         for retry_after in (False, True):
@@ -110,7 +110,7 @@ def _set_limit(system: System, limit: Mapping[str, object]) -> None:
         raise RuntimeError("the sandbox takes no such limit")
 
 
-def _other_channel(system: System) -> System:
+def other_channel(system: System) -> System:
     """Another channel of the same service."""
     command = [sys.executable, "manage.py", "create_channel", "Other", "--json"]
     environment = {**os.environ, "PUSHSVC_HOME": str(system.home.root)}

@@ -169,7 +169,7 @@ def _plans_with_work(
 ) -> Iterator[tuple[int, bool]]:
     """Ids of plans with due batches, fairest first, and whether they have a rate. Reads a few at a
     time, because the first plan usually has a batch that no other worker has locked."""
-    tried: list[int] = []
+    tried = send_rates.not_due()
     while True:
         parameters = {
             "platform": platform,
@@ -177,7 +177,6 @@ def _plans_with_work(
             "channels": list(skip_channels),
             "tried": tried,
             "most": _PLANS_AT_ONCE,
-            "ahead": send_rates.AHEAD,
         }
         plans = [(int(pk), bool(rate)) for pk, rate in sql.rows(NEXT_PLANS, STATES | parameters)]
         yield from plans
@@ -220,7 +219,7 @@ def _unknown_hosts_to_skip(platform: Platform, processes: int) -> list[str]:
 # GROUP BY, PostgreSQL reads all batches of a channel; without, the last entry of an index. LATERAL,
 # because with EXISTS PostgreSQL may compare each plan with each due batch. A channel's last claim
 # is read for its first plan only, so that many plans of a channel cost one index lookup.
-NEXT_PLANS = f"""
+NEXT_PLANS = """
 SELECT id, has_rate FROM (
   SELECT due.id, due.channel_id, due.has_rate,
     CASE WHEN row_number() OVER (PARTITION BY due.channel_id ORDER BY due.id) = 1 THEN
@@ -241,13 +240,12 @@ SELECT id, has_rate FROM (
     WHERE plan.platform = %(platform)s AND plan.status <> %(plan_done)s
       AND plan.recipient_count > 0 AND plan.halted_at IS NULL
       AND plan.id <> ALL(%(tried)s)
-      AND plan.channel_id <> ALL(%(channels)s)
-      AND {send_rates.IS_DUE_PART}) AS due
+      AND plan.channel_id <> ALL(%(channels)s)) AS due
 ) AS waiting
 ORDER BY max(channel_served) OVER (PARTITION BY channel_id) NULLS FIRST,
   plan_served NULLS FIRST, id
 LIMIT %(most)s
-"""  # noqa: S608 - text of our own
+"""
 
 # In SQL, because the ORM has no LATERAL. Starts from plans that are not halted, so a tick reads
 # only the plan of a paused notification, not its batches. Ordered, so that PostgreSQL reads the

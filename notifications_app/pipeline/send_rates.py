@@ -6,6 +6,7 @@ for a tick. So in any minute workers take up at most the rate, one batch and wha
 """
 
 import math
+import time
 from collections.abc import Collection
 from datetime import timedelta
 from typing import Final
@@ -17,7 +18,10 @@ from pushsvc.common.store import sql
 
 AHEAD: Final = timedelta(seconds=2)
 _BATCHES_A_MINUTE: Final = 6
+_WAIT_SECONDS: Final = 0.3  # short beside AHEAD
 _FEW: Final = 10  # recipients. Smaller batches cost much and spread little
+
+_not_due: dict[int, float] = {}  # by plan, until when on the monotonic clock
 
 
 def batch_size(per_minute: int | None) -> int:
@@ -44,7 +48,19 @@ def least_seconds(recipients: int, per_minute: int) -> int:
 def lock_due(plan_id: int) -> bool:
     """Locks the rate of the plan's notification until the transaction ends. False if another claim
     has it or if it is not time yet."""
-    return bool(sql.rows(LOCK_DUE, {"plan": plan_id, "ahead": AHEAD}))
+    is_due = bool(sql.rows(LOCK_DUE, {"plan": plan_id, "ahead": AHEAD}))
+    if not is_due:
+        _not_due[plan_id] = time.monotonic() + _WAIT_SECONDS
+    return is_due
+
+
+def not_due() -> list[int]:
+    """The plans that `lock_due` found not to be due lately. So claims of other sends need not look
+    at them again."""
+    now = time.monotonic()
+    for plan_id in [each for each, until in _not_due.items() if until <= now]:
+        del _not_due[plan_id]
+    return list(_not_due)
 
 
 def charge(notification_id: UUID, recipients: int) -> None:
@@ -58,7 +74,7 @@ SELECT unnest(%(ids)s::uuid[]) AS id ORDER BY id
 ON CONFLICT DO NOTHING
 """
 
-# The condition of statements that find work, for a plan named `plan`.
+# The condition of a statement that finds work, for a plan named `plan`.
 IS_DUE_PART: Final = """(plan.has_rate IS NOT TRUE OR EXISTS (
         SELECT FROM notifications_app_sendrate rate
         WHERE rate.notification_id = plan.notification_id

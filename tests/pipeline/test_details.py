@@ -282,7 +282,8 @@ def test_the_examples_of_changing_a_send_run(service, channel):
     listed, listed_again, *said = said
     assert [each["notification_id"] for each in json.loads(listed)] == [later]
     assert listed_again.startswith("2099-01-01T00:00:00.000Z ")
-    pause, resume, both, edit, edit_paused, expiring, expiring_too, stop, stop_again = said
+    pause, resume, both, edit, edit_paused, *said = said
+    expiring, expiring_too, at_a_rate, dry_run, stop, stop_again = said
     assert json.loads(pause) == {"notification_id": sent, "paused": True}
     assert json.loads(resume) == {"notification_id": sent, "paused": False}
     assert both.splitlines() == ["paused: True", "paused: False"]
@@ -290,6 +291,9 @@ def test_the_examples_of_changing_a_send_run(service, channel):
     assert edit_paused == "text: The bakery opens at ten.\n"
     assert json.loads(expiring)["status"] == "pending"
     assert expiring_too == "status: pending\n"
+    limited = service.details(json.loads(at_a_rate)["notification_id"])
+    assert limited["rate_per_minute"] == 5_000
+    assert dry_run == "seconds: 0\n"
     assert json.loads(stop) == {"notification_id": sent, "stopped": True}
     assert stop_again == "stopped: True\n"
     support.tick()

@@ -25,6 +25,11 @@ from tests.pipeline import support
 RATE = 60  # recipients a minute: batches have 10
 
 
+@pytest.fixture(autouse=True)
+def _forget():
+    send_rates._not_due.clear()
+
+
 def send(channel, count=45, *, rate=RATE, **fields):
     factories.add_subscriptions(channel, count, push_service="fcm")
     notification = factories.make_notification(channel, rate_per_minute=rate, **fields)
@@ -34,6 +39,7 @@ def send(channel, count=45, *, rate=RATE, **fields):
 
 def pass_time(seconds):
     SendRate.objects.update(next_at=F("next_at") - timedelta(seconds=seconds))
+    send_rates._not_due.clear()
 
 
 def claimed(**how):
@@ -126,6 +132,7 @@ def edit(notification, **changes):
         changes=changes,
     )
     notification_resume(**own)
+    send_rates._not_due.clear()
 
 
 def test_an_edit_while_paused_changes_lifts_and_gives_a_rate(channel):
