@@ -1,8 +1,8 @@
 """Measures how much later than its `scheduled_at` a notification reaches the push service.
 
-First many for one second, then one at a time on an idle system. Each has one recipient. The service
-and the bench have real-time priority where that is permitted. While notifications are sent, the
-bench only asks the database now and then how many are left.
+First many for one second, then as many of schedules, then one at a time on an idle system. Each has
+one recipient. The service and the bench have real-time priority where that is permitted. While
+notifications are sent, the bench only asks the database now and then how many are left.
 """
 
 import os
@@ -18,6 +18,7 @@ from bench.results import Options, Result, ResultRow
 from bench.system import System, percentile, running_system, timestamp
 
 _FIRST_SECONDS = 5.0
+_SCHEDULE_SECONDS = 40.0  # more than schedules are fired ahead
 _ACCEPT_SECONDS = 0.1  # for each of many, on a busy machine
 _LOOK_SECONDS = 0.5
 _STEP_SECONDS = 1.37  # not a multiple of a second, to start at all times between two ticks
@@ -25,17 +26,25 @@ _STEP_SECONDS = 1.37  # not a multiple of a second, to start at all times betwee
 
 def measure(options: Options) -> Result:
     result = Result(remarks=[f"{options.scheduled:,} for one second; {options.sends} alone."])
-    many, alone = [], []
+    many, repeated, alone = [], [], []
     with running_system() as system:
         result.remarks.append(put_first(os.getpid(), *system.pids.values()))
         system.database.execute("UPDATE channels_app_channel SET sends_per_second = 1000000")
         for _ in range(options.rounds):
             with result.load.round():
                 many.append(_of_one_second(system, options.scheduled))
+                repeated.append(_of_schedules(system, options.scheduled))
                 alone.append(_alone(system, options.sends))
     result.rows = [
         ResultRow("many, median", "s", [median(late) for late in many]),
         ResultRow("many, p99", "s", [percentile(late, 99) for late in many], aim="under 1"),
+        ResultRow("many of schedules, median", "s", [median(late) for late in repeated]),
+        ResultRow(
+            "many of schedules, p99",
+            "s",
+            [percentile(late, 99) for late in repeated],
+            aim="at most 1.2 times many, p99",
+        ),
         ResultRow("alone, median", "s", [median(late) for late in alone]),
         ResultRow("alone, p95", "s", [percentile(late, 95) for late in alone]),
     ]
@@ -49,6 +58,16 @@ def _of_one_second(system: System, count: int) -> list[float]:
     if time.time() > moment:
         raise RuntimeError(f"{count} sends were not accepted before their time")
     return _lateness(system, dict.fromkeys(sent, float(moment)))
+
+
+def _of_schedules(system: System, count: int) -> list[float]:
+    moment = datetime.fromtimestamp(int(time.time() + _SCHEDULE_SECONDS), UTC)
+    system.repeat(count, moment)
+    time.sleep(max(0.0, moment.timestamp() - time.time()))
+    while system.database.execute(_UNFIRED, [moment, count]).rowcount:
+        time.sleep(_LOOK_SECONDS)
+    made = system.database.execute(_FIRED, [moment]).fetchall()
+    return _lateness(system, {str(row[0]): moment.timestamp() for row in made})
 
 
 def _alone(system: System, count: int) -> list[float]:
@@ -70,6 +89,14 @@ def _lateness(system: System, due: dict[str, float]) -> list[float]:
     receipts = system.receipts()
     return [receipts[notification_id] - moment for notification_id, moment in due.items()]
 
+
+_UNFIRED: Final = """
+SELECT FROM notifications_app_occurrence WHERE occurs_at = %s HAVING count(*) < %s
+"""
+
+_FIRED: Final = """
+SELECT notification_id FROM notifications_app_occurrence WHERE occurs_at = %s
+"""
 
 _LEFT: Final = """
 SELECT FROM notifications_app_notification WHERE id = ANY(%s::uuid[]) AND status <> 'sent' LIMIT 1

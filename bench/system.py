@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from statistics import median, quantiles
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 import redis
@@ -46,6 +46,16 @@ class System:
         """Sends to the channel; returns the notification's id."""
         body = {"body": "bench", **fields}
         return str(self._call("POST", "/send-notification", body)["notification_id"])
+
+    def repeat(self, times: int, at: datetime) -> None:
+        """Makes as many schedules, of which each has an occurrence at this moment."""
+        body = {
+            "name": "bench",
+            "notification": {"body": "bench"},
+            "recurrence": {"rule": "FREQ=DAILY", "at": ["00:00"], "timezone": "UTC"},
+        }
+        made = self._call("POST", f"/channel/{self.channel_id}/schedules", body)["schedule_id"]
+        self.database.execute(_REPEAT, {"made": made, "times": times, "at": at})
 
     def notification(self, notification_id: str) -> dict[str, Any]:
         shown: dict[str, Any] = self._call("GET", f"/notification/{notification_id}")
@@ -192,3 +202,12 @@ def _opened(home: Home, port: int, supervisor_pid: int) -> Iterator[System]:
             )
     finally:
         servers.leave()
+
+
+# More than a channel may have.
+_REPEAT: Final = """
+INSERT INTO notifications_app_schedule (id, channel_id, name, is_enabled, send_json, recurrence,
+  next_at, disabled_code, changed_by)
+SELECT gen_random_uuid(), channel_id, name, TRUE, send_json, recurrence, %(at)s, '', ''
+FROM notifications_app_schedule CROSS JOIN generate_series(1, %(times)s) WHERE id = %(made)s
+"""

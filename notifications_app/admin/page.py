@@ -28,6 +28,7 @@ from notifications_app.reporting.event_hours import events_of
 from notifications_app.reporting.limited import outlooks
 from notifications_app.reporting.progress import Progress, Reason, Release, progress_of
 from notifications_app.sends.editing import edit_version
+from notifications_app.sends.schedules import schedule_of
 from notifications_app.sends.templates import template_find
 from notifications_app.states import APART, BatchStatus, NotificationStatus
 from pushsvc.common.findings import Finding
@@ -164,6 +165,7 @@ class NotificationPage(_WithProgress):
             template=template_find(
                 channel_id=notification.channel_id, template_id=notification.template_id
             ),
+            schedule=schedule_of(notification.pk),
             rule_words=rule_text(notification.rule) if notification.rule else "",
             **named_context(notification),
             is_log_kept=_is_log_kept(notification, self.now),

@@ -8,7 +8,12 @@ from django.http import QueryDict
 
 from channels_app.models import Channel
 from notifications_app.admin.compose.audience import audience_body
-from notifications_app.admin.compose.form import ComposeForm, content_body, validated
+from notifications_app.admin.compose.form import (
+    ComposeForm,
+    content_body,
+    rate_body,
+    validated,
+)
 from notifications_app.content.values import SendRequest
 from notifications_app.models import Notification, Schedule
 from notifications_app.sends.recurrence_schema import RecurrenceInput
@@ -80,7 +85,7 @@ def read_send_of(form: ComposeForm) -> SendRequest:
     """The send. Raises Invalid, as `read_form`."""
     errors: list[FieldError] = []
     body = content_body(form, errors) | {"target_platforms": list(form.platforms)}
-    body |= audience_body(form, errors)
+    body |= audience_body(form, errors) | rate_body(form)
     body |= {"category": form.category} if form.category else {}
     return validated(body, errors, read_scheduled)
 
@@ -97,6 +102,7 @@ def send_form(channel: Channel, schedule: Schedule) -> ComposeForm:
             segment_id=request.segment_id,
             category=request.category,
             target_platforms=platforms,
+            rate_per_minute=request.rate_per_minute,
         )
     )
     return form if platforms else form.for_all(channel)

@@ -14,7 +14,7 @@ from typing import Final, cast
 
 import structlog
 from celery import shared_task
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import DatabaseError, InterfaceError, OperationalError, transaction
 
 from channels_app import audit
 from channels_app.feeds import EventKind, message_add
@@ -73,7 +73,14 @@ def fire_next() -> bool:
         except ChannelDeleted:
             pass  # asked for at this moment, so that the schedule is no longer due
         except Exception as error:
-            logger.exception("schedule.failed", schedule=schedule.pk)
+            # Without the traceback of an error of the database, which would quote the row.
+            quotes = isinstance(error, DatabaseError)
+            logger.error(
+                "schedule.failed",
+                schedule=schedule.pk,
+                error=type(error).__name__,
+                exc_info=not quotes,
+            )
             _disable(schedule, PushsvcError.code, f"{type(error).__name__}: the log has more.")
     return True
 

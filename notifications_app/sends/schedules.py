@@ -192,6 +192,11 @@ def occurrence_page(
     return list(own.order_by("-occurs_at")[offset : offset + limit])
 
 
+def schedule_of(notification_id: UUID) -> Schedule | None:
+    """The schedule that made the notification."""
+    return Schedule.objects.filter(occurrences__notification_id=notification_id).first()
+
+
 def following(schedule: Schedule, moment: datetime) -> datetime | None:
     """The schedule's first occurrence after `moment` that was not skipped."""
     known = Occurrence.objects.filter(schedule_id=schedule.pk, occurs_at__gt=moment)

@@ -1,17 +1,21 @@
 """Schedules over the API: their rules, their sends, their limits, and who may change them."""
 
 import json
+from dataclasses import fields
 from datetime import date, timedelta
+from uuid import UUID
 
 import pytest
 from auditlog.models import LogEntry
 from django.utils import timezone
 
+from notifications_app.content.values import Content, SendRequest
 from notifications_app.models import Notification, Occurrence, Schedule, Template
 from notifications_app.sends import schedules
 from notifications_app.sends.firing import fire_next
-from notifications_app.sends.schema import read_scheduled
-from notifications_app.sends.stored_sends import loaded
+from notifications_app.sends.schema import ScheduledSend, read_scheduled
+from notifications_app.sends.stored_sends import body_of, loaded
+from pushsvc.common.platforms import Platform
 from tests.api.schedules import GIVEN, SEND, WEEKLY, created, due, path, recurring, sending
 from tests.api.support import NOWHERE, code, errors, owner_of
 from tests.api.templates import CONTENT
@@ -186,6 +190,29 @@ def test_what_is_stored_is_the_send_that_was_given(alice):
     assert list(sent.content.data) == list(CONTENT["data"])
     assert (sent.category, sent.rule, sent.rate_per_minute) == (category.key, SEGMENT, 0)
     assert loaded(Schedule.objects.get().send) == meant
+
+
+# What a schedule itself says, or may not say.
+OF_NO_SCHEDULE = {"targets", "scheduled_at", "local_at", "expires_at", "only_subscription_id"}
+
+
+def test_every_field_of_a_send_is_stored():
+    """A new field must be stored, or refused by ScheduledSend and named in OF_NO_SCHEDULE."""
+    send = SendRequest(
+        content=Content(body="Hello"),
+        target_platforms=(Platform.IOS, Platform.WEB),
+        segment_id=UUID(NOWHERE),
+        category="news",
+        rule=SEGMENT,
+        rate_per_minute=0,
+        template_id=UUID(NOWHERE),
+    )
+    usual = SendRequest(content=Content(body=""), target_platforms=())
+    names = {each.name for each in fields(SendRequest)} - OF_NO_SCHEDULE
+    assert [name for name in names if getattr(send, name) == getattr(usual, name)] == []
+    assert loaded(body_of(send)) == send
+    assert loaded(body_of(usual)) == usual
+    assert OF_NO_SCHEDULE & set(ScheduledSend().fields) == set()
 
 
 def test_a_channel_has_at_most_two_hundred_schedules(alice, bob, monkeypatch):

@@ -299,11 +299,12 @@ def _personal_texts(content: Content) -> dict[str, str]:
 def _content_and_end(form: ComposeForm, errors: list[FieldError]) -> dict[str, Any]:
     end = _moment(form, form.expires_local, "expires_at", errors) if form.expires_local else None
     own = {"expires_at": format_timestamp(end)} if end else {}
-    return content_body(form, errors) | own | _rate(form)
+    return content_body(form, errors) | own | rate_body(form)
 
 
-def _rate(form: ComposeForm) -> dict[str, Any]:
-    """What is not a number stays text, so that the serializer refuses it."""
+def rate_body(form: ComposeForm) -> dict[str, Any]:
+    """The send's rate in the API's body. What is not a number stays text, so that the serializer
+    refuses it."""
     given = form.rate_per_minute.strip()
     is_number = given.isascii() and given.isdigit() and len(given) < 10
     return {"rate_per_minute": int(given) if is_number else given} if given else {}

@@ -105,6 +105,7 @@ def test_a_saved_form_that_is_saved_again_changes_nothing(alice, sender):
         "category": category.key,
         "data_name": ["b", "a"],
         "data_value": ["1", "2"],
+        "rate_per_minute": "5000",
         "repeat_count": "30",
         "repeat_until": "2031-01-31",
     }
@@ -116,6 +117,7 @@ def test_a_saved_form_that_is_saved_again_changes_nothing(alice, sender):
 
     after = Schedule.objects.get()
     assert after.updated_at > before.updated_at
+    assert before.send["rate_per_minute"] == 5_000
     assert after.send_json == before.send_json
     assert after.recurrence == before.recurrence
     assert (after.segment_id, after.next_at) == (segment.pk, before.next_at)
@@ -205,9 +207,9 @@ def test_the_history_shows_what_became_of_each_occurrence(alice, sender, schedul
     told = [each["words"] for each in page.context["past"]]
     assert told == ["sent", "missed", "refused: category_unknown"]
     sent = Notification.objects.get()
-    assert reverse("admin:notifications_app_notification_change", args=[sent.pk]) in (
-        page.content.decode()
-    )
+    address = reverse("admin:notifications_app_notification_change", args=[sent.pk])
+    assert address in page.content.decode()
+    assert edit(schedule) in sender.get(address).content.decode()
 
 
 def test_a_deleted_schedule_is_gone_and_what_it_sent_stays(alice, sender, schedule):
