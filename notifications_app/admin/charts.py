@@ -11,6 +11,7 @@ from notifications_app.reporting.bounce_reasons import APART_WORDS
 from notifications_app.reporting.hand_overs import HandOvers
 from notifications_app.reporting.statistics import Outcomes, Statistics
 from pushsvc.common.http.csv_files import csv_response
+from pushsvc.common.periods import Unit
 from pushsvc.common.platforms import PLATFORM_NAMES
 
 
@@ -110,22 +111,24 @@ def chart_file(request: HttpRequest, charts: Charts) -> HttpResponse:
 def charts_of(
     statistics: Statistics, hand_overs: Mapping[datetime, HandOvers], files: str
 ) -> Charts:
+    unit = statistics.period.unit
     charts = [
-        _deliveries(statistics.outcomes.entries),
-        _shares(statistics.outcomes.entries),
+        _deliveries(statistics.outcomes.entries, unit),
+        _shares(statistics.outcomes.entries, unit),
         _subscribers(statistics),
         _growth(statistics),
         _sent(statistics),
-        _hand_over([hand_overs.get(start) for start in statistics.period.starts]),
+        _hand_over([hand_overs.get(start) for start in statistics.period.starts], unit),
     ]
-    return Charts(statistics.period.unit, statistics.period.starts, charts, files)
+    return Charts(unit, statistics.period.starts, charts, files)
 
 
-def _deliveries(entries: Sequence[Outcomes]) -> Chart:
+def _deliveries(entries: Sequence[Outcomes], unit: Unit) -> Chart:
     return Chart(
         "deliveries",
         "Deliveries",
-        "Recipients by the hour of their outcome, and clicks.",
+        f"Recipients by the {unit} of their outcome, and clicks by the {unit} of the click, on the "
+        "scale on the right.",
         [
             Line("Clicked", "strong", [each.clicked for each in entries], "line"),
             Line("Delivered", "link", [each.delivered for each in entries]),
@@ -139,11 +142,12 @@ def _deliveries(entries: Sequence[Outcomes]) -> Chart:
     )
 
 
-def _shares(entries: Sequence[Outcomes]) -> Chart:
+def _shares(entries: Sequence[Outcomes], unit: Unit) -> Chart:
     return Chart(
         "shares",
         "Rates",
-        "Bounced as a share of all outcomes; clicked as a share of delivered.",
+        f"Of each {unit}: bounced as a share of all outcomes; clicked as a share of delivered. "
+        "Nothing is drawn without outcomes.",
         [
             *(
                 Line(words, tone, [_percent(each.share_of(name)) for each in entries], "line")
@@ -161,7 +165,7 @@ def _subscribers(statistics: Statistics) -> Chart:
     return Chart(
         "subscribers",
         "Subscribers",
-        "Active subscriptions at the end of each hour or day.",
+        f"Active subscriptions at the end of each {statistics.period.unit}.",
         [
             Line(PLATFORM_NAMES[platform], platform, values, "line")
             for platform, values in statistics.subscribers.items()
@@ -175,7 +179,7 @@ def _growth(statistics: Statistics) -> Chart:
     return Chart(
         "growth",
         "Subscribers gained and lost",
-        "Lost: unsubscribed, or expired by the push service.",
+        f"By {statistics.period.unit}. Lost: unsubscribed, or expired by the push service.",
         [
             Line("Gained", "good", [each.gained for each in entries]),
             Line("Lost", "bad", [-each.lost for each in entries]),
@@ -186,16 +190,16 @@ def _growth(statistics: Statistics) -> Chart:
 
 def _sent(statistics: Statistics) -> Chart:
     entries = statistics.notifications_sent.entries
-    help_ = "Notifications by the hour or day in which they ended."
+    help_ = f"Notifications by the {statistics.period.unit} in which they ended."
     return Chart("sent", "Notifications sent", help_, [Line("Sent", "link", entries)])
 
 
-def _hand_over(entries: Sequence[HandOvers | None]) -> Chart:
+def _hand_over(entries: Sequence[HandOvers | None], unit: Unit) -> Chart:
     return Chart(
         "hand-over",
         "Time to hand-over",
         "From a notification's time to its first delivery, and until every recipient had an "
-        "outcome. Half of the notifications that ended in the hour or day took at most p50, and "
+        f"outcome. Half of the notifications that ended in the {unit} took at most p50, and "
         "95 % at most p95.",
         [
             Line(

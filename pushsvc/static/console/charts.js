@@ -49,6 +49,7 @@
       type: line.kind,
       data: line.values,
       stack: isOverBars ? line.label : "one", // a line over bars is not stacked with them
+      yAxisID: isOverBars ? "own" : "y", // it would be flat on the axis of the bars
       fill: isArea ? (isFirst ? "origin" : "-1") : false,
       borderColor: own,
       hoverBorderColor: own,
@@ -57,13 +58,27 @@
       pointBackgroundColor: own,
       borderWidth: isLine ? 2 : 0,
       borderDash: line.dash,
-      pointRadius: line.values.filter((value) => value !== null).length > 1 ? 0 : 3, // a line needs two points
+      pointRadius: line.values.map((_, index) => (isLone(line.values, index) ? 3 : 0)),
       pointHitRadius: 12,
-      tension: 0.25,
       maxBarThickness: 28,
       order: isLine ? 0 : 1,
-      spanGaps: true,
+      spanGaps: false, // nothing is known of an hour without outcomes
     };
+  }
+
+  // Without a neighbour, no line leads to the value.
+  function isLone(values, index) {
+    return [values[index - 1], values[index + 1]].every((each) => each == null);
+  }
+
+  // The scale of lines over bars.
+  function ownAxis(chart, quiet) {
+    const line = chart.lines.find((each) => each.kind === "line");
+    if (!line || !chart.lines.some((each) => each.kind === "bar")) return {};
+    const title = { display: true, text: line.label, color: quiet };
+    const ticks = { callback: compact, color: quiet, maxTicksLimit: 6, precision: 0 };
+    const own = { position: "right", beginAtZero: true, border: { display: false } };
+    return { own: { ...own, grid: { display: false }, title, ticks } };
   }
 
   function options(data, chart) {
@@ -87,6 +102,7 @@
         },
       },
       scales: {
+        ...ownAxis(chart, quiet),
         x: {
           stacked: chart.is_stacked,
           grid: { display: false },

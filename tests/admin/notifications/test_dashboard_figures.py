@@ -114,3 +114,14 @@ def test_charts_are_sent_as_data_and_as_tables(alice):
     assert (delivered["label"], sum(delivered["values"])) == ("Delivered", 37)
     assert '<td class="ps-number">37</td>' in text
     assert "<canvas" in text
+
+
+@pytest.mark.parametrize(("days", "unit"), [(1, "hour"), (7, "day")])
+def test_charts_are_captioned_by_the_length_of_their_steps(alice, days, unit):
+    stat(alice.channel, recipients=1, delivered=1)
+    charts = page(alice.members["viewer"], days=days).context["charts"].charts
+
+    helps = " ".join(chart.help for chart in charts)
+
+    assert f"Recipients by the {unit} of their outcome" in helps
+    assert {"hour": "day", "day": "hour"}[unit] not in helps

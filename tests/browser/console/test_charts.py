@@ -49,6 +49,52 @@ def test_the_rates_of_a_single_day_are_drawn(console, alice):
     assert clicked
 
 
+def drawn(page, name):
+    """The chart's library has drawn it."""
+    page.wait_for_function(
+        "name => window.Chart && window.Chart.getChart(document.getElementById(`chart-${name}`))",
+        arg=name,
+    )
+
+
+def test_a_rate_is_not_drawn_over_hours_without_outcomes(console, alice):
+    """A line over empty hours was a trend that nobody measured."""
+    for back, bounced in ((20, 50), (19, 40), (10, 90), (3, 10), (2, 20)):
+        stat(alice.channel, back=back, recipients=100, delivered=100 - bounced, bounced=bounced)
+
+    page = console.open("/admin/?days=1", alice.members["viewer"])
+    drawn(page, "shares")
+
+    is_drawn = page.evaluate(
+        """() => {
+          const meta = window.Chart.getChart("chart-shares").getDatasetMeta(0);
+          return meta.dataset.segments.map(({ start, end }) => [start, end]);
+        }"""
+    )
+    assert [end - start for start, end in is_drawn] == [1, 0, 1]
+    assert page.evaluate(_PIXELS, "shares")[0]
+
+
+def test_clicks_have_a_scale_of_their_own_beside_deliveries(console, alice):
+    """Eight clicks of a thousand deliveries were a flat line."""
+    stat(alice.channel, back=1, recipients=1_000, delivered=1_000, clicked=8)
+    stat(alice.channel, recipients=900, delivered=900, clicked=2)
+
+    page = console.open("/admin/?days=1", alice.members["viewer"])
+    drawn(page, "deliveries")
+
+    heights = page.evaluate(
+        """() => {
+          const chart = window.Chart.getChart("chart-deliveries");
+          const { top, bottom } = chart.chartArea;
+          const points = chart.getDatasetMeta(0).data.slice(-2);
+          return points.map(({ y }) => (bottom - y) / (bottom - top));
+        }"""
+    )
+    assert heights[0] > 0.6
+    assert heights[0] > 3 * heights[1]
+
+
 def clicked(channel, *, first=9, **fields):
     """A notification with clicks in its first two hours."""
     notification = make_sent_notification(channel, **fields)
