@@ -14,6 +14,7 @@ from channels_app.console.access import channels_of, is_superuser, may, may_anyw
 from channels_app.console.pages import WithPages
 from channels_app.models import Channel, Role
 from pushsvc.common.console.admin import DropdownFilter, ReadOnlyAdmin
+from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.periods import PERIOD_NAMES, parse_days, period
 from pushsvc.common.store import sql
@@ -122,7 +123,7 @@ class WithinFilter(DropdownFilter):
             return None
         kept: dict[int, datetime] = vars(request).setdefault("_since", {})
         if days not in kept:
-            kept[days] = period(sql.now(), days).starts[0]
+            kept[days] = period(sql.now(), days, reader_zone(request)).starts[0]
         return kept[days]
 
 

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
 from notifications_app.reporting.best_hours import LEVELS, best_hours
+from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.store import sql
 from pushsvc.common.timestamps import timezone_names
 
@@ -15,7 +16,7 @@ WEEKS: Final = (4, 12, 52)
 
 
 class BestHoursPage(TabPage):
-    """`weeks` and `zone` are query parameters. The page's script adds the reader's zone."""
+    """`weeks` and `zone` are query parameters; `zone` is the reader's if it is not given."""
 
     title = "Best hours"
     http_method_names = ["get"]
@@ -27,7 +28,7 @@ class BestHoursPage(TabPage):
         given = self.request.GET
         weeks = next((each for each in WEEKS if str(each) == given.get("weeks")), WEEKS[0])
         wanted = given.get("zone", "")
-        zone = wanted if wanted in timezone_names() else "UTC"
+        zone = wanted if wanted in timezone_names() else reader_zone(self.request).key
         found = best_hours(self.channel, weeks=weeks, zone=ZoneInfo(zone), now=sql.now())
         return super().get_context_data(
             weeks=weeks,

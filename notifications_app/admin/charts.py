@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Literal
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -81,13 +81,30 @@ class Charts:
     @property
     def heading(self) -> str:
         """The heading of the first column of a chart's table."""
-        return {"hour": "From", "day": "Day (UTC)", "since": "Hour"}[self.unit]
+        zone = f"Day ({self.days_of})" if self.days_of else "Day"
+        return {"hour": "From", "day": zone, "since": "Hour"}[self.unit]
+
+    @property
+    def days_of(self) -> str:
+        """The name of the time zone whose days they are; "" for hours."""
+        start = self.starts[0] if self.starts else 0
+        if self.unit != "day" or isinstance(start, int):
+            return ""
+        return str(start.tzinfo)
+
+    @property
+    def labels(self) -> Sequence[datetime | date | int]:
+        """The first column of a chart's table and file."""
+        is_day = self.unit == "day"
+        return [
+            each.date() if is_day and isinstance(each, datetime) else each for each in self.starts
+        ]
 
     @property
     def tables(self) -> list[tuple[Chart, list[tuple[Any, tuple[float | None, ...]]]]]:
         """Each chart with the rows of its table."""
         return [
-            (chart, list(zip(self.starts, chart.rows, strict=True)) if chart.has_data else [])
+            (chart, list(zip(self.labels, chart.rows, strict=True)) if chart.has_data else [])
             for chart in self.charts
         ]
 
@@ -104,7 +121,7 @@ def chart_file(request: HttpRequest, charts: Charts) -> HttpResponse:
     if chart is None:
         raise Http404
     heading = [charts.heading, *(line.label for line in chart.lines)]
-    rows = ([start, *values] for start, values in zip(charts.starts, chart.rows, strict=True))
+    rows = ([start, *values] for start, values in zip(charts.labels, chart.rows, strict=True))
     return csv_response(f"{chart.name}.csv", [[heading, *rows]])
 
 

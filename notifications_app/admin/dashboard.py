@@ -25,6 +25,7 @@ from notifications_app.reporting.hand_overs import hand_overs
 from notifications_app.reporting.statistics import Outcomes, Statistics, statistics_of
 from notifications_app.reporting.unshown import shown_lately
 from pushsvc.common.console.admin import site
+from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.findings import Finding, Kind
 from pushsvc.common.periods import PERIOD_NAMES, parse_days, period
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
@@ -75,7 +76,7 @@ class Selection:
 def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """The page's context, for `ConsoleSite`."""
     selection, now = _selection(request), sql.now()
-    found = statistics_of(selection.channels, period(now, selection.days))
+    found = statistics_of(selection.channels, period(now, selection.days, reader_zone(request)))
     return (
         context
         | _choices(request, selection)
@@ -115,7 +116,8 @@ def live(request: HttpRequest) -> HttpResponse:
 def chart(request: HttpRequest) -> HttpResponse:
     """A chart of the dashboard as CSV."""
     selection = _selection(request)
-    found = statistics_of(selection.channels, period(sql.now(), selection.days))
+    of = period(sql.now(), selection.days, reader_zone(request))
+    found = statistics_of(selection.channels, of)
     return chart_file(request, _charts(selection, found))
 
 

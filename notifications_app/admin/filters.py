@@ -14,6 +14,7 @@ from notifications_app import selectors
 from notifications_app.reporting.bounce_reasons import APART_WORDS
 from notifications_app.states import NotificationStatus
 from pushsvc.common.console.admin import DropdownFilter
+from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.platforms import PLATFORM_NAMES
 
 
@@ -117,7 +118,7 @@ class OutcomeFilter(DropdownFilter):
 
 
 class _DateFilter(DropdownFilter):
-    """Filters by the UTC day on which notifications are or were due."""
+    """Filters by the day of the reader's time zone on which notifications are or were due."""
 
     template = "console/parts/filter_day.html"
     lookup: str
@@ -132,20 +133,21 @@ class _DateFilter(DropdownFilter):
         if not self.value():
             return queryset
         try:
-            day = datetime.combine(date.fromisoformat(self.value() or ""), time(), UTC)
-            return queryset.filter(**{self.lookup: day + self.offset})
+            day = date.fromisoformat(self.value() or "") + self.offset
+            begin = datetime.combine(day, time(), reader_zone(request)).astimezone(UTC)
+            return queryset.filter(**{self.lookup: begin})
         except (ValueError, OverflowError):
             return queryset.none()
 
 
 class FromFilter(_DateFilter):
-    title = "day, from (UTC)"
+    title = "day, from"
     parameter_name = "from"
     lookup = "scheduled_at__gte"
 
 
 class UntilFilter(_DateFilter):
-    title = "day, until (UTC)"
+    title = "day, until"
     parameter_name = "until"
     lookup = "scheduled_at__lt"
     offset = timedelta(days=1)

@@ -24,10 +24,10 @@ from notifications_app.models import Notification, Occurrence, OccurrenceCode, S
 from notifications_app.selectors import newest_ids
 from notifications_app.states import NotificationStatus
 from pushsvc.common.console.figures import NOTHING
+from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.errors import Busy
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
-from pushsvc.common.timestamps import timezone_names
 from subscriptions_app.audiences.sizes import audience_size
 from subscriptions_app.segments.selectors import segment_find
 
@@ -72,8 +72,7 @@ class Day:
 
 
 class CalendarPage(ConsolePage):
-    """A month in weeks from Monday to Sunday: what was sent, is scheduled, and will recur. `zone`
-    is a query parameter, which the page's script adds."""
+    """A month in weeks from Monday to Sunday: what was sent, is scheduled, and will recur."""
 
     title = "Calendar"
     template_name = "console/notifications/calendar.html"
@@ -81,9 +80,7 @@ class CalendarPage(ConsolePage):
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         now = sql.now()
-        wanted = self.request.GET.get("zone", "")
-        name = wanted if wanted in timezone_names() else "UTC"
-        zone = ZoneInfo(name)
+        zone = reader_zone(self.request)
         today = now.astimezone(zone).date()
         month = _month(self.request.GET.get("month", "")) or today.replace(day=1)
         weeks = calendar.Calendar().monthdatescalendar(month.year, month.month)
@@ -104,7 +101,6 @@ class CalendarPage(ConsolePage):
             weekdays=calendar.day_name,
             weeks=[[_day(day, month, today, entries[day]) for day in week] for week in weeks],
             has_entries=bool(found),
-            zone=name,
             most=_MOST_SHOWN,
             is_cut=len(found) >= _MOST_SHOWN,
             looked_at=_LOOKED_AT,

@@ -5,7 +5,7 @@ Reads notifications by an index, and at most MOST_READ of them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Final
 
@@ -66,7 +66,7 @@ def hand_overs(channels: QuerySet[Channel], found: Statistics) -> Mapping[dateti
     due = Greatest("scheduled_at", "created_at")
     first, last = F("first_hand_over_at") - due, F("finished_at") - due
     rows = (
-        ended.annotate(at=Trunc("finished_at", found.period.unit, tzinfo=UTC))
+        ended.annotate(at=Trunc("finished_at", found.period.unit, tzinfo=found.period.zone))
         .values("at")
         .annotate(
             count=Count("*"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import accumulate
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -163,7 +163,7 @@ def _summed(
     """`sum_<name>` for each name, for each hour or day (`at`) of the period."""
     grouped = (
         hours.filter(hour__gte=of.read_from, hour__lt=of.end)
-        .annotate(at=Trunc("hour", of.unit, tzinfo=UTC))
+        .annotate(at=Trunc("hour", of.unit, tzinfo=of.zone))
         .values("at", *by)
     )
     return list(grouped.annotate(**{f"sum_{name}": Sum(name) for name in names}))

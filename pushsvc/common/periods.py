@@ -1,11 +1,11 @@
-"""The periods of the console's figures and lists: whole hours or days of UTC.
+"""The periods of the console's figures and lists: whole hours, or whole days of a time zone.
 
 A period includes the current hour or day. So a figure is always the sum of its chart.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Literal
 
 PERIOD_NAMES: Final[Mapping[int, str]] = {
@@ -21,36 +21,34 @@ _MOST_COMPARED: Final = 30  # hours or days; comparing longer periods would read
 
 @dataclass(frozen=True)
 class Period:
-    """`starts`: the starts of its hours or days, oldest first. `is_compared`: whether figures are
-    compared with the previous period."""
+    """`starts`: the starts of its hours or days, oldest first, in the zone whose days they are;
+    hours are those of UTC. `is_compared`: whether figures are compared with the previous period,
+    which begins at `read_from`."""
 
     unit: Unit
-    step: timedelta
     starts: tuple[datetime, ...]
+    end: datetime
     is_compared: bool
+    read_from: datetime
 
     @property
-    def end(self) -> datetime:
-        return self.starts[-1] + self.step
-
-    @property
-    def read_from(self) -> datetime:
-        return self.starts[0] - self.step * len(self.starts) * self.is_compared
+    def zone(self) -> tzinfo:
+        return self.starts[0].tzinfo or UTC
 
 
-def period(now: datetime, days: int) -> Period:
-    """The last 24 hours if `days` is 1, otherwise the last `days` days."""
+def period(now: datetime, days: int, zone: tzinfo = UTC) -> Period:
+    """The last 24 hours if `days` is 1, otherwise the last `days` days of the zone."""
     unit: Unit = "hour" if days == 1 else "day"
     count = 24 if days == 1 else days
-    return _period(_begun(now, unit), unit, count, is_compared=count <= _MOST_COMPARED)
+    return _period(now, unit, count, zone, is_compared=count <= _MOST_COMPARED)
 
 
 def period_between(since: datetime, until: datetime, unit: Unit, *, most: int) -> Period | None:
     """The whole hours or days that have a part between `since` and the later `until`. None if there
     are more than `most`."""
-    first, last = _begun(since, unit), _begun(until - timedelta(microseconds=1), unit)
-    count = (last - first) // _STEPS[unit] + 1
-    return _period(last, unit, count, is_compared=False) if count <= most else None
+    last = until - timedelta(microseconds=1)
+    count = (_begun(last, unit) - _begun(since, unit)) // _STEPS[unit] + 1
+    return _period(last, unit, count, UTC, is_compared=False) if count <= most else None
 
 
 def parse_days(text: str) -> int | None:
@@ -58,13 +56,17 @@ def parse_days(text: str) -> int | None:
     return next((days for days in PERIOD_NAMES if str(days) == text), None)
 
 
-def _begun(moment: datetime, unit: Unit) -> datetime:
-    """When the hour or day of the moment began."""
-    hour = moment.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    return hour if unit == "hour" else hour.replace(hour=0)
+def _begun(moment: datetime, unit: Unit, zone: tzinfo = UTC) -> datetime:
+    """When the hour of UTC, or the day of the zone, began in which the moment is."""
+    own = moment.astimezone(UTC if unit == "hour" else zone)
+    begun = own.replace(minute=0, second=0, microsecond=0, fold=0)
+    return begun if unit == "hour" else begun.replace(hour=0)
 
 
-def _period(last: datetime, unit: Unit, count: int, *, is_compared: bool) -> Period:
-    step = _STEPS[unit]
+def _period(moment: datetime, unit: Unit, count: int, zone: tzinfo, *, is_compared: bool) -> Period:
+    """The last one contains the moment. Days have the same wall clock, so some have 23 or 25
+    hours."""
+    last, step = _begun(moment, unit, zone), _STEPS[unit]
     starts = tuple(last - step * back for back in reversed(range(count)))
-    return Period(unit, step, starts, is_compared)
+    read_from = starts[0] - step * count * is_compared
+    return Period(unit, starts, last + step, is_compared, read_from)

@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from channels_app.accounts.admin.alerts import OwnAlertsPage
 from channels_app.accounts.admin.links import LinksPage
+from channels_app.accounts.admin.zone import ZonePage
 from channels_app.accounts.users import user_change, user_create
 from channels_app.console.access import is_superuser
 from channels_app.console.lists import SuperuserAdmin
@@ -153,8 +154,13 @@ class UserAdmin(SuperuserAdmin):
 
     @override
     def get_urls(self) -> list[URLPattern]:
-        own = OwnAlertsPage.as_view()  # without this admin, whose list is for superusers
-        return [path("alerts/", site.admin_view(own), name="own_alerts"), *super().get_urls()]
+        # Without this admin, whose list is for superusers.
+        alerts, zone = (site.admin_view(each.as_view()) for each in (OwnAlertsPage, ZonePage))
+        return [
+            path("alerts/", alerts, name="own_alerts"),
+            path("time-zone/", zone, name="time_zone"),
+            *super().get_urls(),
+        ]
 
     @override
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:

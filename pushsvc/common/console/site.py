@@ -8,6 +8,8 @@ from django.template.response import TemplateResponse
 from django.utils.module_loading import import_string
 from typing_extensions import override
 
+from pushsvc.common.console.zones import chosen_zone, reader_zone
+
 if TYPE_CHECKING:  # the theme has no types
     ThemedSite = AdminSite
 else:
@@ -30,6 +32,8 @@ class ConsoleSite(ThemedSite):
             "site_title": self.site_title,
             "site_url": "/",
             "has_permission": has_permission,
+            "reader_zone": reader_zone(request).key,
+            "is_zone_chosen": bool(chosen_zone(request)),
             "is_popup": False,
             "side_bar": import_string(_SIDE_BAR)(request) if has_permission else [],
         }

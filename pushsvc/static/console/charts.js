@@ -34,8 +34,9 @@
             hourCycle: "h23",
             ...(isLong && { day: "numeric", month: "short" }),
           }
-        : { day: "numeric", month: "short", timeZone: "UTC", ...(isLong && { weekday: "short" }) };
-    return new Intl.DateTimeFormat("en-GB", parts).format(moment);
+        : { day: "numeric", month: "short", ...(isLong && { weekday: "short" }) };
+    const timeZone = window.pushsvcTimes.timeZone();
+    return new Intl.DateTimeFormat("en-GB", { ...parts, timeZone }).format(moment);
   }
 
   function dataset(line, chart, isFirst) {

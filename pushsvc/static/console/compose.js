@@ -98,12 +98,19 @@
     }
   }
 
-  // Converts a time of the form from UTC to the browser's zone. Undefined if it occurs twice there.
+  // The zone in which a send is planned: the channel's, or if it has none the reader's.
+  function planningZone() {
+    return form.dataset.zone || (window.pushsvcTimes?.timeZone() ?? "UTC");
+  }
+
+  // Converts a time of the form from UTC to that zone. Undefined for the second of two equal times.
   function local(utc) {
-    const at = new Date(`${utc}Z`);
-    const shifted = new Date(at.getTime() - at.getTimezoneOffset() * 60_000);
-    const found = shifted.toISOString().slice(0, 16);
-    return new Date(found).getTime() === at.getTime() ? found : undefined;
+    const at = new Date(`${utc}Z`).getTime();
+    const minutes = { dateStyle: "short", timeStyle: "short", timeZone: planningZone() };
+    const say = new Intl.DateTimeFormat("sv-SE", minutes);
+    const found = say.format(at);
+    const isSecond = [30, 60].some((ago) => say.format(at - ago * 60_000) === found);
+    return isSecond ? undefined : found.replace(" ", "T");
   }
 
   function localise() {
@@ -120,7 +127,7 @@
   function chooseZone() {
     if (!$("#time_zone")) return;
     const isKept = "zoneKept" in form.dataset || ("inUtc" in form.dataset && !localise());
-    if (!isKept) $("#time_zone").value = window.pushsvcTimes?.timeZone() ?? "UTC";
+    if (!isKept) $("#time_zone").value = planningZone();
     for (const place of form.querySelectorAll("[data-zone]"))
       place.textContent = $("#time_zone").value;
   }
@@ -237,7 +244,10 @@
       hourCycle: "h23",
     };
     const say_ = (timeZone) => new Intl.DateTimeFormat("en-GB", { ...how, timeZone }).format(at);
-    place.textContent = `${say_($("#time_zone").value)} = ${say_("UTC")} UTC${moment.is_past ? ". This is in the past, so it would be sent at once." : ""}`;
+    const own = $("#time_zone").value;
+    const readers = window.pushsvcTimes?.timeZone() ?? "UTC";
+    const other = readers === own || readers === "UTC" ? "" : ` = ${say_(readers)} in ${readers}`;
+    place.textContent = `${say_(own)}${other} = ${say_("UTC")} UTC${moment.is_past ? ". This is in the past, so it would be sent at once." : ""}`;
   }
 
   function told(parts) {

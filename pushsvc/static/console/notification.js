@@ -9,7 +9,8 @@
   function label(start, step) {
     const day = step >= 1440 ? { day: "numeric", month: "short" } : {};
     const clock = step >= 1440 ? {} : { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
-    return new Intl.DateTimeFormat("en-GB", { ...day, ...clock }).format(new Date(start));
+    const timeZone = window.pushsvcTimes.timeZone();
+    return new Intl.DateTimeFormat("en-GB", { ...day, ...clock, timeZone }).format(new Date(start));
   }
 
   function draw() {

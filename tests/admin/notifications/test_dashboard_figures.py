@@ -2,18 +2,23 @@
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
+from django.urls import reverse
 from django.utils import timezone
 
 from channels_app.counters import counter_add
 from channels_app.models import Channel, ChannelHour
+from notifications_app.models import HourlyStat
 from notifications_app.reporting.statistics import Changes, Outcomes, statistics_of
 from pushsvc.common.periods import period
 from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
 from tests import factories
 from tests.admin.notifications.dashboards import all_of, hour, html, page, stat
+from tests.admin.support import signed_in
 from tests.hours import stay_in_one_hour
 
 
@@ -24,8 +29,43 @@ def test_a_period_ends_with_the_current_hour_or_day(days, unit, entries):
     of = period(now, days)
 
     assert (of.unit, len(of.starts)) == (unit, entries)
-    assert of.starts[-1] <= now < of.starts[-1] + of.step
-    assert of.starts[0] - of.read_from == of.step * entries
+    assert of.starts[-1] <= now < of.end
+    assert of.starts[0] - of.read_from == (of.end - of.starts[-1]) * entries
+
+
+def test_days_are_those_of_the_readers_time_zone(alice):
+    """Also the day on which clocks are put back, which has 25 hours."""
+    zone = ZoneInfo("America/Los_Angeles")
+    now = datetime(2026, 11, 2, 6, tzinfo=UTC)  # ten in the evening of 1 November
+
+    of = period(now, 7, zone)
+
+    assert [start.date().isoformat() for start in of.starts[-2:]] == ["2026-10-31", "2026-11-01"]
+    assert of.starts[-1].astimezone(UTC) == datetime(2026, 11, 1, 7, tzinfo=UTC)
+    assert of.end.astimezone(UTC) == datetime(2026, 11, 2, 8, tzinfo=UTC)
+
+
+def test_a_figure_of_days_counts_the_hours_of_the_readers_days(alice):
+    client = signed_in(alice.members["viewer"])
+    client.cookies["browser-time-zone"] = "Asia/Tokyo"
+    begin = (
+        timezone.now()
+        .astimezone(ZoneInfo("Asia/Tokyo"))
+        .replace(hour=0, minute=0, second=0, microsecond=0)
+    )
+    for hours, delivered in ((0, 5), (-1, 3)):
+        HourlyStat.objects.create(
+            channel=alice.channel,
+            platform="web",
+            hour=begin + timedelta(hours=hours),
+            delivered=delivered,
+        )
+
+    context = client.get(reverse("admin:index"), {"days": 7}).context
+
+    assert [each.delivered for each in context["statistics"].outcomes.entries[-2:]] == [3, 5]
+    assert context["charts"].heading == "Day (Asia/Tokyo)"
+    assert context["charts"].labels[-1] == begin.date()
 
 
 def test_figures_are_sums_over_the_period_and_over_the_one_before(alice):

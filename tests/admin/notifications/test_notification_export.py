@@ -1,7 +1,7 @@
 """The list of notifications, filtered by date, and its CSV export."""
 
 import csv
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.urls import reverse
@@ -48,6 +48,32 @@ def test_the_list_filters_by_days_in_utc(viewer, alice):
     for wrong in ("x", "2026-02-30", "9999-12-31", "٢"):
         assert viewer.get(LIST, {"until": wrong}).status_code == 200
     assert 'type="date" name="from"' in viewer.get(LIST).content.decode()
+
+
+def test_the_list_filters_by_days_of_the_readers_time_zone(viewer, alice):
+    """The filter *24 Nov* returned *23 Nov, 23:30*."""
+    for title, hour in (("23 Nov, 23:30", 7), ("24 Nov, 00:30", 8), ("24 Nov, 23:30", 31)):
+        moment = datetime(2026, 11, 24, tzinfo=UTC) + timedelta(hours=hour, minutes=30)
+        make_sent_notification(alice.channel, title=title, scheduled_at=moment)
+    viewer.cookies["browser-time-zone"] = "America/Los_Angeles"
+
+    def listed():
+        query = {"from": "2026-11-24", "until": "2026-11-24"}
+        return {row.title for row in viewer.get(LIST, query).context["cl"].result_list}
+
+    assert listed() == {"24 Nov, 00:30", "24 Nov, 23:30"}
+    answer = viewer.post(reverse("admin:time_zone"), {"zone": "Asia/Tokyo"}, follow=True)
+    assert 'data-zone="Asia/Tokyo" data-zone-is-chosen' in answer.content.decode()
+    assert listed() == {"23 Nov, 23:30", "24 Nov, 00:30"}
+    viewer.post(reverse("admin:time_zone"), {"zone": "x"})
+    assert listed() == {"24 Nov, 00:30", "24 Nov, 23:30"}
+
+
+@pytest.mark.parametrize("name", ["", "x", "../UTC", "europe/berlin"])
+def test_an_unknown_time_zone_of_a_cookie_is_utc(viewer, name):
+    viewer.cookies["browser-time-zone"] = name
+
+    assert 'data-zone="UTC"' in viewer.get(LIST).content.decode()
 
 
 def test_the_export_has_the_rows_of_the_list(viewer, alice, bob):

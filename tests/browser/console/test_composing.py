@@ -10,6 +10,7 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from channels_app.models import Channel
 from notifications_app.models import Delivery, Notification
 from subscriptions_app.segments.services import segment_create
 from tests import factories
@@ -104,6 +105,18 @@ def test_an_address_as_people_write_it_gets_its_https(console, alice, sender):
         opens.fill(typed)
         opens.blur()
         expect(opens).to_have_value(kept)
+
+
+def test_a_schedule_is_entered_in_the_channels_time_zone_if_it_has_one(console, alice, sender):
+    Channel.objects.filter(pk=alice.channel.pk).update(timezone="Asia/Tokyo")
+    day = timezone.now().date() + timedelta(days=30)
+    page = console.open(COMPOSE, sender, timezone_id=NEW_YORK)
+    write(page)
+    page.get_by_label("At a set time").check()
+    page.get_by_label("Day and time, Asia/Tokyo").fill(f"{day:%Y-%m-%d}T18:30")
+
+    expect(page.locator("#moment")).to_contain_text("09:30 UTC")
+    expect(page.locator("#moment")).to_contain_text(f"in {NEW_YORK}")
 
 
 def test_a_schedule_is_entered_in_the_browsers_time_and_stored_in_utc(console, alice, sender):

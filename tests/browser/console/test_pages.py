@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime
 
 import pytest
 from playwright.sync_api import expect
@@ -259,3 +260,21 @@ def test_choosing_a_comparison_with_the_arrow_keys_keeps_the_focus(console, alic
 
     expect(comparison).to_be_focused()
     expect(comparison).to_have_value("in")
+
+
+def test_times_are_in_the_readers_time_zone_which_is_shown_at_the_top(console, alice):
+    moment = datetime(2026, 11, 24, 7, 30, tzinfo=UTC)
+    make_sent_notification(alice.channel, title="Late", scheduled_at=moment)
+    path = "/admin/notifications_app/notification/"
+    page = console.open(
+        path, alice.members["viewer"], timezone_id="America/Los_Angeles", viewport=PHONE
+    )
+    zone = page.get_by_role("link", name="Time zone:")
+
+    expect(zone).to_contain_text("America/Los_Angeles")
+    expect(page.get_by_text("23 Nov 2026, 23:30")).to_be_visible()
+    zone.click()
+    page.get_by_label("Time zone", exact=True).select_option("Asia/Tokyo")
+    page.get_by_role("button", name="Save").click()
+    page.goto(path)
+    expect(page.get_by_text("24 Nov 2026, 16:30")).to_be_visible()
