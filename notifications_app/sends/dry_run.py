@@ -18,7 +18,7 @@ from notifications_app.sends.checks import (
     time_check,
     with_defaults,
 )
-from notifications_app.sends.sampling import largest_payload
+from notifications_app.sends.sampling import largest_payloads
 from notifications_app.sends.timed import Timed, named_by
 from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
@@ -152,10 +152,7 @@ def _sampled(
 ) -> dict[Platform, int | None]:
     if not request.content.personalize:
         return {}
-    return {
-        platform: largest_payload(channel_id, request, rule, platform)
-        for platform in request.target_platforms
-    }
+    return largest_payloads(channel_id, request, rule)
 
 
 def _dry_runs(

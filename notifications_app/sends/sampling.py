@@ -1,7 +1,7 @@
 """Samples devices of an audience to measure and preview a personal send."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from notifications_app.sends.checks import ANY_ID, payload_size
 from notifications_app.sends.timed import named_by
 from pushsvc.common.platforms import Platform
 from subscriptions_app.audiences.languages import shares_of
-from subscriptions_app.audiences.sizes import languages_seen, platform_sample
+from subscriptions_app.audiences.sizes import audience_sample, languages_seen
 from subscriptions_app.audiences.targets import targets_sample
 from subscriptions_app.categories.consent import consent_to
 from subscriptions_app.models import Subscription
@@ -23,25 +23,41 @@ from subscriptions_app.segments.rules import Rule
 SAMPLED: Final = 20  # devices of each platform
 
 
-def largest_payload(
-    channel_id: UUID, request: SendRequest, rule: Rule | None, platform: Platform
+def largest_payloads(
+    channel_id: UUID, request: SendRequest, rule: Rule | None
+) -> dict[Platform, int | None]:
+    """By platform: the largest message in bytes among those of SAMPLED devices; None without
+    devices. `rule`: of an audience without targets; None means the whole channel."""
+    sampled = sampled_devices(channel_id, request, rule, request.target_platforms, limit=SAMPLED)
+    return {platform: _largest(request, platform, own) for platform, own in sampled.items()}
+
+
+def _largest(
+    request: SendRequest, platform: Platform, devices: Sequence[Subscription]
 ) -> int | None:
-    """The largest message in bytes among those of SAMPLED devices; None without devices. `rule`: of
-    an audience without targets; None means the whole channel."""
     messages = Messages(ANY_ID, request.content, platform, expires_at=0.0)
     sizes = [
         payload_size(platform, messages.filled(spoken_by(each), sampled_values(request, each)))
-        for each in sampled_devices(channel_id, request, rule, platform, limit=SAMPLED)
+        for each in devices
     ]
     return max(sizes, default=None)
 
 
 def sampled_devices(
-    channel_id: UUID, request: SendRequest, rule: Rule | None, platform: Platform, *, limit: int
-) -> list[Subscription]:
-    """Some devices that the send would reach, with their persons."""
-    ids = _sampled(channel_id, request, rule, platform, limit)
-    return list(Subscription.objects.filter(id__in=ids).select_related("person").order_by("-id"))
+    channel_id: UUID,
+    request: SendRequest,
+    rule: Rule | None,
+    platforms: Iterable[Platform],
+    *,
+    limit: int,
+) -> dict[Platform, list[Subscription]]:
+    """Some devices of each platform that the send would reach, with their persons."""
+    found: dict[Platform, list[Subscription]] = {platform: [] for platform in platforms}
+    ids = _sampled(channel_id, request, rule, found, limit) if found else ()
+    devices = Subscription.objects.filter(id__in=ids).select_related("person").order_by("-id")
+    for device in devices if ids else ():
+        found[Platform(device.platform)].append(device)
+    return found
 
 
 def sampled_languages(
@@ -50,12 +66,8 @@ def sampled_languages(
     """The shares of languages in the send's audience, as `shares_of` returns them. `sizes`: of the
     audience on each platform."""
     if request.targets:
-        devices = (
-            each
-            for platform in sizes
-            for each in sampled_devices(channel_id, request, rule, platform, limit=MAX_TARGETS)
-        )
-        spoken = Counter((each.platform, spoken_by(each)) for each in devices)
+        devices = sampled_devices(channel_id, request, rule, sizes, limit=MAX_TARGETS).values()
+        spoken = Counter((each.platform, spoken_by(each)) for own in devices for each in own)
         return shares_of([(*key, count) for key, count in spoken.items()], sizes)
     consent = consent_to(request.category) if request.category else EVERYBODY
     return shares_of(languages_seen(channel_id, rule, sizes, consent), sizes)
@@ -68,12 +80,16 @@ def sampled_values(request: SendRequest, device: Subscription) -> Values:
 
 
 def _sampled(
-    channel_id: UUID, request: SendRequest, rule: Rule | None, platform: Platform, limit: int
+    channel_id: UUID,
+    request: SendRequest,
+    rule: Rule | None,
+    platforms: Iterable[Platform],
+    limit: int,
 ) -> Sequence[UUID]:
     if not request.targets:
         consent = consent_to(request.category) if request.category else EVERYBODY
-        return platform_sample(channel_id, rule, platform, limit=limit, consent=consent)
-    return targets_sample(channel_id, named_by(request.targets), platform, limit=limit)
+        return audience_sample(channel_id, rule, platforms, limit=limit, consent=consent)
+    return targets_sample(channel_id, named_by(request.targets), platforms, limit=limit)
 
 
 def _sent_vars(request: SendRequest, device: Subscription) -> dict[str, Any]:

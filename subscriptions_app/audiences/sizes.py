@@ -114,18 +114,20 @@ def segment_sample(channel_id: UUID, rule: Rule, limit: int = 10) -> list[Subscr
     return list(Subscription.objects.filter(id__in=ids).order_by("-id")[:limit])
 
 
-def platform_sample(
+def audience_sample(
     channel_id: UUID,
     rule: Rule | None,
-    platform: Platform,
+    platforms: Iterable[Platform],
     *,
     limit: int,
     consent: Condition = EVERYBODY,
 ) -> list[UUID]:
-    """Ids of active subscriptions that match, among the platform's newest _RECENT_ROWS."""
+    """Ids of active subscriptions that match, among each platform's newest _RECENT_ROWS, and at
+    most `limit` of a platform."""
     query = _Query(channel_id, rule or {"all": []}, consent)
+    most = limit if rule is None and consent is EVERYBODY else _RECENT_ROWS
     with _share_of(channel_id):
-        read = query.rows(_RECENT_EXAMPLES, _RECENT_ROWS, platforms=[platform], limit=limit)
+        read = query.rows(_RECENT_SAMPLE, most, platforms=list(platforms), limit=limit)
     return [row[0] for row in read.found]
 
 
@@ -285,6 +287,13 @@ _RECENT = f"""
 
 _RECENT_EXAMPLES = """
 SELECT id FROM ({recent}) AS subscription WHERE {rule} ORDER BY id DESC LIMIT %(limit)s
+"""
+
+_RECENT_SAMPLE = """
+SELECT id FROM (
+  SELECT id, row_number() OVER (PARTITION BY platform ORDER BY id DESC) AS place
+  FROM ({recent}) AS subscription WHERE {rule}
+) AS sample WHERE place <= %(limit)s
 """
 
 _RECENT_SERVICES = """

@@ -4,7 +4,7 @@ An id of another channel counts as unknown, like an id that does not exist.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
@@ -54,10 +54,10 @@ def targets_reach(channel_id: UUID, named: TargetIds, consent: Condition = EVERY
 
 
 def targets_sample(
-    channel_id: UUID, named: TargetIds, platform: Platform, *, limit: int
+    channel_id: UUID, named: TargetIds, platforms: Iterable[Platform], *, limit: int
 ) -> list[UUID]:
-    """Ids of some of the named active subscriptions."""
-    parameters = _ids(channel_id, named) | {"platform": platform, "limit": limit}
+    """Ids of some of the named active subscriptions, at most `limit` of a platform."""
+    parameters = _ids(channel_id, named) | {"platforms": list(platforms), "limit": limit}
     return [row[0] for row in sql.rows(_SAMPLE, parameters)]
 
 
@@ -126,7 +126,10 @@ WHERE {{consent}} GROUP BY platform, push_service ORDER BY push_service
 """  # noqa: S608 - text of our own
 
 _SAMPLE: Final = f"""{_GIVEN}
-SELECT DISTINCT id FROM reached WHERE platform = %(platform)s LIMIT %(limit)s
+SELECT id FROM (
+  SELECT id, row_number() OVER (PARTITION BY platform ORDER BY id) AS place
+  FROM (SELECT DISTINCT id, platform FROM reached WHERE platform = ANY (%(platforms)s)) AS own
+) AS sample WHERE place <= %(limit)s
 """  # noqa: S608 - text of our own
 
 _UNKNOWN: Final = f"""{_GIVEN}

@@ -61,7 +61,7 @@ from pushsvc.common.store import sql
 from subscriptions_app.audiences.targets import TargetIds
 from subscriptions_app.devices.selectors import subscription_known_as
 from subscriptions_app.devices.test_devices import devices_of
-from subscriptions_app.models import Subscription
+from subscriptions_app.models import Segment, Subscription
 from subscriptions_app.segments.describe import rule_text
 from subscriptions_app.segments.selectors import segment_find
 
@@ -170,6 +170,7 @@ class ComposePage(SenderPage):
         found = notification_dry_run(channel=self.chosen, request=send)
         reach = _reach(found)
         sections = sections_of(form)
+        segment = segment_find(channel_id=self.chosen.id, segment_id=send.segment_id)
         context = self.get_context_data(
             form=form,
             send=send,
@@ -184,8 +185,8 @@ class ComposePage(SenderPage):
             is_scheduled=_is_later(send, found.timed),
             timed_words=timed_words(found.timed),
             local_day=datetime.fromisoformat(send.local_at) if send.local_at else None,
-            segment=segment_find(channel_id=self.chosen.id, segment_id=send.segment_id),
-            seen=self._seen(send),
+            segment=segment,
+            seen=_seen(send, segment),
             rule_words=rule_text(send.rule) if send.rule else "",
             literal=sent_literally(send.content),
             languages_shown=in_languages(self.chosen, send, found, sections["languages"]),
@@ -230,16 +231,10 @@ class ComposePage(SenderPage):
         )
         return HttpResponseRedirect(f"{page}?composed=1")
 
-    def _seen(self, send: SendRequest) -> str:
-        """What a review shows of things that can change before the user confirms it: whether the
-        time has passed, and the version of the segment."""
-        segment = segment_find(channel_id=self.chosen.id, segment_id=send.segment_id)
-        late = "late" if _is_past(send.scheduled_at) else ""
-        return f"{late} {segment.version if segment else ''}".strip()
-
     def _accept(self, send: SendRequest) -> Notification:
         """Stores the notification, and removes the draft if one is sent. Raises ReviewOutdated."""
-        if self.request.POST.get("seen", "") != self._seen(send):
+        segment = segment_find(channel_id=self.chosen.id, segment_id=send.segment_id)
+        if self.request.POST.get("seen", "") != _seen(send, segment):
             raise ReviewOutdated
         drafts = named_drafts(self.request)
         if drafts is None:
@@ -328,6 +323,13 @@ class ComposeTest(SenderPage):
 
     def _shown(self, **context: Any) -> HttpResponse:
         return self.render_to_response(context)
+
+
+def _seen(send: SendRequest, segment: Segment | None) -> str:
+    """What a review shows of things that can change before the user confirms it: whether the time
+    has passed, and the version of the segment."""
+    late = "late" if _is_past(send.scheduled_at) else ""
+    return f"{late} {segment.version if segment else ''}".strip()
 
 
 def _local(moment: datetime | None, time_zone: str) -> datetime | None:

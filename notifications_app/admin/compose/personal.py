@@ -60,10 +60,7 @@ def personal_preview(
         return None
     request = with_defaults(channel, request)
     rule = audience_rule(channel.pk, request)
-    by_platform = {
-        platform: sampled_devices(channel.pk, request, rule, platform, limit=JUDGED)
-        for platform in request.target_platforms
-    }
+    by_platform = sampled_devices(channel.pk, request, rule, request.target_platforms, limit=JUDGED)
     mixed = chain.from_iterable(zip_longest(*by_platform.values()))
     shown = list(islice(filter(None, mixed), _SHOWN))
     one = next((each for each in shown if str(each.pk) == chosen), shown[0] if shown else None)

@@ -61,8 +61,9 @@ def in_languages(
     tags = [each.label for each in sections]
     shares = audience_shares(channel, request, found) if tags else {}
     devices: defaultdict[str, list[Subscription]] = defaultdict(list)
-    for platform in request.target_platforms if request.content.personalize else ():
-        for device in sampled_devices(channel.pk, request, rule, platform, limit=JUDGED):
+    platforms = request.target_platforms if request.content.personalize else ()
+    for own in sampled_devices(channel.pk, request, rule, platforms, limit=JUDGED).values():
+        for device in own:
             devices[text_found(spoken_by(device), tags)].append(device)
     missing = {each.label: _missing_texts(each) for each in sections}
     if others := untranslated(tags, shares) if tags else []:

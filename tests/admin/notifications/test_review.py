@@ -112,3 +112,15 @@ def test_platforms_with_texts_of_their_own_are_shown_apart(sender, alice):
         (["Android"], "Spring sale", ""),
         (["iOS"], "Spring sale", "Now"),
     ]
+
+
+def test_a_review_of_everything_needs_few_statements(sender, alice, django_assert_max_num_queries):
+    Channel.objects.update(android_enabled=True, ios_enabled=True)
+    for platform in ("web", "android", "ios"):
+        add_each(alice.channel, [named("Ada", "en", platform=platform), named("", "de")] * 20)
+    rule = {"attribute": "first_name", "operator": "eq", "value": "Ada"}
+    segment = segment_create(channel=alice.channel, name="Adas", rule=rule)
+    everything = PERSONAL | GERMAN | {"platforms": ["web", "android", "ios"]}
+    form = written(alice, segment_id=str(segment.pk), **everything)
+    with django_assert_max_num_queries(53):
+        assert len(review(sender, form).context["languages_shown"]) == 2
