@@ -18,6 +18,7 @@ from channels_app.console.pages import channel_or_404, id_or_404
 from channels_app.models import Channel, Role
 from channels_app.selectors import ChannelTotals
 from notifications_app.admin.charts import Charts, chart_file, charts_of
+from notifications_app.admin.states import STAGES, state_of
 from notifications_app.reporting.activity import MOST_SHOWN, Sending, due_next, sending
 from notifications_app.reporting.attention import attention
 from notifications_app.reporting.bounce_reasons import APART_WORDS
@@ -261,10 +262,10 @@ def _live(selection: Selection, now: datetime) -> dict[str, Any]:
     return {
         "selection": selection,
         "now": now,
-        "running": running[:MOST_SHOWN],
+        "running": [(each, STAGES[each.stage]) for each in running[:MOST_SHOWN]],
         "has_more_running": len(running) > MOST_SHOWN,
         "running_url": selection.notifications(status__exact="processing"),
-        "due": due,
+        "due": [(each, state_of(each, None, now)) for each in due],
         "due_url": selection.notifications(status__exact="pending"),
         "live_status": _status(running),
         "live_url": selection.address("admin:dashboard_live"),

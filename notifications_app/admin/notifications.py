@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, reverse
+from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from typing_extensions import override
 
@@ -56,7 +57,6 @@ from notifications_app.admin.page import (
     NotificationPage,
     ProgressPart,
     TestPart,
-    state_of,
 )
 from notifications_app.admin.results import apart_of
 from notifications_app.admin.scheduled import CalendarPage, audiences_of
@@ -68,9 +68,11 @@ from notifications_app.admin.schedules import (
     SchedulesPage,
 )
 from notifications_app.admin.segments import RemovePage
+from notifications_app.admin.states import state_of
 from notifications_app.admin.subscribers import ExportPage, HistoryPage
 from notifications_app.content.values import AudienceKind
 from notifications_app.models import Notification
+from notifications_app.reporting.activity import states_of
 from notifications_app.reporting.bounce_reasons import APART_WORDS
 from notifications_app.states import NotificationStatus
 from pushsvc.common.console.admin import BoundedPaginator, badge
@@ -125,8 +127,9 @@ class NotificationAdmin(ScopedAdmin):
         return format_html(words, format_html_join(" ", "{}", names), segment)
 
     @admin.display(description="State")
-    def state(self, notification: Notification) -> str:
-        return badge(*state_of(notification))
+    def state(self, notification: Any) -> str:
+        """With what `get_changelist_instance` sets."""
+        return badge(*state_of(notification, notification.sending, timezone.now()))
 
     @admin.display(description="Delivered, bounced")
     def progress(self, notification: Notification) -> str:
@@ -192,6 +195,9 @@ class NotificationAdmin(ScopedAdmin):
     @override
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         changelist = super().get_changelist_instance(request)
+        states = states_of(changelist.result_list)
+        for each in changelist.result_list:
+            each.sending = states.get(each.pk)
         if _is_schedule(request):
             audiences = audiences_of(changelist.result_list)
             for each in changelist.result_list:

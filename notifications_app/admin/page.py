@@ -3,7 +3,7 @@ actions.py."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -19,8 +19,10 @@ from notifications_app.admin.compose.form import ComposeForm, ttl_words
 from notifications_app.admin.compose.sections import platforms_of, simple_of
 from notifications_app.admin.results import apart_of, clicks_chart, funnel_context, outcomes_chart
 from notifications_app.admin.scheduled import audiences_of
+from notifications_app.admin.states import state_of
 from notifications_app.admin.targets import named_context
 from notifications_app.models import Notification
+from notifications_app.reporting.activity import states_of
 from notifications_app.reporting.attention import pauses_of
 from notifications_app.reporting.bounce_reasons import Words, words_for
 from notifications_app.reporting.details import clicks_of_buttons
@@ -37,25 +39,6 @@ from pushsvc.common.quantities import share
 from pushsvc.common.store import sql
 from subscriptions_app.segments.describe import rule_text
 from subscriptions_app.segments.selectors import segment_find
-
-
-class Shown(NamedTuple):
-    """The text and the tone of the badge of a state."""
-
-    words: str
-    tone: str
-
-
-_STATES: Final = {
-    NotificationStatus.PENDING: Shown("scheduled", ""),
-    NotificationStatus.PROCESSING: Shown("running", "busy"),
-    NotificationStatus.SENT: Shown("sent", "good"),
-    NotificationStatus.FAILED: Shown("failed", "bad"),
-    NotificationStatus.CANCELLED: Shown("cancelled", "warn"),
-}
-_PAUSED: Final = Shown("paused", "warn")
-_STOPPING: Final = Shown("stopping", "warn")
-_STOPPED: Final = Shown("stopped", "warn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +88,15 @@ class _WithProgress(OneNotification):
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         progress = progress_of(self.notification, now=self.now)
+        sending = states_of([self.notification]).get(self.notification.pk)
         events = events_of(self.notification)
         apart = apart_of(self.notification)
         return super().get_context_data(
             notification=self.notification,
             progress=progress,
             targets=[(name, PLATFORM_NAMES[name]) for name in self.notification.target_platforms],
-            state=state_of(self.notification, self.now),
+            sending=sending,
+            state=state_of(self.notification, sending, self.now),
             seen=_seen(self.notification),
             shares=_shares(self.notification),
             ended=_ended_count(self.notification),
@@ -205,7 +190,7 @@ class ProgressPart(_WithProgress):
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if request.GET.get("seen") != _seen(self.notification):
             return HttpResponse(headers={"HX-Refresh": "true"})
-        return super().get(request, *args, **kwargs)
+        return super().get(request, *args, is_part=True, **kwargs)
 
 
 class TestPart(_WithProgress):
@@ -231,19 +216,6 @@ def _waiting_count(notification: Notification) -> int:
 
 _MANY_WAITING: Final = 10_000
 _POLL_SECONDS: Final = {NotificationStatus.PENDING: 5, NotificationStatus.PROCESSING: 2}
-
-
-def state_of(notification: Notification, now: datetime | None = None) -> Shown:
-    """The badge of the state. With `now`, it also shows whether a scheduled notification is about
-    to start."""
-    status = NotificationStatus(notification.status)
-    if notification.is_paused:
-        return _PAUSED
-    if notification.is_stopped:
-        return _STOPPING if notification.is_unfinished else _STOPPED
-    if now and status == NotificationStatus.PENDING and notification.scheduled_at <= now:
-        return Shown("about to start", "")
-    return _STATES[status]
 
 
 def _seen(notification: Notification) -> str:

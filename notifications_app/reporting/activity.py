@@ -1,18 +1,20 @@
-"""Notifications that are being sent or due next, for the dashboard.
+"""What notifications that are being sent do or wait for, and which are due next.
 
 Reads unfinished notifications, their open batches and their last minutes of outcomes, all by index.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Final, Literal
+from datetime import datetime, timedelta
+from typing import Final, Literal, NamedTuple
+from uuid import UUID
 
+from django.conf import settings
 from django.db.models import BooleanField, Case, Exists, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 
 from channels_app.models import Channel
 from notifications_app.models import Batch, Notification, Plan
-from notifications_app.reporting.progress import Pace
 from notifications_app.states import BatchStatus, NotificationStatus, PlanStatus
 from pushsvc.common.quantities import share
 from pushsvc.common.store import sql
@@ -20,20 +22,36 @@ from pushsvc.common.store import sql
 MOST_SHOWN: Final = 10
 
 
+Stage = Literal[
+    "planning", "sending", "retrying", "parked", "waiting", "stalled", "paused", "stopping"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """`rate`: recipients a second in the last minutes; 0 unless calls are being made.
+    `seconds_left`: for the recipients that can be called now; None: not yet known."""
+
+    rate: float
+    seconds_left: float | None
+
+
 @dataclass(frozen=True)
 class Sending:
-    """A notification in `processing`. Its recipient count grows in the stage `planning`.
+    """A notification in `processing`, and what it does or waits for.
 
-    In `sending`, calls are made or due. In `retrying`, all remaining recipients wait until
-    `next_at`. In `parked`, they wait for new credentials. In `paused`, the notification waits to be
-    resumed; in `stopping`, the remaining recipients bounce. In `waiting`, no recipient is left, and
-    the next part is released at `next_at`.
+    In `planning`, its recipient count grows. In `sending`, calls are made or due. In `retrying`,
+    all remaining recipients wait until `next_at`. In `parked`, they wait for new credentials. In
+    `waiting`, no recipient is left, and the next part is released at `next_at`. In `stalled`, no
+    worker takes them. In `paused`, the notification waits to be resumed; in `stopping`, the
+    remaining recipients bounce. `held`: how many recipients wait for credentials, in any stage.
     """
 
     notification: Notification
-    stage: Literal["planning", "sending", "retrying", "parked", "paused", "stopping", "waiting"]
+    stage: Stage
     pace: Pace
     next_at: datetime | None
+    held: int
 
     @property
     def done(self) -> int:
@@ -63,11 +81,18 @@ def sending(channels: QuerySet[Channel]) -> list[Sending]:
         .defer("data", "data_names")
         .order_by("is_waiting", "id")[: MOST_SHOWN + 1]
     )
-    if not found:
-        return []
-    parameters = {"ids": [each.id for each in found], **_STATES}
-    facts = {row[0]: row[1:] for row in sql.rows(_FACTS, parameters)}
-    return [_sending(each, *facts[each.id]) for each in found if each.id in facts]
+    states = states_of(found)
+    return [states[each.pk] for each in found if each.pk in states]
+
+
+def states_of(notifications: Iterable[Notification]) -> dict[UUID, Sending]:
+    """By id, for those that are in `processing`. Read in one statement for all."""
+    processing = NotificationStatus.PROCESSING
+    running = {each.pk: each for each in notifications if each.status == processing}
+    renewed = timedelta(seconds=settings.LEASE_SECONDS) - 2 * _PATIENCE
+    parameters = {"ids": list(running), "renewed": renewed, **_STATES}
+    rows = sql.rows(_FACTS, parameters) if running else []
+    return {row[0]: _sending(running[row[0]], _Facts(*row[1:])) for row in rows}
 
 
 def due_next(channels: QuerySet[Channel], most: int = 5) -> list[Notification]:
@@ -80,29 +105,46 @@ def due_next(channels: QuerySet[Channel], most: int = 5) -> list[Notification]:
     return list(found.select_related("channel").defer("data", "data_names")[:most])
 
 
-def _sending(
-    notification: Notification,
-    is_planning: bool,
-    rate: float,
-    is_busy: bool,
-    is_parked: bool,
-    next_at: datetime | None,
-    release_at: datetime | None,
-) -> Sending:
+class _Facts(NamedTuple):
+    """What _FACTS reads of a notification."""
+
+    is_planning: bool
+    is_slow: bool  # no worker has planned for a while
+    rate: float
+    is_fresh: bool  # a recipient ended in this minute or the last one
+    callable: int  # recipients
+    held: int
+    is_busy: bool
+    is_served: bool  # a live worker has a batch
+    is_overdue: bool
+    next_at: datetime | None
+    release_at: datetime | None
+
+
+def _sending(notification: Notification, facts: _Facts) -> Sending:
+    stage = _stage(notification, facts)
+    is_moving = stage in ("planning", "sending")
+    rate = facts.rate if is_moving else 0.0
+    seconds_left = facts.callable / rate if rate > 0 and stage == "sending" else None
+    next_at = {"retrying": facts.next_at, "waiting": facts.release_at}.get(stage)
+    return Sending(notification, stage, Pace(rate, seconds_left), next_at, facts.held)
+
+
+def _stage(notification: Notification, facts: _Facts) -> Stage:
     if notification.is_paused:
-        return Sending(notification, "paused", Pace(rate, None), None)
+        return "paused"
     if notification.is_stopped:
-        return Sending(notification, "stopping", Pace(rate, None), None)
-    left = notification.recipient_count - notification.delivered_count - notification.bounced_count
-    seconds_left = left / rate if rate > 0 and is_busy and not is_planning else None
-    pace = Pace(rate, seconds_left)
-    if is_planning:
-        return Sending(notification, "planning", pace, None)
-    if release_at and not (is_busy or is_parked or next_at):
-        return Sending(notification, "waiting", Pace(rate, None), release_at)
-    if is_busy or not (is_parked or next_at):
-        return Sending(notification, "sending", pace, None)
-    return Sending(notification, "retrying" if next_at else "parked", pace, next_at)
+        return "stopping"
+    if facts.is_planning:
+        return "stalled" if facts.is_slow and not facts.is_fresh else "planning"
+    if facts.is_busy:
+        is_stalled = facts.is_overdue and not facts.is_served and not facts.is_fresh
+        return "stalled" if is_stalled else "sending"
+    if facts.next_at:
+        return "retrying"
+    if facts.held:
+        return "parked"
+    return "waiting" if facts.release_at else "sending"
 
 
 # Whether it waits for the release of a part. Only sends by local time are looked up.
@@ -116,39 +158,65 @@ _IS_WAITING: Final = Case(
     output_field=BooleanField(),
 )
 
-# Raw, because the ORM has no LATERAL: one read of a notification's open batches gives three
-# aggregates. The rate is over the last two to three minutes, as on the notification's page.
+# Raw, because the ORM has no LATERAL: one read of a notification's open batches gives all
+# aggregates. The rate is over the last two to three minutes. A batch of a platform whose
+# credentials were refused is held, whatever its own state: a worker parks it, or tries it once.
+# Batches of a send with a rate wait for their turn. A live worker renews its leases every few
+# seconds.
 _FACTS = """
-SELECT notification.id,
-  EXISTS (SELECT FROM notifications_app_plan plan
-          WHERE plan.notification_id = notification.id AND plan.status = %(planning)s
-            AND plan.release_at <= statement_timestamp()),
-  (SELECT coalesce(sum(ended.count), 0) FROM notifications_app_outcomeminute ended
-   WHERE ended.notification_id = notification.id
-     AND ended.minute >= date_trunc('minute', lately.since))::float
-    / greatest(1, extract(epoch FROM statement_timestamp() - lately.since))::float,
-  coalesce(open.is_busy, false), coalesce(open.is_parked, false), open.next_at,
-  (SELECT min(release_at) FROM notifications_app_plan plan
-   WHERE plan.notification_id = notification.id AND plan.status = %(planning)s
-     AND plan.release_at > statement_timestamp())
+SELECT notification.id, plans.is_planning, plans.is_slow,
+  lately.count / greatest(1, extract(epoch FROM statement_timestamp() - lately.since))::float,
+  lately.is_fresh, open.callable, open.held, open.is_busy, open.is_served, open.is_overdue,
+  open.next_at, plans.release_at
 FROM notifications_app_notification notification,
+LATERAL (
+  SELECT coalesce(bool_or(release_at <= statement_timestamp()), false) AS is_planning,
+    coalesce(greatest(max(sliced_at), max(greatest(due_at, release_at))
+        FILTER (WHERE release_at <= statement_timestamp()))
+      < statement_timestamp() - %(patience)s, false) AS is_slow,
+    min(release_at) FILTER (WHERE release_at > statement_timestamp()) AS release_at
+  FROM notifications_app_plan
+  WHERE notification_id = notification.id AND status = %(planning)s) AS plans,
 LATERAL (SELECT greatest(
   notification.started_at,
-  date_trunc('minute', statement_timestamp() - interval '2 minutes')) AS since) AS lately,
+  date_trunc('minute', statement_timestamp() - interval '2 minutes')) AS since) AS recent,
 LATERAL (
-  SELECT bool_or(batch.status = %(leased)s OR
-                 (batch.status = %(ready)s AND batch.due_at <= statement_timestamp())) AS is_busy,
-    bool_or(batch.status = %(parked)s) AS is_parked,
-    min(batch.due_at) FILTER (WHERE batch.status = %(ready)s) AS next_at
-  FROM notifications_app_batch batch
-  WHERE batch.notification_id = notification.id AND batch.status <> %(done)s) AS open
+  SELECT recent.since, coalesce(sum(ended.count), 0)::float AS count,
+    coalesce(max(ended.minute) >= date_trunc('minute', statement_timestamp() - interval '1 minute'),
+      false) AS is_fresh
+  FROM notifications_app_outcomeminute ended
+  WHERE ended.notification_id = notification.id
+    AND ended.minute >= date_trunc('minute', recent.since)) AS lately,
+LATERAL (
+  SELECT coalesce(sum(waiting) FILTER (WHERE NOT is_held AND is_due), 0)::int AS callable,
+    coalesce(sum(waiting) FILTER (WHERE is_held), 0)::int AS held,
+    coalesce(bool_or(is_due) FILTER (WHERE NOT is_held), false) AS is_busy,
+    coalesce(bool_or(is_served) FILTER (WHERE NOT is_held), false) AS is_served,
+    coalesce(min(wanted_at) FILTER (WHERE NOT is_held AND is_due)
+      < statement_timestamp() - %(patience)s, false) AS is_overdue,
+    min(due_at) FILTER (WHERE NOT is_held AND NOT is_due) AS next_at
+  FROM (
+    SELECT batch.due_at, greatest(batch.due_at, rate.next_at) AS wanted_at,
+      batch.recipient_count - batch.delivered_count - batch.bounced_count
+        AS waiting,
+      batch.status = %(parked)s OR credential.paused_at IS NOT NULL AS is_held,
+      batch.status = %(leased)s OR batch.due_at <= statement_timestamp() AS is_due,
+      batch.status = %(leased)s
+        AND coalesce(batch.lease_until > statement_timestamp() + %(renewed)s, true) AS is_served
+    FROM notifications_app_batch batch
+    LEFT JOIN channels_app_providercredential credential
+      ON credential.channel_id = batch.channel_id AND credential.platform = batch.platform
+    LEFT JOIN notifications_app_sendrate rate ON rate.notification_id = batch.notification_id
+    WHERE batch.notification_id = notification.id AND batch.status <> %(done)s) AS batch) AS open
 WHERE notification.id = ANY(%(ids)s)
 """
 
+_PATIENCE: Final = timedelta(seconds=30)
 _STATES: Final = {
     "planning": PlanStatus.PLANNING,
     "leased": BatchStatus.LEASED,
     "ready": BatchStatus.READY,
     "parked": BatchStatus.PARKED,
     "done": BatchStatus.DONE,
+    "patience": _PATIENCE,
 }

@@ -20,7 +20,6 @@ from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 
 MOST_POINTS: Final = 120
 _STEPS: Final = tuple(timedelta(minutes=n) for n in (1, 5, 15, 60, 6 * 60, 24 * 60))
-_RATE_OVER: Final = timedelta(minutes=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +112,6 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """`rate`: recipients a second in the last minutes. `seconds_left` None: not yet known."""
-
-    rate: float
-    seconds_left: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Progress:
     platforms: tuple[PlatformCounts, ...]
     reasons: tuple[Reason, ...]
@@ -128,7 +119,6 @@ class Progress:
     step: timedelta
     waiting: tuple[Waiting, ...]
     planned_at: datetime | None
-    pace: Pace | None
     releases: tuple[Release, ...] = ()
     now: datetime | None = None
 
@@ -157,7 +147,6 @@ def progress_of(notification: Notification, *, now: datetime) -> Progress:
         step=step,
         waiting=_waiting(notification.id) if is_running else (),
         planned_at=_planned_at(plans),
-        pace=_pace(notification, platforms, ended, now) if is_running else None,
         releases=releases_of(plans),
         now=now,
     )
@@ -251,26 +240,6 @@ def _planned_at(plans: Sequence[Plan]) -> datetime | None:
     if any(plan.status == PlanStatus.PLANNING for plan in plans):
         return None
     return max((plan.sliced_at for plan in plans if plan.sliced_at), default=None)
-
-
-def _pace(
-    notification: Notification,
-    platforms: Sequence[PlatformCounts],
-    ended: Sequence[OutcomeMinute],
-    now: datetime,
-) -> Pace:
-    since = max(notification.started_at or now, _minute(now - _RATE_OVER))
-    lately = sum(row.count for row in ended if row.minute >= _minute(since))
-    seconds = max(1.0, (now - since).total_seconds())
-    rate = lately / seconds
-    waiting = sum(each.waiting for each in platforms)
-    is_planning = any(each.is_planning for each in platforms)
-    is_known = rate > 0 and not is_planning and not notification.is_halted
-    return Pace(rate, waiting / rate if is_known else None)
-
-
-def _minute(moment: datetime) -> datetime:
-    return moment.replace(second=0, microsecond=0)
 
 
 def _waiting(notification_id: UUID) -> tuple[Waiting, ...]:

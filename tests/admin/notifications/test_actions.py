@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from notifications_app.models import Notification
+from notifications_app.reporting.activity import Pace
 from notifications_app.sends.editing import edit_version
 from tests.factories import make_plan, make_sent_notification
 
@@ -220,6 +221,6 @@ def test_the_live_part_reloads_the_page_when_somebody_pauses(viewer, alice):
     assert "processing%20paused" in viewer.get(part, {"seen": "processing paused"}).content.decode()
 
 
-def test_no_remaining_time_is_shown_during_a_pause(viewer, alice):
+def test_no_rate_and_no_remaining_time_is_shown_during_a_pause(viewer, alice):
     notification = running(alice.channel, paused_at=timezone.now())
-    assert viewer.get(page_of(notification)).context["progress"].pace.seconds_left is None
+    assert viewer.get(page_of(notification)).context["sending"].pace == Pace(0, None)

@@ -30,6 +30,7 @@ def test_no_remaining_time_is_shown_while_recipients_are_counted(alice):
     notification = running(
         alice.channel, is_planning=True, recipient_count=5000, delivered_count=500, batches=[{}]
     )
+    notification.plans.update(sliced_at=timezone.now())
     ended_lately(notification, 500)
 
     only = one_running(alice)
@@ -41,7 +42,11 @@ def test_no_remaining_time_is_shown_while_recipients_are_counted(alice):
 
 def test_the_remaining_time_follows_from_the_latest_outcomes(alice):
     notification = running(
-        alice.channel, recipient_count=3000, delivered_count=900, bounced_count=100, batches=[{}]
+        alice.channel,
+        recipient_count=3000,
+        delivered_count=900,
+        bounced_count=100,
+        batches=[{"recipient_count": 2000}],
     )
     ended_lately(notification, 1000)
 

@@ -160,7 +160,7 @@ def test_no_remaining_time_is_shown_while_recipients_are_being_counted(viewer, a
     notification.plans.update(status="planning")
     page = viewer.get(page_of(notification))
     assert "Counting recipients" in page.content.decode()
-    assert page.context["progress"].pace.seconds_left is None
+    assert page.context["sending"].pace.seconds_left is None
 
 
 def test_recipients_that_wait_for_another_attempt_are_shown(viewer, alice):
