@@ -76,10 +76,11 @@ def shared_attention(*, now: datetime) -> Iterator[Finding]:
 
 
 def channels_attention(now: datetime, most: int) -> Iterator[Finding]:
-    """The findings about the credentials, keys, limits, webhooks and schedules of all channels, at
-    most about `most` of each kind."""
+    """The findings about the credentials, keys, limits, webhooks and schedules of all channels that
+    are not being deleted, at most about `most` of each kind."""
+    channels = Channel.objects.filter(deletion_asked_at__isnull=True)
     for part in (_credentials, limited, _webhooks, _schedules, _api_keys_ending):
-        yield from part(Channel.objects.all(), now, most)
+        yield from part(channels, now, most)
 
 
 def pauses_of(channel_id: UUID, platforms: Iterable[str]) -> list[Finding]:

@@ -16,6 +16,7 @@ from channels_app.services import api_key_issue
 from channels_app.sign_in import mailing, mails
 from channels_app.webhooks import webhook_create
 from notifications_app import alerts, tasks
+from notifications_app.deletion import deletion_ask
 from notifications_app.models import Schedule
 from notifications_app.webhooks import turns
 from pushsvc.common.mail_server import MailServer, Security
@@ -122,6 +123,13 @@ def test_a_key_that_expires_soon_is_mailed_once_a_week(alice, server):
     assert mailed(server) == []
     later(days=1)
     assert len(mailed(server)) == 2
+
+
+def test_a_channel_that_is_being_deleted_has_no_alerts(alice, server):
+    pause(alice)
+    deletion_ask(channel_id=alice.channel.pk)
+
+    assert mailed(server) == []
 
 
 def test_problems_of_one_minute_are_in_one_mail(alice, server):
