@@ -123,6 +123,8 @@ def rate_words(found: DryRun, request: SendRequest) -> tuple[str, str]:
     if request.expires_at:
         now = sql.now()
         room = min(room, request.expires_at - max(request.scheduled_at or now, now))
+    elif found.timed and found.timed.releases:
+        room += found.timed.ends_at - found.timed.starts_at  # each time zone has its time to live
     late = audience - int(rate * room.total_seconds() / 60)
     if found.takes_at_least_seconds is None or late <= 0:
         return words, ""

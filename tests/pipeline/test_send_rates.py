@@ -13,12 +13,18 @@ from hypothesis import strategies as st
 
 from channels_app.models import Channel
 from notifications_app import retention
+from notifications_app.content.values import Content, SendRequest
 from notifications_app.models import Batch, Delivery, Notification, Plan, SendRate
 from notifications_app.pipeline import batches, send_rates
 from notifications_app.reporting.explaining import devices_asked, notification_explained
 from notifications_app.reporting.installation import open_batches
 from notifications_app.sends.editing import notification_edit
-from notifications_app.sends.services import notification_pause, notification_resume
+from notifications_app.sends.services import (
+    notification_accept,
+    notification_pause,
+    notification_resume,
+)
+from pushsvc.common.platforms import Platform
 from tests import factories
 from tests.pipeline import support
 
@@ -88,6 +94,27 @@ def test_other_sends_do_not_wait_and_are_not_served_with_it(channel):
 
     assert {each.notification_id for each in support.claim_together()} == {other.id}
     assert support.claim() is None
+
+
+def test_the_time_zones_of_a_send_by_local_time_share_the_rate(channel):
+    """Their parts are released at different moments. That has no effect on who may be called."""
+    zones = ["Etc/GMT-3", "Etc/GMT+5"]
+    factories.add_each(
+        channel, [{"timezone": each, "push_service": "fcm"} for each in zones for _ in range(15)]
+    )
+    request = SendRequest(
+        content=Content(body="Fresh bread"),
+        target_platforms=(Platform.WEB,),
+        local_at="2001-01-01T00:00",  # over everywhere, so it is time at once
+        rate_per_minute=RATE,
+    )
+    notification = notification_accept(channel=channel, request=request)
+    support.plan(notification)
+
+    assert set(Plan.objects.filter(recipient_count__gt=0).values_list("has_rate")) == {(True,)}
+    assert claimed() == [10]
+    pass_time(10)
+    assert claimed() == [10]
 
 
 def test_two_workers_claim_one_batch(channel):
