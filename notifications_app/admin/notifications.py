@@ -337,4 +337,4 @@ _PROGRESS: Final = (
     '<small class="ps-notification-rates">{}'
     '<span class="ps-notification-bounced"> · {}</span>{}</small>'
 )
-_APART: Final = '<span class="ps-notification-apart">{} {}</span>'
+_APART: Final = '<span class="ps-notification-apart"> · {} {}</span>'
