@@ -115,7 +115,7 @@ class System:
     def _call(self, method: str, path: str, body: object = None) -> Any:
         headers = {"Authorization": f"Key {self.api_key}"}
         reply = self.service.request(method, path, body, headers)
-        if reply.status not in (200, 202):
+        if reply.status not in (200, 201, 202):
             raise RuntimeError(f"{method} {path} answered {reply.status}: {reply.body}")
         return reply.body
 
