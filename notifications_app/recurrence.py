@@ -23,6 +23,9 @@ FIRST_WITHIN: Final = timedelta(days=1_827)  # five years: until then a rule mus
 # After an occurrence, the next one is looked for this long. Every rule that repeats does so within
 # 28 years of the calendar, apart from long intervals and the missing leap day of 2100.
 NEXT_WITHIN: Final = timedelta(days=28 * 366)
+# Instead of a time zone: each device's own clock. An occurrence begins where it is that time first.
+RECIPIENT: Final = "recipient"
+_FIRST_ZONE: Final = "Pacific/Kiritimati"  # always 14 hours before UTC, since 1995
 WEEKDAYS: Final = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _MOST_SHIFTED: Final = timedelta(days=2)  # a clock that skips a day shifts times by 24 hours
 _DAY: Final = timedelta(days=1)
@@ -215,7 +218,7 @@ class Recurrence:
         the clock skips means as much later, and one that it shows twice means the first. Moments
         that coincide because of that are one.
         """
-        zone = ZoneInfo(self.timezone)
+        zone = self.zone
         begin = max(self.starts_on, _shifted(_local(moment, zone), -_MOST_SHIFTED))
         end = min(self.ends_on or date.max, _shifted(begin, within + _MOST_SHIFTED))
         left = None if self.count is None else self.count - self._counted(begin)
@@ -231,6 +234,18 @@ class Recurrence:
                     yield at
                     moment = at
 
+    @property
+    def zone(self) -> ZoneInfo:
+        """On whose clock occurrences begin."""
+        return zone_of(self.timezone)
+
+    def local_at(self, moment: datetime) -> str | None:
+        """The time of each device's clock that the occurrence means, such as `2026-12-24T18:00`.
+        None on the clock of a time zone."""
+        if self.timezone != RECIPIENT:
+            return None
+        return f"{moment.astimezone(self.zone):%Y-%m-%dT%H:%M}"
+
     def _counted(self, before: date) -> int:
         """How many occurrences there are on the days before."""
         if before <= self.starts_on:
@@ -238,6 +253,10 @@ class Recurrence:
         most = -(-(self.count or 0) // len(self.at))
         days = self.parsed.days(self.starts_on, self.starts_on, before - _DAY)
         return len(self.at) * sum(1 for _ in _first(most, days))
+
+
+def zone_of(timezone: str) -> ZoneInfo:
+    return ZoneInfo(_FIRST_ZONE if timezone == RECIPIENT else timezone)
 
 
 def are_apart(at: Sequence[time]) -> bool:

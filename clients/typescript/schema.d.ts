@@ -2806,7 +2806,7 @@ export interface components {
             rule: string;
             /** @description Times of each day, such as `09:00`, at least 15 minutes apart. */
             at: string[];
-            /** @description A name of tzdata, such as `Europe/Berlin`. */
+            /** @description A name of tzdata, or `recipient`: the clock of each device. */
             timezone: string;
             /**
              * Format: date

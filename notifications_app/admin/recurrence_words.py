@@ -4,7 +4,7 @@ import calendar
 from collections.abc import Sequence
 from typing import Final
 
-from notifications_app.recurrence import Frequency, Recurrence, Rule, Weekday
+from notifications_app.recurrence import RECIPIENT, Frequency, Recurrence, Rule, Weekday
 
 _UNITS: Final = {
     Frequency.DAILY: "day",
@@ -24,6 +24,11 @@ def recurrence_words(recurs: Recurrence) -> str:
     if recurs.count:
         words += f", {recurs.count:,} time{'s' if recurs.count > 1 else ''}"
     return words
+
+
+def clock_words(timezone: str) -> str:
+    """Whose clock it is."""
+    return "each recipient" if timezone == RECIPIENT else timezone
 
 
 def listed(words: Sequence[str]) -> str:

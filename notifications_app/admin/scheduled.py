@@ -21,6 +21,7 @@ from channels_app.console.pages import ConsolePage
 from channels_app.models import Role
 from notifications_app.content.values import AudienceKind
 from notifications_app.models import Notification, Occurrence, OccurrenceCode, Schedule
+from notifications_app.recurrence import RECIPIENT
 from notifications_app.selectors import newest_ids
 from notifications_app.states import NotificationStatus
 from pushsvc.common.console.figures import NOTHING
@@ -184,7 +185,8 @@ def _recurring(
             code = codes.get((each.pk, at))
             if code in {None, OccurrenceCode.SKIPPED}:
                 url = reverse("admin:schedule_edit", args=[each.pk])
-                local = at.astimezone(zone).replace(tzinfo=None)
+                own = each.recurs.zone if each.recurs.timezone == RECIPIENT else zone
+                local = at.astimezone(own).replace(tzinfo=None)
                 badge = "skipped" if code else ""
                 found.append(Entry(local, each.name, url, "recurs", "recurring", badge))
     return found

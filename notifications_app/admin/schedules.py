@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any, Final, Self
-from zoneinfo import ZoneInfo
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
@@ -20,7 +19,7 @@ from notifications_app.admin.compose.audience import AUDIENCES, RULE, TAG
 from notifications_app.admin.compose.errors import FIELDS, field_of
 from notifications_app.admin.compose.form import ComposeForm
 from notifications_app.admin.compose.writing import content_and_audience_context
-from notifications_app.admin.recurrence_words import recurrence_words
+from notifications_app.admin.recurrence_words import clock_words, recurrence_words
 from notifications_app.admin.schedule_form import (
     RecurrenceForm,
     read_recurrence,
@@ -35,7 +34,7 @@ from notifications_app.models import (
     OccurrenceCode,
     Schedule,
 )
-from notifications_app.recurrence import FIRST_WITHIN, WEEKDAYS
+from notifications_app.recurrence import FIRST_WITHIN, RECIPIENT, WEEKDAYS, zone_of
 from notifications_app.sends.schedules import (
     MAX_SCHEDULES,
     coming_of,
@@ -70,7 +69,7 @@ class Coming:
 
     @classmethod
     def of(cls, at: datetime, timezone: str, *, is_skipped: bool = False) -> Self:
-        return cls(at, at.astimezone(ZoneInfo(timezone)).replace(tzinfo=None), is_skipped)
+        return cls(at, at.astimezone(zone_of(timezone)).replace(tzinfo=None), is_skipped)
 
     @property
     def key(self) -> str:
@@ -102,6 +101,7 @@ class SchedulesPage(TabPage):
                     "schedule": each,
                     "send": each.send,
                     "words": recurrence_words(each.recurs),
+                    "clock": clock_words(each.recurrence["timezone"]),
                     "coming": _coming(each, now),
                     "state": state_of(each),
                 }
@@ -174,6 +174,7 @@ class _WritingPage(ChannelPage):
             has_field_errors=bool(of_name or of_recurrence)
             or any(field_of(each) in FIELDS for each in rest),
             zones=timezone_names(),
+            recipient=RECIPIENT,
             weekdays=WEEKDAYS,
             may_send=self.may(Role.SENDER),
             **content_and_audience_context(self.channel, form, rest, self.request)
@@ -253,6 +254,7 @@ class SchedulePage(_WritingPage):
             "version": self.version,
             "state": state_of(schedule),
             "words": recurrence_words(schedule.recurs),
+            "clock": clock_words(schedule.recurrence["timezone"]),
             "coming": _coming(schedule, sql.now()),
             "past": _told([each for each in past if each.code != OccurrenceCode.SKIPPED]),
         }
@@ -328,7 +330,7 @@ class RecurrencePart(ChannelPage):
         coming = [Coming.of(at, recurs.timezone) for at in after]
         return self.render_to_response(
             self.get_context_data(
-                words=recurrence_words(recurs), coming=coming, zone=recurs.timezone
+                words=recurrence_words(recurs), coming=coming, clock=clock_words(recurs.timezone)
             )
         )
 

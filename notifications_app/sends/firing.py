@@ -112,7 +112,9 @@ def _due(schedule: Schedule, now: datetime) -> tuple[list[datetime], datetime | 
 
 def _send(schedule: Schedule, occurs_at: datetime) -> bool:
     """Returns whether the schedule goes on."""
-    request = replace(loaded(schedule.send), scheduled_at=occurs_at)
+    local_at = schedule.recurs.local_at(occurs_at)
+    when = {"local_at": local_at} if local_at else {"scheduled_at": occurs_at}
+    request = replace(loaded(schedule.send), **when)
     occurrence = Occurrence(schedule=schedule, occurs_at=occurs_at, code=OccurrenceCode.SENT)
     refusal: PushsvcError | None = None
     try:

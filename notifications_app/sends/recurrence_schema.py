@@ -1,9 +1,19 @@
 """The fields that say when a schedule sends. The API and the console read them with the same
 serializer."""
 
-from notifications_app.recurrence import MAX_RULE, MOST_COUNT, MOST_TIMES
+from typing_extensions import override
+
+from notifications_app.recurrence import MAX_RULE, MOST_COUNT, MOST_TIMES, RECIPIENT
 from pushsvc.common.http.fields import ClockTime, Day, ListOf, StrictSerializer, Text, WholeNumber
 from subscriptions_app.devices.fields import TimeZone
+
+
+class RecurrenceZone(TimeZone):
+    """A name of tzdata, or `recipient`."""
+
+    @override
+    def to_internal_value(self, data: object) -> str:
+        return RECIPIENT if data == RECIPIENT else super().to_internal_value(data)
 
 
 class RecurrenceInput(StrictSerializer):
@@ -22,7 +32,9 @@ class RecurrenceInput(StrictSerializer):
         max_length=MOST_TIMES,
         help_text="Times of each day, such as `09:00`, at least 15 minutes apart.",
     )
-    timezone = TimeZone(help_text="A name of tzdata, such as `Europe/Berlin`.")
+    timezone = RecurrenceZone(
+        help_text="A name of tzdata, or `recipient`: the clock of each device."
+    )
     starts_on = Day(
         default=None,
         allow_null=True,

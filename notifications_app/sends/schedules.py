@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from typing import Any, Final
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -31,6 +30,7 @@ from notifications_app.recurrence import (
     Recurrence,
     RuleError,
     are_apart,
+    zone_of,
 )
 from notifications_app.sends.checks import send_check, with_defaults
 from notifications_app.sends.services import notification_cancel
@@ -256,7 +256,7 @@ def _check_send(channel: Channel, send: SendRequest) -> None:
 
 def recurrence_of(given: Mapping[str, Any]) -> Recurrence:
     """The recurrence that RecurrenceInput checked. Raises Invalid."""
-    today = sql.now().astimezone(ZoneInfo(given["timezone"])).date()
+    today = sql.now().astimezone(zone_of(given["timezone"])).date()
     values = {**given, "starts_on": given["starts_on"] or today}
     try:
         recurs = Recurrence(**values)

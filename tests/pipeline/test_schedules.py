@@ -116,6 +116,20 @@ def test_a_schedule_ends_with_its_last_occurrence(owner):
     assert of_schedule(schedule).count() == 1
 
 
+def test_an_occurrence_of_each_recipients_clock_begins_where_it_is_that_time_first(owner):
+    at = (timezone.now() + timedelta(hours=14)).replace(second=0, microsecond=0, tzinfo=None)
+    schedule = due(owner, timezone="recipient", at=[f"{at:%H:%M}"])
+    schedule.refresh_from_db()
+    occurs_at = schedule.next_at
+    assert schedule.recurs.local_at(occurs_at) == f"{at:%Y-%m-%dT%H:%M}"
+    fire()
+    sent = of_schedule(schedule).get()
+    assert sent.timed.local_at == f"{at:%Y-%m-%dT%H:%M}"
+    schedule.refresh_from_db()
+    assert schedule.next_at == occurs_at + timedelta(days=1)
+    assert schedule.recurs.local_at(schedule.next_at) == f"{at + timedelta(days=1):%Y-%m-%dT%H:%M}"
+
+
 # --- one notification for each occurrence ---------------------------------------------------------
 
 

@@ -231,6 +231,17 @@ def test_the_choice_is_shown_in_words_while_it_is_made(alice, sender):
     assert "FREQ: Must be one of" in refused
 
 
+def test_the_clock_of_each_recipient_is_chosen_and_kept(alice, sender):
+    sender.post(new(alice), FORM | {"repeat_zone": "recipient"})
+    made = Schedule.objects.get()
+    assert made.recurrence["timezone"] == "recipient"
+    page = sender.get(edit(made))
+    assert "On the clock of each recipient." in page.content.decode()
+    assert {each.local.hour for each in page.context["coming"]} <= {9, 18}
+    sender.post(edit(made), inputs(page))
+    assert Schedule.objects.get().recurrence == made.recurrence
+
+
 @pytest.mark.parametrize("role", ["viewer", "editor"])
 def test_only_senders_write_schedules(alice, schedule, role):
     client = signed_in(alice.members[role])
