@@ -45,6 +45,9 @@ COUNTS: Final = (
     "dismissed_count",
 )
 
+_LABELS_OF: Final = 1_000  # notifications
+_MOST_LABELS: Final = 200  # that a filter offers
+
 
 def notification_get(*, channel_id: UUID, notification_id: UUID) -> Notification:
     """Returns the notification. Raises NotFound, also for a notification of another channel."""
@@ -60,6 +63,7 @@ def notification_page(
     limit: int,
     offset: int,
     status: str | None = None,
+    label: str | None = None,
     scheduled_after: datetime | None = None,
     scheduled_before: datetime | None = None,
 ) -> list[Notification]:
@@ -69,6 +73,7 @@ def notification_page(
     other."""
     conditions = {
         "status": status,
+        "labels__contains": None if label is None else [label],
         "scheduled_at__gte": scheduled_after,
         "scheduled_at__lt": scheduled_before,
     }
@@ -76,6 +81,15 @@ def notification_page(
     notifications = Notification.objects.filter(channel_id=channel_id, **given)
     listed = notifications.defer("data", "data_names").order_by("-created_at", "-id")
     return list(listed[offset : offset + limit])
+
+
+def recent_labels(channel_ids: Sequence[UUID] | None) -> list[str]:
+    """The labels of the channels' newest notifications, in alphabetical order. None: of all
+    channels."""
+    newest = Notification.objects.filter(id__in=newest_ids(channel_ids, limit=_LABELS_OF))
+    lists = newest.filter(labels__isnull=False).values_list("labels", flat=True)
+    found = {label for labels in lists for label in labels or ()}
+    return sorted(found, key=str.casefold)[:_MOST_LABELS]
 
 
 def notification_url(notification_id: UUID) -> tuple[str, bool]:

@@ -1661,6 +1661,10 @@ export interface components {
             expires_at?: string | Date | null;
             /** @description At most so many recipients a minute, over all platforms. 0: as fast as possible. Default: the channel's rate. */
             rate_per_minute?: number | null;
+            /** @description For staff: shown instead of the title in lists. No device gets it. */
+            name?: string | null;
+            /** @description For staff, to find notifications and to add up results, such as the name of a campaign. No device gets them. Without commas; duplicates count once. */
+            labels?: string[] | null;
             /**
              * Format: uuid
              * @description Another segment only if the send is to a segment.
@@ -2160,6 +2164,10 @@ export interface components {
             notification_id: string;
             /** @description As [states](/docs/states) explains. */
             status: components["schemas"]["NotificationStatus"];
+            /** @description For staff; "" if the send had none. */
+            name: string;
+            /** @description For staff. */
+            labels: string[];
             /** @description Whether it waits to be resumed. */
             paused: boolean;
             /** @description Whether it was stopped while it was processing. */
@@ -2987,6 +2995,10 @@ export interface components {
             on_missing?: (string & components["schemas"]["OnMissing"]) | null;
             /** @description At most so many recipients a minute, over all platforms. 0: as fast as possible. Default: the channel's rate. */
             rate_per_minute?: number | null;
+            /** @description For staff: shown instead of the title in lists. No device gets it. */
+            name?: string | null;
+            /** @description For staff, to find notifications and to add up results, such as the name of a campaign. No device gets them. Without commas; duplicates count once. */
+            labels?: string[] | null;
             /**
              * Format: uuid
              * @description One segment only; null: the whole channel.
@@ -3098,6 +3110,10 @@ export interface components {
             expires_at?: string | Date | null;
             /** @description At most so many recipients a minute, over all platforms. 0: as fast as possible. Default: the channel's rate. */
             rate_per_minute?: number | null;
+            /** @description For staff: shown instead of the title in lists. No device gets it. */
+            name?: string | null;
+            /** @description For staff, to find notifications and to add up results, such as the name of a campaign. No device gets them. Without commas; duplicates count once. */
+            labels?: string[] | null;
             /**
              * Format: uuid
              * @description One segment only; null: the whole channel.
@@ -10005,6 +10021,8 @@ export interface operations {
     list_notifications: {
         parameters: {
             query?: {
+                /** @description Only notifications with this label. Their counts add up to its results. */
+                label?: string;
                 /** @description How many entries a page has at most. */
                 limit?: number;
                 /** @description How many entries come before the page. */

@@ -17,6 +17,8 @@ from pushsvc.common.http.csv_files import csv_response
 
 _FIELDS: Final = (
     "channel",
+    "name",
+    "labels",
     "title",
     "body",
     "status",
@@ -52,5 +54,10 @@ def _pages(notifications: QuerySet[Notification]) -> Iterator[Sequence[Sequence[
     yield [COLUMNS]
     rows = list(notifications[:_PAGE])
     while rows:
-        yield [[row.id, *(getattr(row, name) for name in _FIELDS)] for row in rows]
+        yield [[row.id, *(_value(row, name) for name in _FIELDS)] for row in rows]
         rows = list(notifications.filter(id__lt=rows[-1].id)[:_PAGE])
+
+
+def _value(row: Notification, name: str) -> object:
+    # Labels have spaces, but no commas.
+    return ", ".join(row.labels or ()) if name == "labels" else getattr(row, name)

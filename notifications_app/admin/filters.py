@@ -61,6 +61,22 @@ class KindFilter(DropdownFilter):
         return queryset.filter(only_subscription_id__isnull=self.value() == "send")
 
 
+class LabelFilter(DropdownFilter):
+    """Notifications with a label of one of the newest."""
+
+    title = "label"
+    parameter_name = "label"
+
+    @override
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(each, each) for each in selectors.recent_labels(chosen_channels(request))]
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        label = self.value()
+        return queryset.filter(labels__contains=[label]) if label else queryset
+
+
 class PlatformFilter(DropdownFilter):
     """Notifications that target the platform, alone or with others."""
 

@@ -43,6 +43,7 @@ from notifications_app.admin.export import ListDownload
 from notifications_app.admin.filters import (
     FromFilter,
     KindFilter,
+    LabelFilter,
     OutcomeFilter,
     PlatformFilter,
     QuestionFilter,
@@ -104,20 +105,22 @@ class NotificationAdmin(ScopedAdmin):
         UntilFilter,
         QuestionFilter,
         KindFilter,
+        LabelFilter,
         OutcomeFilter,
         PlatformFilter,
         "status",
     )
     list_select_related = ("channel",)
     search_fields = ("id",)
-    search_help_text = f"An id, or words of the title or text of the newest {LOOKED_AT:,}"
+    search_help_text = f"An id, or words of the name, title or text of the newest {LOOKED_AT:,}"
     ordering = ("-id",)
     sortable_by = ()
 
     @admin.display(description="Notification")
     def message(self, notification: Notification) -> str:
         test = badge("test", "warn") if notification.is_test else ""
-        return format_html("{} {}", str(notification)[:80], test)
+        labels = format_html_join("", " {}", ((badge(each),) for each in notification.labels or ()))
+        return format_html("{} {}{}", str(notification)[:80], test, labels)
 
     @admin.display(description="To")
     def to(self, notification: Notification) -> str:
@@ -184,7 +187,11 @@ class NotificationAdmin(ScopedAdmin):
         try:
             return queryset.filter(id=parse_uuid(words)), False
         except ValueError:
-            said = Q(title__icontains=words) | Q(body__icontains=words) if words else Q()
+            said = (
+                Q(name__icontains=words) | Q(title__icontains=words) | Q(body__icontains=words)
+                if words
+                else Q()
+            )
             return _bounded(request, queryset).filter(said), False
 
     @admin.display(description="To how many")

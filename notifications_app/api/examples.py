@@ -202,6 +202,8 @@ DETAILS: Final = OpenApiExample(
         "reasons": [{"platform": "web", "code": "endpoint_gone", "count": 13}],
         "limited_by": None,
         "rate_per_minute": None,
+        "name": "Spring sale, reminder",
+        "labels": ["spring-sale"],
         "received_count": 1102,
         "clicked_count": 94,
         "dismissed_count": 210,

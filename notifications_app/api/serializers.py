@@ -9,7 +9,7 @@ from channels_app.audit import is_key_name
 from notifications_app.content.fields import Field, Type
 from notifications_app.content.values import CONTENT, AudienceKind
 from notifications_app.events import MAX_EVENTS, EventKind
-from notifications_app.models import Notification
+from notifications_app.models import MAX_LABEL, Notification
 from notifications_app.reporting.details import Details
 from notifications_app.reporting.targets import TargetResult, TargetState
 from notifications_app.sends.audience import RuleField
@@ -24,12 +24,18 @@ class NotificationFilter(StrictSerializer):
     """Which notifications a list has. Other parameters choose the page."""
 
     refuse_unknown = False
-    never_null = frozenset({"status", "scheduled_after", "scheduled_before"})
+    never_null = frozenset({"status", "label", "scheduled_after", "scheduled_before"})
 
     status = Choice(
         NotificationStatus.values,
         required=False,
         help_text="Only notifications with this status.",
+    )
+    label = Text(  # type: ignore[assignment] # DRF removes it from the class
+        required=False,
+        min_length=1,
+        max_length=MAX_LABEL,
+        help_text="Only notifications with this label. Their counts add up to its results.",
     )
     scheduled_after = Timestamp(
         required=False,
@@ -345,6 +351,8 @@ class NotificationDetailsOutput(serializers.Serializer[Any]):
     status = serializers.ChoiceField(
         NotificationStatus.values, help_text="As docs/states.md explains."
     )
+    name = serializers.CharField(help_text='For staff; "" if the send had none.')
+    labels = serializers.ListField(child=serializers.CharField(), help_text="For staff.")
     paused = serializers.BooleanField(help_text="Whether it waits to be resumed.")
     stopped = serializers.BooleanField(help_text="Whether it was stopped while it was processing.")
     edited_at = Timestamp(allow_null=True, help_text="When it was changed last.")
@@ -432,6 +440,8 @@ def notification_details(details: Details) -> dict[str, Any]:
                 ],
                 "limited_by": details.limited_by,
                 "rate_per_minute": details.rate_per_minute,
+                "name": found.name,
+                "labels": found.labels or [],
                 "received_count": found.received_count,
                 "clicked_count": found.clicked_count,
                 "dismissed_count": found.dismissed_count,

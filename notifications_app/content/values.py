@@ -147,7 +147,7 @@ class SendRequest:
     copied.
 
     `rate_per_minute`: how many recipients workers take up in a minute; 0 means as many as they can,
-    None what the channel says.
+    None what the channel says. `name` and `labels` are for staff and reports alone.
 
     `only_subscription_id` makes it a test: only that subscription gets it.
     """
@@ -162,5 +162,7 @@ class SendRequest:
     local_at: str | None = None
     expires_at: datetime | None = None
     rate_per_minute: int | None = None
+    name: str = ""
+    labels: tuple[str, ...] = ()
     only_subscription_id: UUID | None = None
     template_id: UUID | None = None

@@ -1,6 +1,13 @@
 """The tables of notifications_app."""
 
-from notifications_app.models.notification import Draft, IdempotencyRecord, Notification
+from notifications_app.models.notification import (
+    MAX_LABEL,
+    MAX_NOTIFICATION_NAME,
+    MOST_LABELS,
+    Draft,
+    IdempotencyRecord,
+    Notification,
+)
 from notifications_app.models.rollups import ActionCount, EventHour, HourlyStat, OutcomeMinute
 from notifications_app.models.schedules import (
     AHEAD,
@@ -29,8 +36,11 @@ __all__ = [
     "AHEAD",
     "BREAKING_BATCH",
     "HAS_NO_RATE",
+    "MAX_LABEL",
+    "MAX_NOTIFICATION_NAME",
     "MAX_SCHEDULE_NAME",
     "MAX_TEMPLATE_NAME",
+    "MOST_LABELS",
     "NO_SUBSCRIPTION",
     "RECIPIENTS_LEFT",
     "SMALL_BATCH",

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from django.contrib.auth.models import User
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
@@ -25,6 +26,10 @@ from pushsvc.common.correlation import MOST_REQUEST_ID, Correlation, correlation
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import PLATFORM_VALUES
 from subscriptions_app.models import MAX_CATEGORY_KEY
+
+MAX_NOTIFICATION_NAME: Final = 100
+MAX_LABEL: Final = 50
+MOST_LABELS: Final = 5
 
 
 class Notification(models.Model):
@@ -106,6 +111,14 @@ class Notification(models.Model):
     expires_at = models.DateTimeField(
         null=True, blank=True, help_text="No call is made afterwards, whatever `ttl` says."
     )
+    name = models.CharField(
+        max_length=MAX_NOTIFICATION_NAME,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="For staff and reports. No device gets it.",
+    )
+    labels: Any = models.JSONField(null=True, blank=True, help_text="As `name`. Null: none.")
     rate_per_minute = models.PositiveIntegerField(
         null=True,
         blank=True,
@@ -195,6 +208,12 @@ class Notification(models.Model):
                 condition=Q(status__in=["failed", "cancelled"]),
                 name="notification_unsent",
             ),
+            GinIndex(
+                fields=["labels"],
+                opclasses=["jsonb_path_ops"],
+                condition=Q(labels__isnull=False),
+                name="notification_labels",
+            ),
             # For figures of hand-overs. Not of `first_hand_over_at`, whose update would then write
             # to every index.
             models.Index(
@@ -206,7 +225,7 @@ class Notification(models.Model):
 
     @override
     def __str__(self) -> str:
-        return self.title or self.body[:60]
+        return self.name or self.title or self.body[:60]
 
     @property
     def undeliverable_count(self) -> int:
@@ -300,6 +319,8 @@ audit.SHOWN["notifications_app.notification"] = (
     "timing",
     "expires_at",
     "rate_per_minute",
+    "name",
+    "labels",
     "status",
     "paused_at",
     "stopped_at",

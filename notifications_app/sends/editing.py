@@ -37,7 +37,7 @@ from pushsvc.common.errors import NotFound, Outdated
 from pushsvc.common.store import sql
 
 # Fields that can be changed while a notification that is being sent is paused.
-_WHILE_PAUSED: Final = frozenset({*CONTENT, "expires_at", "rate_per_minute"})
+_WHILE_PAUSED: Final = frozenset({*CONTENT, "expires_at", "rate_per_minute", "name", "labels"})
 # Fields on which the first release of a send by local time depends.
 _TIMED_BY: Final = frozenset({"scheduled_at", "local_at", "target_platforms", *AUDIENCE_FIELDS})
 
@@ -220,6 +220,8 @@ def _values(
     own = Notification.values_of(request.content) | {
         "expires_at": request.expires_at,
         "rate_per_minute": request.rate_per_minute,
+        "name": request.name,
+        "labels": list(request.labels) or None,
     }
     if before.status != NotificationStatus.PENDING:
         return own

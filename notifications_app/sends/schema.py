@@ -17,7 +17,12 @@ from notifications_app.content.values import (
     SendRequest,
 )
 from notifications_app.errors import NotCombinable
-from notifications_app.models import Notification
+from notifications_app.models import (
+    MAX_LABEL,
+    MAX_NOTIFICATION_NAME,
+    MOST_LABELS,
+    Notification,
+)
 from notifications_app.sends.audience import (
     RuleField,
     TargetInput,
@@ -31,6 +36,7 @@ from pushsvc.common.http.fields import (
     Flag,
     Id,
     ListOf,
+    ShownText,
     Text,
     Timestamp,
     WholeNumber,
@@ -51,6 +57,18 @@ _UNUSED_VALUES: Final = "Values need `personalize`."
 @extend_schema_field({"type": "string", "pattern": f"^({'|'.join([*PLATFORM_VALUES, ALL])})$"})
 class TargetPlatform(Choice):
     """A platform, or all that the channel has enabled."""
+
+
+class Label(ShownText):
+    """A word or a few, on one line, without commas and without spaces around it, so that a text can
+    list several."""
+
+    @override
+    def to_internal_value(self, data: object) -> str:
+        text = super().to_internal_value(data)
+        if text != text.strip() or "," in text or not text.isprintable():
+            refuse("malformed", "Must have no comma, no line break, and no space around it.")
+        return text
 
 
 class ContentFields(DeclaredObject):
@@ -104,6 +122,19 @@ class SendFields(ContentFields):
         help_text="At most so many recipients a minute, over all platforms. 0: as fast as possible."
         " Default: the channel's rate.",
     )
+    name = ShownText(
+        max_length=MAX_NOTIFICATION_NAME,
+        default=str,
+        help_text="For staff: shown instead of the title in lists. No device gets it.",
+    )
+    labels = ListOf(
+        Label(min_length=1, max_length=MAX_LABEL),
+        min_length=0,
+        max_length=MOST_LABELS,
+        default=list,
+        help_text="For staff, to find notifications and to add up results, such as the name of a"
+        " campaign. No device gets them. Without commas; duplicates count once.",
+    )
     segment_id = Id(
         default=None, allow_null=True, help_text="One segment only; null: the whole channel."
     )
@@ -146,7 +177,11 @@ class SendFields(ContentFields):
     @override
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = super().validate(attrs)
-        return {**attrs, "target_platforms": _platforms(attrs["target_platforms"])}
+        return {
+            **attrs,
+            "target_platforms": _platforms(attrs["target_platforms"]),
+            "labels": tuple(dict.fromkeys(attrs["labels"])),
+        }
 
 
 _NAMES: Final = frozenset(SendFields().fields)
@@ -274,4 +309,6 @@ def _body_of(notification: Notification) -> dict[str, Any]:
         "rule": notification.rule,
         "rate_per_minute": notification.rate_per_minute,
         "local_at": notification.timed.local_at if notification.timed else None,
+        "name": notification.name,
+        "labels": notification.labels or [],
     }

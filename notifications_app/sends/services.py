@@ -199,6 +199,8 @@ def _insert(
         only_subscription_id=request.only_subscription_id,
         expires_at=request.expires_at,
         rate_per_minute=request.rate_per_minute,
+        name=request.name,
+        labels=list(request.labels) or None,
         template_id=request.template_id,
         sent_by=sent_by,
         **correlation.current()._asdict(),

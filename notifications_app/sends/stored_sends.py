@@ -18,7 +18,12 @@ _IDS: Final = ("segment_id", "template_id")
 def body_of(request: SendRequest) -> dict[str, Any]:
     """The body of a request that means this send, which has no targets and no times."""
     content = {name: getattr(request.content, name) for name in CONTENT}
-    audience = {"category": request.category, "rule": request.rule}
+    audience = {
+        "category": request.category,
+        "rule": request.rule,
+        "name": request.name,
+        "labels": list(request.labels),
+    }
     ids = {name: str(getattr(request, name) or "") for name in _IDS}
     given: dict[str, Any] = {name: value for name, value in (audience | ids).items() if value}
     if request.rate_per_minute is not None:
@@ -42,6 +47,7 @@ def loaded(body: dict[str, Any]) -> SendRequest:
     return SendRequest(
         **given
         | {name: UUID(given[name]) for name in _IDS if name in given}
-        | {"target_platforms": tuple(map(Platform, platforms))},
+        | {"target_platforms": tuple(map(Platform, platforms))}
+        | {"labels": tuple(body.get("labels", ()))},
         content=Content(**{name: body[name] for name in CONTENT if name in body}),
     )

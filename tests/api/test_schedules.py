@@ -205,6 +205,8 @@ def test_every_field_of_a_send_is_stored():
         category="news",
         rule=SEGMENT,
         rate_per_minute=0,
+        name="Monthly digest",
+        labels=("digest", "news"),
         template_id=UUID(NOWHERE),
     )
     usual = SendRequest(content=Content(body=""), target_platforms=())

@@ -279,9 +279,12 @@ def test_the_examples_of_changing_a_send_run(service, channel):
         for language, text in blocks
     ]
 
-    listed, listed_again, *said = said
+    listed, listed_again, labeled, summed, *said = said
     assert [each["notification_id"] for each in json.loads(listed)] == [later]
     assert listed_again.startswith("2099-01-01T00:00:00.000Z ")
+    assert '"name"' not in labeled
+    assert labeled.count('"notification_id"') == 2
+    assert summed == "0 clicks in 2 notifications\n"
     pause, resume, both, edit, edit_paused, *said = said
     expiring, expiring_too, at_a_rate, dry_run, stop, stop_again = said
     assert json.loads(pause) == {"notification_id": sent, "paused": True}

@@ -546,6 +546,7 @@ class Operations:
     def list_notifications(
         self,
         *,
+        label: str | None = None,
         limit: int | None = None,
         offset: int | None = None,
         scheduled_after: datetime | str | None = None,
@@ -561,6 +562,7 @@ class Operations:
         return Pages(
             f"/notifications/{part(self.channel)}",
             {
+                "label": label,
                 "offset": offset,
                 "scheduled_after": scheduled_after,
                 "scheduled_before": scheduled_before,

@@ -291,6 +291,8 @@ class EditInput(TypedDict):
     local_at: NotRequired[str | None]
     expires_at: NotRequired[datetime | str | None]
     rate_per_minute: NotRequired[int | None]
+    name: NotRequired[str | None]
+    labels: NotRequired[list[str] | None]
     segment_id: NotRequired[str | None]
     category: NotRequired[str | None]
     rule: NotRequired[AudienceRule]
@@ -588,6 +590,8 @@ class NotificationDetailsOutput(TypedDict):
 
     notification_id: str
     status: NotificationStatus
+    name: str
+    labels: list[str]
     paused: bool
     stopped: bool
     edited_at: str | None
@@ -1056,6 +1060,8 @@ class ScheduledSendInput(TypedDict):
     vars: NotRequired[dict[str, AttributeValue] | None]
     on_missing: NotRequired[OnMissing | None]
     rate_per_minute: NotRequired[int | None]
+    name: NotRequired[str | None]
+    labels: NotRequired[list[str] | None]
     segment_id: NotRequired[str | None]
     category: NotRequired[str | None]
     rule: NotRequired[AudienceRule]
@@ -1104,6 +1110,8 @@ class SendInput(TypedDict):
     local_at: NotRequired[str | None]
     expires_at: NotRequired[datetime | str | None]
     rate_per_minute: NotRequired[int | None]
+    name: NotRequired[str | None]
+    labels: NotRequired[list[str] | None]
     segment_id: NotRequired[str | None]
     category: NotRequired[str | None]
     rule: NotRequired[AudienceRule]

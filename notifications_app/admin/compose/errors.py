@@ -26,6 +26,8 @@ LABELS: Final[Mapping[str, str]] = {
     "local_at": "Day and time",
     "expires_at": "Stop delivering after",
     "rate_per_minute": "Recipients a minute",
+    "name": "Internal name",
+    "labels": "Labels",
 }
 FIELDS: Final = frozenset(SendFields().fields)
 _WITH_PARTS: Final = frozenset({"data", *compose_extras.WITH_PARTS})

@@ -76,6 +76,8 @@ class ComposeForm:
     is_zoned: str = ""
     expires_local: str = ""
     rate_per_minute: str = ""
+    send_name: str = ""  # not `name`, which the form of a template has
+    labels: str = ""
     time_zone: str = "UTC"
     platforms: Sequence[str] = ()
     data: Sequence[DataRow] = field(default=())
@@ -112,6 +114,8 @@ class ComposeForm:
             **audience_texts(notification),
             platforms=list(notification.target_platforms),
             rate_per_minute=_number_text(notification.rate_per_minute),
+            send_name=notification.name,
+            labels=", ".join(notification.labels or []),
         )
 
     @classmethod
@@ -299,7 +303,13 @@ def _personal_texts(content: Content) -> dict[str, str]:
 def _content_and_end(form: ComposeForm, errors: list[FieldError]) -> dict[str, Any]:
     end = _moment(form, form.expires_local, "expires_at", errors) if form.expires_local else None
     own = {"expires_at": format_timestamp(end)} if end else {}
-    return content_body(form, errors) | own | rate_body(form)
+    return content_body(form, errors) | own | rate_body(form) | _for_staff(form)
+
+
+def _for_staff(form: ComposeForm) -> dict[str, Any]:
+    labels = [each.strip() for each in form.labels.split(",") if each.strip()]
+    given = {"name": form.send_name.strip(), "labels": labels}
+    return {name: value for name, value in given.items() if value}
 
 
 def rate_body(form: ComposeForm) -> dict[str, Any]:

@@ -35,6 +35,8 @@ _NOTIFICATION: Final = (
     "rule",
     "category",
     "template_id",
+    "name",
+    "labels",
     "created_at",
     "scheduled_at",
     "expires_at",

@@ -87,6 +87,8 @@ def test_the_export_has_the_rows_of_the_list(viewer, alice, bob):
     assert found[0] | {"body": ""} == {
         "notification_id": str(row.id),
         "channel": alice.channel.name,
+        "name": "",
+        "labels": "",
         "title": "'=1+1",
         "body": "",
         "status": "sent",
