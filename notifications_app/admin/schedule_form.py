@@ -12,6 +12,7 @@ from notifications_app.admin.compose.form import (
     ComposeForm,
     content_body,
     rate_body,
+    staff_body,
     validated,
 )
 from notifications_app.content.values import SendRequest
@@ -82,12 +83,13 @@ def read_recurrence(form: RecurrenceForm) -> dict[str, Any]:
 
 
 def read_send_of(form: ComposeForm) -> SendRequest:
-    """The send. Raises Invalid, as `read_form`."""
+    """The send. Raises Invalid, with paths that begin with `notification`."""
     errors: list[FieldError] = []
     body = content_body(form, errors) | {"target_platforms": list(form.platforms)}
-    body |= audience_body(form, errors) | rate_body(form)
+    body |= audience_body(form, errors) | rate_body(form) | staff_body(form)
     body |= {"category": form.category} if form.category else {}
-    return validated(body, errors, read_scheduled)
+    with within("notification"):
+        return validated(body, errors, read_scheduled)
 
 
 def send_form(channel: Channel, schedule: Schedule) -> ComposeForm:
@@ -103,6 +105,8 @@ def send_form(channel: Channel, schedule: Schedule) -> ComposeForm:
             category=request.category,
             target_platforms=platforms,
             rate_per_minute=request.rate_per_minute,
+            name=request.name,
+            labels=list(request.labels),
         )
     )
     return form if platforms else form.for_all(channel)

@@ -161,9 +161,8 @@ class _WritingPage(ChannelPage):
         repeat: RecurrenceForm,
         errors: Sequence[FieldError] = (),
     ) -> HttpResponse:
-        of_send, of_recurrence = split_errors(errors)
-        of_name = [each.detail for each in of_send if each.attr == "name"]
-        rest = [each for each in of_send if each.attr != "name"]
+        of_name = [each.detail for each in errors if each.attr == "name"]
+        rest, of_recurrence = split_errors(each for each in errors if each.attr != "name")
         context = self.get_context_data(
             name=name,
             name_errors=of_name,

@@ -303,10 +303,10 @@ def _personal_texts(content: Content) -> dict[str, str]:
 def _content_and_end(form: ComposeForm, errors: list[FieldError]) -> dict[str, Any]:
     end = _moment(form, form.expires_local, "expires_at", errors) if form.expires_local else None
     own = {"expires_at": format_timestamp(end)} if end else {}
-    return content_body(form, errors) | own | rate_body(form) | _for_staff(form)
+    return content_body(form, errors) | own | rate_body(form) | staff_body(form)
 
 
-def _for_staff(form: ComposeForm) -> dict[str, Any]:
+def staff_body(form: ComposeForm) -> dict[str, Any]:
     labels = [each.strip() for each in form.labels.split(",") if each.strip()]
     given = {"name": form.send_name.strip(), "labels": labels}
     return {name: value for name, value in given.items() if value}

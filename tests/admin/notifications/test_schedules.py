@@ -106,6 +106,8 @@ def test_a_saved_form_that_is_saved_again_changes_nothing(alice, sender):
         "data_name": ["b", "a"],
         "data_value": ["1", "2"],
         "rate_per_minute": "5000",
+        "send_name": "Weekly digest",
+        "labels": "digest, autumn",
         "repeat_count": "30",
         "repeat_until": "2031-01-31",
     }
@@ -118,6 +120,8 @@ def test_a_saved_form_that_is_saved_again_changes_nothing(alice, sender):
     after = Schedule.objects.get()
     assert after.updated_at > before.updated_at
     assert before.send["rate_per_minute"] == 5_000
+    assert before.send["name"] == "Weekly digest"
+    assert before.send["labels"] == ["digest", "autumn"]
     assert after.send_json == before.send_json
     assert after.recurrence == before.recurrence
     assert (after.segment_id, after.next_at) == (segment.pk, before.next_at)
