@@ -24,7 +24,7 @@ _STATES: Final = {
     NotificationStatus.CANCELLED: Shown("cancelled", "warn"),
 }
 _PAUSED: Final = Shown("paused", "warn")
-_STALLED: Final = Shown("waiting for a worker", "bad")
+_STALLED: Final = Shown("no worker", "bad")
 STAGES: Final[Mapping[Stage, Shown]] = {
     "planning": Shown("counting recipients", "busy"),
     "sending": _STATES[NotificationStatus.PROCESSING],

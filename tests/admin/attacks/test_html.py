@@ -26,7 +26,13 @@ from subscriptions_app.segments.services import segment_create, segment_update
 from tests.admin.console.test_scope import addresses, text_of
 from tests.admin.support import signed_in
 from tests.api.credentials import GOOGLE
-from tests.factories import add_crowd, make_draft, make_sent_notification, make_template
+from tests.factories import (
+    add_crowd,
+    make_draft,
+    make_schedule,
+    make_sent_notification,
+    make_template,
+)
 
 EVIL = "\"'><img src=x onerror=alert(1)></script><script>alert(2)</script>{{7*7}}<!--"
 SHORT = "'\"><b onclick=x>{{7*7}}"
@@ -79,7 +85,8 @@ def house(alice):
         "translations": {"de": {"title": EVIL, "body": EVIL}},
         "web": {"title": EVIL, "tag": EVIL},
     }
-    waiting = make_sent_notification(channel, status="pending", **more)
+    staff = {"name": EVIL[:100], "labels": [SHORT]}
+    waiting = make_sent_notification(channel, status="pending", **more, **staff)
     waiting.scheduled_at = timezone.now()
     waiting.save()
     make_sent_notification(channel, status="processing", finished_at=None, **more)
@@ -110,6 +117,7 @@ def house(alice):
             channel=channel, external_id=EVIL[:128], left_at=timezone.now()
         ),
         "notification": waiting,
+        "schedule": make_schedule(channel, EVIL[:100]),
         "draft": make_draft(channel, alice.members["owner"], title=EVIL, segment_id=SHORT),
         "template": make_template(
             channel, EVIL[:100], {"title": EVIL, "body": EVIL, "url": EVIL, **more["extras"]}

@@ -51,8 +51,8 @@ def shown(client, notification):
     [
         ([{}], {}, "sending"),
         ([{"status": "leased"}], {}, "sending"),
-        ([OVERDUE], {}, "waiting for a worker"),
-        ([OVERDUE, FROZEN], {}, "waiting for a worker"),
+        ([OVERDUE], {}, "no worker"),
+        ([OVERDUE, FROZEN], {}, "no worker"),
         ([OVERDUE, {"status": "leased"}], {}, "sending"),
         ([{"status": "parked"}], {}, "waiting for credentials"),
         ([{"due_at": NOW + timedelta(days=1)}], {}, "waiting for the next attempt"),
@@ -123,7 +123,7 @@ def test_a_due_notification_that_no_worker_starts_waits_for_one(viewer, alice):
         alice.channel, status="pending", started_at=None, finished_at=None, scheduled_at=LONG_AGO
     )
     pages = shown(viewer, notification)
-    assert [">waiting for a worker</span>" in page for page in pages] == [True] * 4
+    assert [">no worker</span>" in page for page in pages] == [True] * 4
 
 
 def test_the_states_of_a_list_are_read_in_one_statement(alice, django_assert_num_queries):

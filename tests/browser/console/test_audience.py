@@ -20,7 +20,7 @@ def crowd(alice):
 
 
 def choose(page, audience):
-    page.get_by_label("Recipients").select_option(audience)
+    page.get_by_label("Recipients", exact=True).select_option(audience)
 
 
 def total(page):
@@ -148,7 +148,7 @@ def test_a_tag_is_offered_counted_and_sent_to(console, alice, sender):
     expect(page.get_by_text("The notification is stored")).to_be_visible()
     assert sent_to(alice) == {"tag": "team-7"}
     page.get_by_role("button", name="Duplicate").click()
-    expect(page.get_by_label("Recipients")).to_have_value("tag")
+    expect(page.get_by_label("Recipients", exact=True)).to_have_value("tag")
     expect(tag).to_have_value("team-7")
 
 

@@ -74,7 +74,7 @@ def guide(language):
 
 
 def test_the_guides_worker_shows_a_message_to_safari_once(request, site):
-    lines, _, guard = guide("js")
+    lines, _, guard, *_ = guide("js")
     ours, theirs = lines.splitlines()
     ours = ours.replace("https://push.example.com", site.service)
     theirs = theirs.replace("https://provider.example", site.origin)
@@ -94,7 +94,7 @@ def test_the_guides_page_takes_over_the_subscription_of_another_service(allowed,
     page = visit(allowed, site, "/offers")
     theirs = subscribe_elsewhere(page, "/sw.js")
     page.add_script_tag(url=f"{site.service}/sdk/push.js")
-    _, script, _ = guide("js")
+    _, script, *_ = guide("js")
 
     page.evaluate(f"async () => {{ {script.replace(NO_CHANNEL, site.channel_id)} }}")
 

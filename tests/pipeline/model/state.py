@@ -126,8 +126,9 @@ class Model(RuleBasedStateMachine):
             services.notification_resume(channel_id=self.channel.id, notification_id=paused.id)
         pending = Notification.objects.filter(status="pending", timing__isnull=False)
         pending.update(timing=EARLIER.stored())
-        Plan.objects.filter(status="planning").update(lease_until=None, due_at=Now())
-        support.plan()
+        for _ in range(2):  # the last part of a platform waits for the others
+            Plan.objects.filter(status="planning").update(lease_until=None, due_at=Now())
+            support.plan()
         Batch.objects.filter(status="leased").update(lease_until=Now())
         batches.free_lost()
         for running in Notification.objects.filter(status="processing"):
