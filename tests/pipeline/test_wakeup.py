@@ -28,6 +28,7 @@ def _own_broker(monkeypatch):
 
 def _forget():
     pools.reset()
+    current_app._pool = current_app.amqp._producer_pool = None  # they are closed
     wakeup._connection.cache_clear()
     wakeup._silent_until = 0.0
 
