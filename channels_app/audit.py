@@ -52,6 +52,7 @@ SHOWN: dict[str, tuple[str, ...]] = {  # notifications_app adds its own
         "category_required",
         "timezone",
         "rate_per_minute",
+        "quiet_hours",
         "identity",
         "deletion_asked_at",
     ),

@@ -78,6 +78,11 @@ class Channel(models.Model):
     deletion_asked_at = models.DateTimeField(
         null=True, blank=True, help_text="The channel is deleted GRACE later."
     )
+    quiet_hours = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="From and to when, by the recipient's clock, sends wait unless they ignore it.",
+    )
 
     @override
     def __str__(self) -> str:

@@ -1474,6 +1474,8 @@ export interface components {
             rate_per_minute?: number | null;
             /** @description Whether a send to the whole channel, a segment or a rule must name a category. Default: `false`. */
             category_required?: boolean | null;
+            /** @description When nobody is sent anything, unless the send says otherwise. Null: never. */
+            quiet_hours?: components["schemas"]["QuietTimes"] | null;
         };
         /** @description A channel's delivery settings. */
         DeliverySettingsOutput: {
@@ -1483,6 +1485,10 @@ export interface components {
             rate_per_minute: number | null;
             /** @description Whether a send to the whole channel, a segment or a rule must name a category. */
             category_required: boolean;
+            /** @description From and to when nobody is sent anything, by the clock where the device is. */
+            quiet_hours: {
+                [key: string]: string;
+            } | null;
         };
         /** @description Active subscriptions by platform. */
         DeviceCountsOutput: {
@@ -1572,7 +1578,7 @@ export interface components {
             platforms: {
                 [key: string]: components["schemas"]["PlatformDryRunOutput"];
             };
-            /** @description For a send by local time: when it is sent, the earliest first. */
+            /** @description For a send by local time or with quiet hours: when it is sent, the earliest first. */
             releases?: components["schemas"]["DryRunReleaseOutput"][];
             /** @description For a send to targets: ids that the channel does not have. */
             unknown?: components["schemas"]["UnknownOutput"];
@@ -1654,6 +1660,8 @@ export interface components {
             scheduled_at?: string | Date | null;
             /** @description When it is this time where the device is: `09:00`, or `2026-12-24T18:00`. See [timing](/docs/timing). */
             local_at?: string | null;
+            /** @description When nobody is sent it, by the clock where the device is: the quiet hours of the channel, `ignore`, or other ones. See [timing](/docs/timing). Default: `"channel"`. */
+            quiet_hours?: (string | null) | components["schemas"]["QuietTimes"];
             /**
              * Format: date-time
              * @description No device is sent it after this time, whatever its `ttl`. After `scheduled_at`.
@@ -2799,6 +2807,13 @@ export interface components {
             /** @description One provider's credentials, or both. */
             providers_config: components["schemas"]["ProvidersConfigInput"];
         };
+        /** @description From `from` until `to` nobody is sent anything, by the clock where the device is. */
+        QuietTimes: {
+            /** @description When they begin: `22:00`. Later than `to`: over midnight. */
+            from: string;
+            /** @description When they end: `08:00`. */
+            to: string;
+        };
         /** @description How many recipients bounced for a reason. */
         ReasonOutput: {
             /** @description Of the recipients. */
@@ -2993,6 +3008,8 @@ export interface components {
             } | null;
             /** @description What becomes of recipients without a value for a placeholder without default. Default: `"empty"`. */
             on_missing?: (string & components["schemas"]["OnMissing"]) | null;
+            /** @description When nobody is sent it, by the clock where the device is: the quiet hours of the channel, `ignore`, or other ones. See [timing](/docs/timing). Default: `"channel"`. */
+            quiet_hours?: (string | null) | components["schemas"]["QuietTimes"];
             /** @description At most so many recipients a minute, over all platforms. 0: as fast as possible. Default: the channel's rate. */
             rate_per_minute?: number | null;
             /** @description For staff: shown instead of the title in lists. No device gets it. */
@@ -3103,6 +3120,8 @@ export interface components {
             scheduled_at?: string | Date | null;
             /** @description When it is this time where the device is: `09:00`, or `2026-12-24T18:00`. See [timing](/docs/timing). */
             local_at?: string | null;
+            /** @description When nobody is sent it, by the clock where the device is: the quiet hours of the channel, `ignore`, or other ones. See [timing](/docs/timing). Default: `"channel"`. */
+            quiet_hours?: (string | null) | components["schemas"]["QuietTimes"];
             /**
              * Format: date-time
              * @description No device is sent it after this time, whatever its `ttl`. After `scheduled_at`.
@@ -3550,6 +3569,10 @@ export interface components {
             finished_at: string | null;
             /** @description As requested: the time where the device is; null: the same moment for all. */
             local_at: string | null;
+            /** @description In force: from and to when nobody is sent it, by the clock where the device is. */
+            quiet_hours: {
+                [key: string]: string;
+            } | null;
             /** @description Time zones whose devices get nothing, because it expires before their time. */
             zones_too_late: number;
         };

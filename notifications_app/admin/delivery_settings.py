@@ -1,5 +1,7 @@
 """A channel's Delivery settings tab: what sends use unless they say otherwise."""
 
+from typing import Any
+
 from django import forms
 from django.forms.models import model_to_dict
 from django.http import QueryDict
@@ -36,6 +38,37 @@ class DeliverySettingsForm(ConsoleForm):
         "Subscribers cannot opt out of a send without one.",
     )
 
+    quiet_from = forms.RegexField(
+        r"^([01][0-9]|2[0-3]):[0-5][0-9]$",
+        label="Quiet hours begin at",
+        required=False,
+        help_text="By the clock of each recipient, for example 22:00. Sends wait until they end, "
+        "unless the sender chooses otherwise.",
+        widget=forms.TimeInput(attrs={"type": "time"}),
+    )
+    quiet_to = forms.RegexField(
+        r"^([01][0-9]|2[0-3]):[0-5][0-9]$",
+        label="Quiet hours end at",
+        required=False,
+        help_text="For example 08:00. Leave both empty for none.",
+        widget=forms.TimeInput(attrs={"type": "time"}),
+    )
+
+    @override
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        begin, end = cleaned.get("quiet_from"), cleaned.get("quiet_to")
+        if not self.errors and (bool(begin) != bool(end) or (begin and begin == end)):
+            self.add_error("quiet_to", "Enter both, and an end that is not the begin.")
+        return cleaned
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The settings, as `delivery_settings_replace` takes them."""
+        own = dict(self.cleaned_data)
+        begin, end = own.pop("quiet_from"), own.pop("quiet_to")
+        return own | {"quiet_hours": {"from": begin, "to": end} if begin else None}
+
 
 class DeliverySettingsPage(TabPage, FormPage):
     title = "Delivery settings"
@@ -45,9 +78,11 @@ class DeliverySettingsPage(TabPage, FormPage):
 
     @override
     def accept(self, form: DeliverySettingsForm) -> HttpResponseBase:
-        delivery_settings_replace(channel_id=self.channel.pk, **form.cleaned_data)
+        delivery_settings_replace(channel_id=self.channel.pk, **form.values)
         return self.back("The delivery settings were saved.")
 
     @override
     def make_form(self, data: QueryDict | None = None) -> DeliverySettingsForm:
-        return DeliverySettingsForm(data, initial=model_to_dict(self.channel))
+        quiet = self.channel.quiet_hours or {"from": "", "to": ""}
+        own = {"quiet_from": quiet["from"], "quiet_to": quiet["to"]}
+        return DeliverySettingsForm(data, initial=model_to_dict(self.channel) | own)

@@ -214,6 +214,7 @@ def _waiting_count(notification: Notification) -> int:
     return notification.recipient_count - _ended_count(notification)
 
 
+_FEWEST_RELEASES: Final = 2
 _MANY_WAITING: Final = 10_000
 _POLL_SECONDS: Final = {NotificationStatus.PENDING: 5, NotificationStatus.PROCESSING: 2}
 
@@ -256,8 +257,8 @@ def _steps(notification: Notification, progress: Progress) -> list[Step]:
 
 
 def _releases(notification: Notification, progress: Progress) -> list[tuple[Release, float | None]]:
-    """Each release with its share of the largest; none unless it is sent by local time."""
-    if not notification.timing:
+    """Each release with its share of the largest; none unless it is sent in parts."""
+    if not notification.timing or len(progress.releases) < _FEWEST_RELEASES:
         return []
     most = max((each.recipients for each in progress.releases), default=0)
     return [(each, share(each.recipients, most)) for each in progress.releases]

@@ -11,6 +11,8 @@ from notifications_app.admin.compose.audience import audience_body
 from notifications_app.admin.compose.form import (
     ComposeForm,
     content_body,
+    quiet_body,
+    quiet_texts,
     rate_body,
     staff_body,
     validated,
@@ -87,6 +89,7 @@ def read_send_of(form: ComposeForm) -> SendRequest:
     errors: list[FieldError] = []
     body = content_body(form, errors) | {"target_platforms": list(form.platforms)}
     body |= audience_body(form, errors) | rate_body(form) | staff_body(form)
+    body |= quiet_body(form)
     body |= {"category": form.category} if form.category else {}
     with within("notification"):
         return validated(body, errors, read_scheduled)
@@ -109,6 +112,7 @@ def send_form(channel: Channel, schedule: Schedule) -> ComposeForm:
             labels=list(request.labels),
         )
     )
+    form = replace(form, **quiet_texts(request.quiet_hours))
     return form if platforms else form.for_all(channel)
 
 

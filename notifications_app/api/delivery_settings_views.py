@@ -12,7 +12,7 @@ from channels_app.http import KeyedView, own_channel, own_channel_now, require_s
 from channels_app.models import Scope
 from channels_app.selectors import ChannelNotFound
 from notifications_app.sends.delivery_settings import delivery_settings_replace
-from notifications_app.sends.schema import MAX_RATE
+from notifications_app.sends.schema import MAX_RATE, QuietTimes
 from pushsvc.common.errors import FieldError, Invalid, MissingScope
 from pushsvc.common.http.fields import Flag, StrictSerializer, WholeNumber
 from pushsvc.common.http.openapi import problem_responses
@@ -23,6 +23,7 @@ _EXAMPLE: Final = {
     "timezone": "Europe/Berlin",
     "rate_per_minute": 5000,
     "category_required": False,
+    "quiet_hours": {"from": "22:00", "to": "08:00"},
 }
 _SHOWN: Final = OpenApiExample("Delivery settings", _EXAMPLE, response_only=True)
 _REFUSED: Final = (401, MissingScope(Scope.MANAGE), ChannelNotFound(), 429, 503)
@@ -48,6 +49,11 @@ class DeliverySettingsInput(StrictSerializer):
         default=False,
         help_text="Whether a send to the whole channel, a segment or a rule must name a category.",
     )
+    quiet_hours = QuietTimes(
+        default=None,
+        allow_null=True,
+        help_text="When nobody is sent anything, unless the send says otherwise. Null: never.",
+    )
 
 
 class DeliverySettingsOutput(serializers.Serializer[Any]):
@@ -63,6 +69,11 @@ class DeliverySettingsOutput(serializers.Serializer[Any]):
     )
     category_required = serializers.BooleanField(
         help_text="Whether a send to the whole channel, a segment or a rule must name a category."
+    )
+    quiet_hours = serializers.DictField(
+        child=serializers.CharField(),
+        allow_null=True,
+        help_text="From and to when nobody is sent anything, by the clock where the device is.",
     )
 
 

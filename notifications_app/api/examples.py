@@ -161,6 +161,7 @@ DETAILS: Final = OpenApiExample(
             "expires_at": None,
             "finished_at": "2026-11-20T15:11:04.870Z",
             "local_at": None,
+            "quiet_hours": {"from": "22:00", "to": "08:00"},
             "zones_too_late": 0,
         },
         "content": {

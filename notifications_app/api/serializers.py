@@ -114,7 +114,8 @@ class DryRunOutput(serializers.Serializer[Any]):
     releases = DryRunReleaseOutput(
         many=True,
         required=False,
-        help_text="For a send by local time: when it is sent, the earliest first.",
+        help_text="For a send by local time or with quiet hours: when it is sent, the earliest"
+        " first.",
     )
     unknown = UnknownOutput(
         required=False, help_text="For a send to targets: ids that the channel does not have."
@@ -136,8 +137,8 @@ def dry_run_output(found: DryRun) -> dict[str, Any]:
     }
     if found.unknown is not None:
         output["unknown"] = UnknownOutput(found.unknown).data
-    if found.timed is not None:
-        output["releases"] = DryRunReleaseOutput(found.timed.releases, many=True).data
+    if found.releases:
+        output["releases"] = DryRunReleaseOutput(found.releases, many=True).data
     if found.missed:
         output["detail"] = missed_words(found)
     if found.takes_at_least_seconds is not None:
@@ -265,6 +266,11 @@ class TimingOutput(serializers.Serializer[Any]):
     local_at = serializers.CharField(
         allow_null=True,
         help_text="As requested: the time where the device is; null: the same moment for all.",
+    )
+    quiet_hours = serializers.DictField(
+        child=serializers.CharField(),
+        allow_null=True,
+        help_text="In force: from and to when nobody is sent it, by the clock where the device is.",
     )
     zones_too_late = serializers.IntegerField(
         help_text="Time zones whose devices get nothing, because it expires before their time.",
@@ -456,6 +462,7 @@ def _timing(notification: Notification) -> dict[str, Any]:
     return {
         **{name: getattr(notification, name) for name in _MOMENTS},
         "local_at": timing.local_at if timing else None,
+        "quiet_hours": timing.quiet.stored() if timing and timing.quiet else None,
         "zones_too_late": timing.zones_too_late if timing else 0,
     }
 

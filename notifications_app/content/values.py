@@ -142,7 +142,8 @@ class SendRequest:
 
     Empty `target_platforms` mean every platform that the channel has enabled. `scheduled_at` None
     means immediately. `local_at`: the time of each device's clock, from `scheduled_at` on, or of a
-    day. No call is made after `expires_at`. Subscribers who opted out of the
+    day. `quiet_hours`: from and to when nobody is sent it by its own clock, or `channel` or
+    `ignore`. No call is made after `expires_at`. Subscribers who opted out of the
     `category` are skipped; "" means no category. `template_id`: the template from which content was
     copied.
 
@@ -160,6 +161,7 @@ class SendRequest:
     targets: tuple[TargetId, ...] = ()
     scheduled_at: datetime | None = None
     local_at: str | None = None
+    quiet_hours: str | Mapping[str, str] = "channel"
     expires_at: datetime | None = None
     rate_per_minute: int | None = None
     name: str = ""

@@ -130,9 +130,9 @@ class Caller:
         return now + settings.CALL_SECONDS < self._leased_until
 
     def may_start(self, recipient: Recipient) -> bool:
-        """Whether the recipient's deadline is not over. Batches of a pass may have different
-        deadlines."""
-        return time.monotonic() < recipient.message.expires_at
+        """Whether the recipient's deadline is not over, and its quiet hours have not begun. Batches
+        of a pass may have different deadlines."""
+        return time.monotonic() < min(recipient.message.expires_at, recipient.quiet_at)
 
     def counting(self) -> Callable[[], None]:
         """Returns a function that adds the calls to the metrics. Call it when they have ended. Each

@@ -260,7 +260,8 @@ SET status = transition.status, code = coalesce(transition.code, ''),
     detail = coalesce(transition.detail, ''),
     attempts = delivery.attempts + transition.attempts, solo_attempts = 0,
     due_at = transition.due_at,
-    first_attempt_at = CASE WHEN transition.attempts > 0
+    first_attempt_at = CASE WHEN transition.attempts < 0 THEN NULL
+      WHEN transition.attempts > 0
         AND transition.status = %(delivery_waiting)s
       THEN coalesce(delivery.first_attempt_at, statement_timestamp())
       ELSE delivery.first_attempt_at END,

@@ -142,9 +142,12 @@ DUE_OF_CHANNEL: Final = """SELECT id FROM notifications_app_notification
 RATE: Final = """CASE WHEN only_subscription_id IS NULL
       THEN coalesce(rate_per_minute, (SELECT channel.rate_per_minute
         FROM channels_app_channel channel WHERE channel.id = notification.channel_id)) END"""
-# Which notifications may start in parts.
-TIMED: Final = "timing IS NOT NULL"
-_UNTIMED: Final = "timing IS NULL"
+# Which notifications may start in parts. For quiet hours, those to targets do not: before each call
+# they are judged anyway.
+TIMED: Final = """(timing IS NOT NULL AND (timing->>'local_at' IS NOT NULL
+      OR timing->>'quiet' IS NOT NULL AND NOT has_targets))"""
+_UNTIMED: Final = """(timing IS NULL OR timing->>'local_at' IS NULL
+      AND (timing->>'quiet' IS NULL OR has_targets))"""
 # Starts notifications. `deadline`: SQL, when their time to live ends.
 STARTED: Final = f"""started AS (
   UPDATE notifications_app_notification notification

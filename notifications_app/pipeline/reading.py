@@ -1,5 +1,6 @@
 """Reads what a worker needs to serve batches: messages, due recipients, addresses and keys."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -26,8 +27,11 @@ from notifications_app.pipeline.transitions import (
     UNSUBSCRIBED,
     DueDelivery,
     Limits,
+    Transition,
+    postpone,
 )
 from notifications_app.selectors import NamedNow, still_named
+from notifications_app.timing import Timing
 from pushsvc.common.correlation import Correlation
 from pushsvc.common.platforms import Platform
 from subscriptions_app.categories.consent import refusing
@@ -36,7 +40,8 @@ from subscriptions_app.devices.selectors import DeliveryDevice
 
 class Recipient(NamedTuple):
     """A recipient to serve now, with an active subscription. `unsendable`: why no message can be
-    made for it, or None; then `message` is the common one."""
+    made for it, or None; then `message` is the common one. `quiet_at`: when quiet hours begin where
+    it is, on the monotonic clock, if that is soon."""
 
     delivery: DueDelivery
     message: Message
@@ -44,6 +49,7 @@ class Recipient(NamedTuple):
     device: DeliveryDevice
     destination: Destination
     unsendable: Unsendable | None = None
+    quiet_at: float = math.inf
 
     @property
     def is_first_attempt(self) -> bool:
@@ -57,12 +63,14 @@ class Recipient(NamedTuple):
 @dataclass(frozen=True)
 class PassRead:
     """What was read for a pass. `recipients`: the recipients to serve, in this order. `withdrawn`:
-    recipients that must not get the message any more, with the code of their bounce.
+    recipients that must not get the message any more, with the code of their bounce. `postponed`:
+    the transitions of recipients that have quiet hours now.
     `credential_version`: the version that a refusal pauses; 0 if the platform cannot be paused.
     `correlations`: of the notifications, by batch."""
 
     recipients: Sequence[Recipient]
     withdrawn: Sequence[tuple[DueDelivery, str]]
+    postponed: Sequence[Transition]
     credentials: Credentials | VapidKeys
     credential_version: int
     correlations: Mapping[int, Correlation]
@@ -80,11 +88,18 @@ class _Terms:
     messages: Messages
     limits: Limits
     wanted_at: datetime
+    timing: Timing | None
     category: str
     has_targets: bool
     sent_vars: Mapping[str, Any]
     notification_text: str
     correlation: Correlation
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The fields of devices that its texts and its quiet hours need."""
+        own = {"timezone"} if self.timing and self.timing.quiet else set()
+        return self.messages.needs | own
 
 
 def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
@@ -94,11 +109,12 @@ def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
     terms = _terms(leases)
     due = [DueDelivery(*(*row, terms[row[0]].wanted_at)) for row in due_deliveries(terms)]
     ids = {each.subscription_id for each in due}
-    needed = frozenset().union(*(own.messages.needs for own in terms.values()))
+    needed = frozenset().union(*(own.needs for own in terms.values()))
+    clock = _QuietClock(leases[0])
     reachable = read_destinations(platform, channel_id, ids, needed=needed, even_paused=even_paused)
     opted_out = _opted_out(channel_id, terms, due)
     named = _named(terms, due)
-    recipients, withdrawn = [], []
+    recipients, withdrawn, postponed = [], [], []
     for delivery in due:
         own, device = terms[delivery.batch_id], reachable.devices.get(delivery.subscription_id)
         pair = (own.notification_id, delivery.subscription_id) if own.has_targets else None
@@ -108,16 +124,50 @@ def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
             withdrawn.append((delivery, PERSON_CHANGED))
         elif own.category and delivery.subscription_id in opted_out[own.category]:
             withdrawn.append((delivery, OPTED_OUT))
+        elif until := clock.until(own.timing, device.timezone):
+            postponed.append(postpone(delivery, until, deadline=own.limits.deadline))
         else:
             now = named.get(pair) if pair else None
-            recipients.append(_recipient(platform, own, delivery, device, now))
+            found = _recipient(platform, own, delivery, device, now)
+            if own.timing and own.timing.quiet:
+                found = found._replace(quiet_at=clock.begins(own.timing, device.timezone))
+            recipients.append(found)
     return PassRead(
         recipients,
         withdrawn,
+        postponed,
         reachable.credentials,
         reachable.credential_version,
         {batch_id: own.correlation for batch_id, own in terms.items()},
     )
+
+
+class _QuietClock:
+    """The quiet hours of the zones of a pass, by the database's clock at its begin."""
+
+    def __init__(self, lease: Lease) -> None:
+        self._lease = lease
+        self._now = lease.now()
+        self._until: dict[tuple[Timing, str], datetime | None] = {}
+        self._begins: dict[tuple[Timing, str], float] = {}
+
+    def until(self, timing: Timing | None, zone: str) -> datetime | None:
+        """When they end in the zone; None if it has none now."""
+        if timing is None or timing.quiet is None:
+            return None
+        key = timing, zone
+        if key not in self._until:
+            self._until[key] = timing.quiet_until(zone, self._now)
+        return self._until[key]
+
+    def begins(self, timing: Timing, zone: str) -> float:
+        """When they begin in the zone, on the monotonic clock, if that is during the pass."""
+        key = timing, zone
+        if key not in self._begins:
+            seconds = settings.LEASE_SECONDS
+            found = timing.quiet_within(zone, self._now, seconds=seconds)
+            self._begins[key] = self._lease.local(found) if found else math.inf
+        return self._begins[key]
 
 
 def _recipient(
@@ -211,6 +261,7 @@ def _terms_of(plan: Any, lease: Lease, channel: Channel | None) -> _Terms:
         ),
         limits=limits,
         wanted_at=_wanted_at(plan, lease),
+        timing=notification.timed,
         category=notification.category,
         has_targets=notification.has_targets,
         sent_vars=notification.vars or {},

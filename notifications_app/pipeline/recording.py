@@ -91,8 +91,9 @@ class Recorder:
 
     def callable_recipients(self) -> list[Recipient]:
         """Returns the recipients to call. Bounces all others: withdrawn, out of time, with too many
-        solo attempts, or without a message."""
+        solo attempts, or without a message. Those with quiet hours wait."""
         bounces = [transitions.bounce(*each) for each in self._work.withdrawn]
+        bounces += self._work.postponed
         recipients, now = [], self._lease.now()
         for recipient in self._work.recipients:
             code, detail = self._reason_of(recipient, now)

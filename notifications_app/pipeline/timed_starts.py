@@ -78,7 +78,8 @@ def movers_releases(notification_id: UUID, platform: Platform) -> dict[str, date
     notification = Notification.objects.get(pk=notification_id)
     timing = notification.timed
     zones = zones_present(notification.channel_id, [platform], named_of(notification))[platform]
-    return {zone: timing.release(zone) for zone in zones} if timing else {}
+    asked_at = notification.scheduled_at
+    return {zone: timing.release(zone, now=asked_at) for zone in zones} if timing else {}
 
 
 def _start(notification_id: UUID) -> bool:

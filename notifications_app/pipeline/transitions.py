@@ -26,6 +26,7 @@ INTERNAL_ERROR = "internal_error"
 STOPPED = "stopped"
 OPTED_OUT = "opted_out"
 PERSON_CHANGED = "person_changed"
+QUIET_HOURS = "quiet_hours"  # of recipients that wait
 # Codes of bounces without a response of the push service about the device: most of these recipients
 # were never called.
 UNCALLED = (
@@ -98,6 +99,20 @@ def bounce(
 ) -> Transition:
     return Transition(
         delivery, DeliveryStatus.BOUNCED, code, detail, attempts=attempts, outcome=outcome
+    )
+
+
+def postpone(delivery: DueDelivery, until: datetime, *, deadline: datetime) -> Transition:
+    """The transition of a recipient that is not called now, because its quiet hours end `until`
+    then. Its attempts begin anew, so that the night is not part of their hour."""
+    if until >= deadline:
+        return bounce(delivery, EXPIRED, detail=QUIET_HOURS)
+    return Transition(
+        delivery,
+        DeliveryStatus.WAITING,
+        QUIET_HOURS,
+        due_at=until,
+        attempts=-delivery.attempts,
     )
 
 

@@ -16,6 +16,7 @@ from django.conf import settings
 
 from channels_app.models import Channel
 from notifications_app.models import Batch, Delivery, Driver, Notification, Plan, Target
+from notifications_app.pipeline.transitions import QUIET_HOURS
 from notifications_app.reporting.bounce_reasons import words_for
 from notifications_app.reporting.judging import (
     PAUSED,
@@ -114,6 +115,7 @@ class _About:
             notification=one,
             now=one.started_at,
             timing=one.timed,
+            due_at=max(one.scheduled_at, self.now),
             expires_at=one.expires_at,
             is_over=self._over,
         )
@@ -221,6 +223,8 @@ def _delivered_words(delivery: Delivery) -> str:
 
 
 def _waiting_words(delivery: Delivery, rate: int | None) -> str:
+    if delivery.code == QUIET_HOURS and delivery.due_at:
+        return f"Its quiet hours end at {format_timestamp(delivery.due_at)}."
     if delivery.attempts:
         return f"It is tried again after {delivery.attempts} attempts."
     if rate:

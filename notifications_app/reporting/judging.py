@@ -96,7 +96,8 @@ class Case:
     """A send, and the devices that are asked about. What several devices share is read once.
 
     `targets`: of a send that is not stored. `rule`: None means the whole channel. `now`: from which
-    the rule counts days. `timing`: of a send by local time. `is_over`: why nobody is planned any
+    the rule counts days. `timing`: of a send by local time or with quiet
+    hours, which is `due_at`. `is_over`: why nobody is planned any
     more, in words.
     """
 
@@ -111,6 +112,7 @@ class Case:
     notification: Notification | None = None
     now: datetime | None = None
     timing: Timing | None = None
+    due_at: datetime | None = None
     expires_at: datetime | None = None
     is_over: str = ""
     _messages: dict[Any, Messages] = field(default_factory=dict)
@@ -245,11 +247,14 @@ def _category(case: Case, device: Subscription) -> Step | None:
 
 
 def _release(case: Case, device: Subscription) -> Step | None:
-    if case.timing is None:
+    timing = case.timing
+    if timing is None or not (timing.local_at or timing.quiet):
         return None
-    at = case.timing.release(device.timezone)
-    zone = device.timezone or f"the channel's {case.timing.timezone}"
-    detail = f"It is {case.timing.local_at} in {zone} at {format_timestamp(at)}."
+    at = timing.release(device.timezone, now=None if timing.local_at else case.due_at)
+    zone = device.timezone or f"the channel's {timing.timezone}"
+    detail = f"It gets it in {zone} at {format_timestamp(at)}"
+    detail += f", the local time {timing.local_at}" if timing.local_at else ""
+    detail += f"; nobody gets it {timing.quiet.words}." if timing.quiet else "."
     if case.expires_at is not None and at >= case.expires_at:
         detail += f" The send expires at {format_timestamp(case.expires_at)}."
         return Step("release", ok=False, detail=detail, at=at)

@@ -1,7 +1,8 @@
 """Checks a send before it is stored: its platforms, audience, category, content and time."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -14,7 +15,8 @@ from notifications_app.delivery.messages import Messages
 from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.delivery.types import Message, Site
 from notifications_app.errors import CategoryRequired, PayloadTooLarge, SegmentNotFound
-from notifications_app.sends.timed import Timed, timed
+from notifications_app.sends.timed import starts_at, timing_of
+from notifications_app.timing import Timing
 from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.links import CLICK_DEFAULT
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
@@ -27,6 +29,14 @@ from subscriptions_app.segments.selectors import check_notifications, segment_ho
 # A payload has the same size with any id and with any token.
 ANY_ID: Final = UUID(int=0)
 _ANY_TOKEN: Final = "x" * TOKEN_LENGTH
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """When a send is due; None means immediately."""
+
+    at: datetime | None
+    timing: Timing | None
 
 
 def with_defaults(channel: Channel, request: SendRequest) -> SendRequest:
@@ -46,9 +56,9 @@ def with_defaults(channel: Channel, request: SendRequest) -> SendRequest:
     return replace(request, target_platforms=tuple(map(Platform, enabled)))
 
 
-def send_check(*, channel: Channel, request: SendRequest) -> Timed | None:
+def send_check(*, channel: Channel, request: SendRequest) -> Due:
     """Raises for a send that may not be stored. Holds its segment until the transaction ends, so
-    that it cannot be deleted. Returns the timing of a send by local time."""
+    that it cannot be deleted."""
     audience_check(channel=channel, request=request)
     content_check(request)
     return time_check(channel, request)
@@ -76,23 +86,23 @@ def content_check(request: SendRequest) -> dict[Platform, int]:
     }
 
 
-def time_check(channel: Channel, request: SendRequest) -> Timed | None:
-    """Raises Invalid for a send that would expire before it is due. Returns the timing of a send by
-    local time."""
-    found = timed(channel, request)
+def time_check(channel: Channel, request: SendRequest) -> Due:
+    """Raises Invalid for a send that would expire before it is due."""
+    timing = timing_of(channel, request)
+    found = Due(starts_at(channel, request, timing), timing)
     expiry_check(request, found)
     return found
 
 
-def expiry_check(request: SendRequest, found: Timed | None) -> None:
+def expiry_check(request: SendRequest, found: Due) -> None:
     """Raises Invalid for a send that would expire before it is due."""
     if request.expires_at is None:
         return
     now = sql.now()
-    due_at = found.starts_at if found else request.scheduled_at or now
+    due_at = found.at or now
     if request.expires_at <= max(due_at, now):
         detail = "Must be later than `scheduled_at` and later than now."
-        if found:
+        if request.local_at:
             detail = f"Must be later than the first release, {format_timestamp(due_at)}."
         raise Invalid([FieldError("expires_at", "out_of_range", detail)])
 

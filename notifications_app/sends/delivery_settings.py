@@ -1,5 +1,8 @@
 """Changes what a channel's sends use unless they say otherwise."""
 
+import json
+from collections.abc import Mapping
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
@@ -7,25 +10,74 @@ from django.db import transaction
 from channels_app import audit
 from channels_app.models import Channel
 from channels_app.selectors import recent_forget
+from notifications_app.states import STATES
+from pushsvc.common.store import sql
 
 
 @transaction.atomic
 def delivery_settings_replace(
-    *, channel_id: UUID, timezone: str, rate_per_minute: int | None, category_required: bool
+    *,
+    channel_id: UUID,
+    timezone: str,
+    rate_per_minute: int | None,
+    category_required: bool,
+    quiet_hours: Mapping[str, str] | None,
 ) -> Channel:
     """Replaces all delivery settings. `timezone`: a name in tzdata's spelling. `rate_per_minute`:
-    for sends that name no rate and start from now on. Other processes may use the old settings for
-    another second. Safe to repeat."""
+    for sends that name no rate and start from now on. `quiet_hours`: as in a send. Pending
+    notifications get the time zone and the quiet hours, too, unless they have their own. Other
+    processes may use the old settings for another second. Safe to repeat."""
     channel = Channel.objects.select_for_update(no_key=True).get(pk=channel_id)
     before = audit.fields_of(channel)
     values = {
         "timezone": timezone,
         "rate_per_minute": rate_per_minute,
         "category_required": category_required,
+        "quiet_hours": quiet_hours,
     }
     for name, value in values.items():
         setattr(channel, name, value)
     channel.save(update_fields=list(values))
+    _rewrite_pending(channel)
     audit.record(channel, audit.Action.UPDATE, before, audit.fields_of(channel))
     transaction.on_commit(recent_forget)
     return channel
+
+
+def _rewrite_pending(channel: Channel) -> None:
+    """Writes what comes from the channel into its pending notifications. Locks them in the order of
+    their ids."""
+    parameters: dict[str, Any] = {
+        "channel": channel.pk,
+        "after": UUID(int=0),
+        "timezone": channel.timezone,
+        "quiet": json.dumps(channel.quiet_hours) if channel.quiet_hours else None,
+        "step": _STEP,
+    }
+    while rewritten := sql.rows(_REWRITE, STATES | parameters):
+        parameters["after"] = max(row[0] for row in rewritten)
+
+
+_STEP: Final = 500
+# In SQL, because the ORM can neither join an update with values nor return rows. A notification
+# without a timing sends at once, and has the channel's quiet hours; tests have none.
+_REWRITE: Final = """
+WITH locked AS MATERIALIZED (
+  SELECT id, timing FROM notifications_app_notification
+  WHERE channel_id = %(channel)s AND status = %(notification_pending)s AND id > %(after)s
+    AND only_subscription_id IS NULL
+  ORDER BY id LIMIT %(step)s FOR NO KEY UPDATE
+), rewritten AS (
+  SELECT id, coalesce(timing, '{"quiet_from": "channel", "local_at": null}'::jsonb)
+    || jsonb_build_object('timezone', %(timezone)s::text)
+    || CASE WHEN coalesce(timing->>'quiet_from', 'channel') = 'channel'
+       THEN jsonb_build_object('quiet', %(quiet)s::jsonb) ELSE '{}'::jsonb END AS timing
+  FROM locked
+)
+UPDATE notifications_app_notification AS notification
+SET timing = CASE WHEN rewritten.timing->>'quiet_from' = 'channel'
+    AND rewritten.timing->>'local_at' IS NULL AND rewritten.timing->>'quiet' IS NULL
+  THEN NULL ELSE rewritten.timing END
+FROM rewritten WHERE notification.id = rewritten.id
+RETURNING notification.id
+"""

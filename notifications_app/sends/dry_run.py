@@ -1,6 +1,6 @@
 """Dry runs: check and count a send without storing it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 from uuid import UUID
@@ -19,7 +19,8 @@ from notifications_app.sends.checks import (
     with_defaults,
 )
 from notifications_app.sends.sampling import largest_payloads
-from notifications_app.sends.timed import Timed, named_by
+from notifications_app.sends.timed import Release, named_by, releases_of
+from notifications_app.timing import Timing
 from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.quantities import duration
@@ -60,14 +61,16 @@ class PlatformDryRun:
 class DryRun:
     """The result of a dry run. For a send to targets: `unknown` are the targets that the channel
     does not have, and `missed` the platforms of the targets' devices that the send does not name.
-    `timed`: when each time zone gets a send by local time.
+    `releases`: when each time zone gets a send by local time or with quiet hours, which `timing`
+    has.
     """
 
     platforms: Mapping[Platform, PlatformDryRun]
     unknown: TargetIds | None = None
     missed: tuple[Platform, ...] = ()
     rate_per_minute: int | None = None
-    timed: Timed | None = None
+    timing: Timing | None = None
+    releases: Sequence[Release] = ()
 
     @property
     def audience(self) -> int:
@@ -85,7 +88,9 @@ def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
     request = with_defaults(channel, request)
     channel_check(channel, request)
     sizes = content_check(request)
-    timed = time_check(channel, request)
+    timing = time_check(channel, request).timing
+    is_timed = timing is not None and (timing.local_at or timing.quiet)
+    releases = releases_of(channel, request, timing) if timing and is_timed else ()
     consent = consent_to(request.category) if request.category else EVERYBODY
     rule = audience_rule(channel.id, request)
     sampled = _sampled(channel.id, request, rule)
@@ -95,14 +100,19 @@ def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
         seen = services_seen(channel.id, rule, Platform.WEB, consent) if is_web else ()
         services = _at_services(channel, request.content, sizes, seen)
         platforms = _dry_runs(sizes, audience, sampled, services)
-        return DryRun(platforms, rate_per_minute=_rate(channel, request), timed=timed)
+        return DryRun(
+            platforms,
+            rate_per_minute=_rate(channel, request),
+            timing=timing,
+            releases=releases,
+        )
     reach = targets_reach(channel.id, named_by(request.targets), consent)
     counts = {platform: Size(count, estimated=False) for platform, count in reach.devices.items()}
     missed = tuple(each for each, count in reach.devices.items() if count and each not in sizes)
     at_targets = reach.services.get(Platform.WEB, ())
     services = _at_services(channel, request.content, sizes, at_targets)
     platforms = _dry_runs(sizes, counts, sampled, services)
-    return DryRun(platforms, reach.unknown, missed, _rate(channel, request), timed)
+    return DryRun(platforms, reach.unknown, missed, _rate(channel, request), timing, releases)
 
 
 def missed_words(found: DryRun) -> str:
@@ -123,8 +133,9 @@ def rate_words(found: DryRun, request: SendRequest) -> tuple[str, str]:
     if request.expires_at:
         now = sql.now()
         room = min(room, request.expires_at - max(request.scheduled_at or now, now))
-    elif found.timed and found.timed.releases:
-        room += found.timed.ends_at - found.timed.starts_at  # each time zone has its time to live
+    elif found.releases:
+        first, last = found.releases[0], found.releases[-1]
+        room += last.release_at - first.release_at  # each time zone has its time to live
     late = audience - int(rate * room.total_seconds() / 60)
     if found.takes_at_least_seconds is None or late <= 0:
         return words, ""

@@ -23,14 +23,16 @@ from notifications_app.pipeline import halting
 from notifications_app.pipeline.halting import time_to_live
 from notifications_app.sends.bounds import check_pending, check_volume
 from notifications_app.sends.checks import (
+    Due,
     audience_check,
     content_check,
     expiry_check,
+    time_check,
     with_defaults,
 )
 from notifications_app.sends.schema import read_edit
-from notifications_app.sends.services import schedule_of, targets_store
-from notifications_app.sends.timed import timed
+from notifications_app.sends.services import targets_store
+from notifications_app.sends.timed import starts_at, timing_of
 from notifications_app.states import NotificationStatus
 from notifications_app.tasks import wake_planner
 from pushsvc.common.errors import NotFound, Outdated
@@ -39,7 +41,9 @@ from pushsvc.common.store import sql
 # Fields that can be changed while a notification that is being sent is paused.
 _WHILE_PAUSED: Final = frozenset({*CONTENT, "expires_at", "rate_per_minute", "name", "labels"})
 # Fields on which the first release of a send by local time depends.
-_TIMED_BY: Final = frozenset({"scheduled_at", "local_at", "target_platforms", *AUDIENCE_FIELDS})
+_TIMED_BY: Final = frozenset(
+    {"scheduled_at", "local_at", "quiet_hours", "target_platforms", *AUDIENCE_FIELDS}
+)
 
 
 def notification_edit(
@@ -195,8 +199,10 @@ def _check(
         audience_check(channel=channel, request=named)
     content_check(request)
     if changes.keys() & {"scheduled_at", "local_at", "expires_at"}:
-        is_pending = before.status == NotificationStatus.PENDING
-        expiry_check(request, timed(channel, named) if is_pending else None)
+        if before.status == NotificationStatus.PENDING:
+            time_check(channel, named)
+        else:
+            expiry_check(request, Due(before.scheduled_at, None))
     may_grow = changes.keys() & {"scheduled_at", "local_at"} or request.targets
     if before.status == NotificationStatus.PENDING and may_grow:
         check_pending(channel.pk, request, edited=before.pk)
@@ -240,8 +246,14 @@ def _audience(request: SendRequest) -> dict[str, Any]:
 def _schedule(
     channel: Channel, before: Notification, request: SendRequest, changes: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The first release stays, unless the time or the audience is changed."""
-    if before.timing and not changes.keys() & _TIMED_BY:
+    """The first release stays, unless the time or the audience is changed. So do quiet hours, which
+    are those of the channel at the send or at its last change."""
+    if before.timed and before.timed.local_at and not changes.keys() & _TIMED_BY:
         return {"scheduled_at": before.scheduled_at, "timing": before.timing}
     named = request.targets or (_stored_targets(before) if before.has_targets else ())
-    return schedule_of(request, timed(channel, replace(request, targets=named)))
+    whole = replace(request, targets=named)
+    timing = timing_of(channel, whole)
+    return {
+        "scheduled_at": starts_at(channel, whole, timing) or Now(),
+        "timing": timing.stored() if timing else None,
+    }

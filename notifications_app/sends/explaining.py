@@ -20,6 +20,7 @@ from notifications_app.sends.checks import (
     with_defaults,
 )
 from notifications_app.sends.dry_run import audience_rule
+from pushsvc.common.store import sql
 from subscriptions_app.models import Person, Subscription
 
 
@@ -38,7 +39,7 @@ def send_explain(*, channel: Channel, request: SendRequest, who: Who) -> Explana
     request = with_defaults(channel, request)
     channel_check(channel, request)
     content_check(request)
-    timed = time_check(channel, request)
+    due = time_check(channel, request)
     case = Case(
         channel=channel,
         devices=devices,
@@ -47,7 +48,8 @@ def send_explain(*, channel: Channel, request: SendRequest, who: Who) -> Explana
         rule=audience_rule(channel.id, request),
         targets=request.targets,
         category=request.category,
-        timing=timed.timing if timed else None,
+        timing=due.timing,
+        due_at=max(due.at or sql.now(), sql.now()),
         expires_at=request.expires_at,
     )
     _record(person, devices, "A send was explained.")

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.fields import empty
 from typing_extensions import override
@@ -30,13 +31,23 @@ from notifications_app.sends.audience import (
 )
 from notifications_app.sends.content_schema import DeclaredObject, check_action_titles
 from notifications_app.sends.personal_schema import check_placeholders, check_shown
-from notifications_app.timing import FIRST_YEAR, LAST_YEAR, is_local_at, is_time, year_of
+from notifications_app.timing import (
+    CHANNEL,
+    FIRST_YEAR,
+    IGNORE,
+    LAST_YEAR,
+    is_local_at,
+    is_time,
+    year_of,
+)
 from pushsvc.common.http.fields import (
     Choice,
+    ClockTime,
     Flag,
     Id,
     ListOf,
     ShownText,
+    StrictSerializer,
     Text,
     Timestamp,
     WholeNumber,
@@ -99,6 +110,49 @@ class LocalTime(Text):
         return text
 
 
+class QuietTimes(StrictSerializer):
+    """From `from` until `to` nobody is sent anything, by the clock where the device is."""
+
+    to = ClockTime(help_text="When they end: `08:00`.")
+
+    @override
+    def get_fields(self) -> dict[str, Any]:
+        begin = ClockTime(help_text="When they begin: `22:00`. Later than `to`: over midnight.")
+        return {"from": begin, **super().get_fields()}
+
+    @override
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs["from"] == attrs["to"]:
+            error = ErrorDetail("Must differ from `from`.", "out_of_range")
+            raise ValidationError({"to": [error]})
+        return {name: f"{at:%H:%M}" for name, at in attrs.items()}
+
+
+_QUIET_WORDS: Final = (CHANNEL, IGNORE)
+
+
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "string", "pattern": f"^({'|'.join(_QUIET_WORDS)})$"},
+            {"$ref": "#/components/schemas/QuietTimes"},
+        ],
+        "default": CHANNEL,
+    }
+)
+class QuietHours(serializers.Field[Any, Any, Any, Any]):
+    """Those of the channel, none, or others."""
+
+    @override
+    def to_internal_value(self, data: object) -> Any:
+        if isinstance(data, dict):
+            return QuietTimes.checked(data)
+        if data not in _QUIET_WORDS:
+            words = ", ".join(_QUIET_WORDS)
+            refuse("not_a_choice", f"Must be one of: {words}; or an object with `from` and `to`.")
+        return data
+
+
 class SendFields(ContentFields):
     """Unknown fields are refused, so that a misspelt `scheduled_at` does not send immediately."""
 
@@ -110,6 +164,11 @@ class SendFields(ContentFields):
         default=None,
         help_text="When it is this time where the device is: `09:00`, or `2026-12-24T18:00`. See"
         " docs/timing.md.",
+    )
+    quiet_hours = QuietHours(
+        default=CHANNEL,
+        help_text="When nobody is sent it, by the clock where the device is: the quiet hours of the"
+        " channel, `ignore`, or other ones. See docs/timing.md.",
     )
     expires_at = Timestamp(
         default=None,
@@ -273,7 +332,7 @@ def read_edit(notification: Notification, changes: Mapping[str, Any]) -> SendReq
     merged = {**_body_of(notification), **changes}
     kept = {name: merged[name] for name in merged if merged[name] is not None or name not in _NAMES}
     times = {name: getattr(notification, name) for name in _TIMES if name not in changes}
-    if (timing := notification.timed) and "scheduled_at" in times:
+    if (timing := notification.timed) and timing.local_at and "scheduled_at" in times:
         times["scheduled_at"] = timing.after if timing.is_daily else None
     own = times | {"only_subscription_id": notification.only_subscription_id}
     request = _request(SendFields.checked(kept), has_own_values=notification.has_targets)
@@ -308,7 +367,14 @@ def _body_of(notification: Notification) -> dict[str, Any]:
         "category": notification.category or None,
         "rule": notification.rule,
         "rate_per_minute": notification.rate_per_minute,
-        "local_at": notification.timed.local_at if notification.timed else None,
         "name": notification.name,
         "labels": notification.labels or [],
+        **_timing_of(notification),
     }
+
+
+def _timing_of(notification: Notification) -> dict[str, Any]:
+    timing = notification.timed
+    if timing is None:
+        return {}
+    return {"local_at": timing.local_at, "quiet_hours": timing.chosen}

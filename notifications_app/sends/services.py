@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import structlog
@@ -25,8 +25,7 @@ from notifications_app.models import Notification, Target
 from notifications_app.pipeline import halting
 from notifications_app.querysets import NotificationQuerySet
 from notifications_app.sends.bounds import check_pending, check_volume
-from notifications_app.sends.checks import send_check, with_defaults
-from notifications_app.sends.timed import Timed
+from notifications_app.sends.checks import Due, send_check, with_defaults
 from notifications_app.states import NotificationStatus
 from notifications_app.tasks import wake_planner
 from pushsvc.common import correlation, metrics
@@ -55,10 +54,10 @@ def notification_accept(
     is_plain = request.segment_id is None and not request.targets and not audit.is_by_staff()
     with nullcontext() if is_plain else transaction.atomic():
         request = with_defaults(channel, request)
-        timed = send_check(channel=channel, request=request)
+        due = send_check(channel=channel, request=request)
         check_pending(channel.pk, request)
         check_volume(channel.pk, request)
-        notification = _insert(channel, request, timed, sent_by or audit.actor_name())
+        notification = _insert(channel, request, due, sent_by or audit.actor_name())
         if request.targets:
             targets_store(notification, request)
         if audit.is_by_staff():
@@ -172,21 +171,10 @@ def targets_store(notification: Notification, request: SendRequest) -> None:
     )
 
 
-def schedule_of(request: SendRequest, timed: Timed | None) -> dict[str, Any]:
-    """The values of the columns that say when it is due. An immediate send is due at the database's
-    time."""
-    if timed is not None:
-        return {"scheduled_at": timed.starts_at, "timing": timed.timing.stored()}
-    return {"scheduled_at": request.scheduled_at or Now(), "timing": None}
-
-
-def _insert(
-    channel: Channel, request: SendRequest, timed: Timed | None, sent_by: str
-) -> Notification:
+def _insert(channel: Channel, request: SendRequest, due: Due, sent_by: str) -> Notification:
     """Inserts the notification. `created_at`, and `scheduled_at` of an immediate send, are the
     database's time."""
-    is_immediate = timed is None and request.scheduled_at is None
-    times = {} if is_immediate else schedule_of(request, timed)
+    times = {"scheduled_at": due.at} if due.at else {}
     notification = Notification(
         id=uuid7(),
         channel=channel,
@@ -197,6 +185,7 @@ def _insert(
         rule=request.rule,
         has_targets=bool(request.targets),
         only_subscription_id=request.only_subscription_id,
+        timing=due.timing.stored() if due.timing else None,
         expires_at=request.expires_at,
         rate_per_minute=request.rate_per_minute,
         name=request.name,

@@ -9,6 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from notifications_app.content.values import CONTENT, DEFAULTS, Content, SendRequest
+from notifications_app.timing import CHANNEL
 from pushsvc.common.platforms import Platform
 
 _ALL: Final = "all"
@@ -24,6 +25,8 @@ def body_of(request: SendRequest) -> dict[str, Any]:
         "name": request.name,
         "labels": list(request.labels),
     }
+    if request.quiet_hours != CHANNEL:
+        audience["quiet_hours"] = request.quiet_hours
     ids = {name: str(getattr(request, name) or "") for name in _IDS}
     given: dict[str, Any] = {name: value for name, value in (audience | ids).items() if value}
     if request.rate_per_minute is not None:

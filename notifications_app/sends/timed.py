@@ -1,4 +1,4 @@
-"""Sends by local time: when each time zone of the audience gets one."""
+"""Sends by local time and with quiet hours: when each time zone of the audience gets one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final
 
 from channels_app.models import Channel
 from notifications_app.content.values import SendRequest, TargetId
-from notifications_app.timing import LAST_YEAR, Timing, is_time, releases
+from notifications_app.timing import CHANNEL, LAST_YEAR, Quiet, Timing, is_time, releases
 from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
@@ -28,53 +28,49 @@ class Release:
     platforms: Sequence[Platform]
 
 
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """`releases`: for the zones of the audience as of now, the earliest first."""
-
-    timing: Timing
-    releases: Sequence[Release]
-
-    @property
-    def starts_at(self) -> datetime:
-        return self.releases[0].release_at
-
-    @property
-    def ends_at(self) -> datetime:
-        return self.releases[-1].release_at
-
-
 def timing_of(channel: Channel, request: SendRequest) -> Timing | None:
-    """The timing of a send by local time, None for another. Raises Invalid."""
+    """The timing of a send by local time or with quiet hours, None for another. Raises Invalid."""
+    quiet_from = request.quiet_hours if isinstance(request.quiet_hours, str) else "send"
+    given = channel.quiet_hours if quiet_from == CHANNEL else request.quiet_hours
+    quiet = Quiet.of(given) if isinstance(given, Mapping) else None
+    if request.only_subscription_id or (
+        request.local_at is None and quiet is None and quiet_from == CHANNEL
+    ):
+        return None
+    return Timing(
+        local_at=request.local_at,
+        after=_after(request),
+        timezone=channel.timezone,
+        quiet=quiet,
+        quiet_from=quiet_from,
+    )
+
+
+def _after(request: SendRequest) -> datetime | None:
     if request.local_at is None:
         return None
-    after = now = sql.now()
-    if request.scheduled_at is not None and is_time(request.local_at):
-        if request.scheduled_at.year > LAST_YEAR:
-            raise Invalid([FieldError("scheduled_at", "out_of_range", _TOO_FAR)])
-        after = max(request.scheduled_at, now)
-    return Timing(local_at=request.local_at, after=after, timezone=channel.timezone)
+    now = sql.now()
+    if request.scheduled_at is None or not is_time(request.local_at):
+        return now
+    if request.scheduled_at.year > LAST_YEAR:
+        raise Invalid([FieldError("scheduled_at", "out_of_range", _TOO_FAR)])
+    return max(request.scheduled_at, now)
 
 
-def timed(channel: Channel, request: SendRequest) -> Timed | None:
-    """None for a send that is not by local time. Raises as `timing_of`."""
-    timing = timing_of(channel, request)
-    if timing is None:
-        return None
+def starts_at(channel: Channel, request: SendRequest, timing: Timing | None) -> datetime | None:
+    """The first release of a send by local time, among the zones of its audience as of now.
+    Otherwise when it is scheduled."""
+    if timing is None or timing.local_at is None:
+        return request.scheduled_at
+    return releases_of(channel, request, timing)[0].release_at
+
+
+def releases_of(channel: Channel, request: SendRequest, timing: Timing) -> list[Release]:
+    """The releases for the zones of the audience as of now, the earliest first."""
     named = named_by(request.targets) if request.targets else None
     zones = zones_present(channel.id, request.target_platforms, named)
-    return Timed(timing, _releases(zones, timing))
-
-
-def named_by(targets: Sequence[TargetId]) -> TargetIds:
-    people = [each.external_id for each in targets if each.external_id is not None]
-    devices = [each.subscription_id for each in targets if each.subscription_id is not None]
-    return TargetIds(people, devices)
-
-
-def _releases(zones: Mapping[Platform, Sequence[str]], timing: Timing) -> list[Release]:
     names = {name for each in zones.values() for name in each}
-    by_moment = releases(sorted(names), timing, now=timing.after)
+    now = timing.after or max(request.scheduled_at or sql.now(), sql.now())
     return [
         Release(
             moment,
@@ -82,5 +78,11 @@ def _releases(zones: Mapping[Platform, Sequence[str]], timing: Timing) -> list[R
             max(own),
             [each for each in zones if not set(own).isdisjoint(zones[each])],
         )
-        for moment, own in by_moment.items()
+        for moment, own in releases(sorted(names), timing, now=now).items()
     ]
+
+
+def named_by(targets: Sequence[TargetId]) -> TargetIds:
+    people = [each.external_id for each in targets if each.external_id is not None]
+    devices = [each.subscription_id for each in targets if each.subscription_id is not None]
+    return TargetIds(people, devices)

@@ -100,4 +100,5 @@ def asked_of_redis():
 def may_be_null(field, schemas):
     """Whether the API's document says so of the field of a body."""
     referred = [each["$ref"].rpartition("/")[2] for each in field.get("allOf", ())]
-    return any(each.get("nullable") for each in (field, *map(schemas.get, referred)))
+    shapes = (field, *field.get("oneOf", ()), *map(schemas.get, referred))
+    return any(each.get("nullable") for each in shapes)

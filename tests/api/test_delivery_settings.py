@@ -7,7 +7,13 @@ from django.urls import reverse
 from tests.admin.support import make_house, signed_in
 from tests.api.support import code, errors
 
-DEFAULTS = {"timezone": "UTC", "rate_per_minute": None, "category_required": False}
+DEFAULTS = {
+    "timezone": "UTC",
+    "rate_per_minute": None,
+    "category_required": False,
+    "quiet_hours": None,
+}
+NIGHT = {"from": "22:00", "to": "08:00"}
 
 
 def call(owner, method, body=None):
@@ -22,7 +28,12 @@ def read(owner):
 
 def test_a_put_replaces_all_settings_and_each_change_is_audited(alice, bob):
     assert read(alice) == DEFAULTS
-    given = {"timezone": "europe/berlin", "rate_per_minute": 5_000, "category_required": True}
+    given = {
+        "timezone": "europe/berlin",
+        "rate_per_minute": 5_000,
+        "category_required": True,
+        "quiet_hours": NIGHT,
+    }
     shown = given | {"timezone": "Europe/Berlin"}
 
     assert call(alice, "PUT", given).json() == shown
@@ -34,6 +45,7 @@ def test_a_put_replaces_all_settings_and_each_change_is_audited(alice, bob):
         "timezone": ["UTC", "Europe/Berlin"],
         "rate_per_minute": [None, 5_000],
         "category_required": [False, True],
+        "quiet_hours": [None, NIGHT],
     }
     assert last.changes["timezone"] == ["Europe/Berlin", "UTC"]
 
@@ -44,6 +56,9 @@ def test_a_put_replaces_all_settings_and_each_change_is_audited(alice, bob):
         ({"timezone": "Mars/Olympus"}, ("timezone", "not_a_timezone")),
         ({"timezone": 1}, ("timezone", "not_a_string")),
         ({"category_required": "yes"}, ("category_required", "not_a_boolean")),
+        ({"quiet_hours": {"from": "22:00"}}, ("quiet_hours.to", "required")),
+        ({"quiet_hours": {"from": "9", "to": "10:00"}}, ("quiet_hours.from", "not_a_local_time")),
+        ({"quiet_hours": {"from": "09:00", "to": "09:00"}}, ("quiet_hours.to", "out_of_range")),
         ({"zone": "UTC"}, ("zone", "unknown_field")),
     ],
 )

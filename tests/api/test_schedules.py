@@ -205,6 +205,7 @@ def test_every_field_of_a_send_is_stored():
         category="news",
         rule=SEGMENT,
         rate_per_minute=0,
+        quiet_hours={"from": "22:00", "to": "08:00"},
         name="Monthly digest",
         labels=("digest", "news"),
         template_id=UUID(NOWHERE),

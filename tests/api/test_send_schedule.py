@@ -201,3 +201,53 @@ def test_the_zones_of_targets_alone_count(alice):
     assert sent["scheduled_at"] == "2031-12-24T23:00:00.000Z"
     changed = edited(alice, sent, subscription_ids=[str(rows[0].id)])
     assert changed.scheduled_at.isoformat() == "2031-12-24T15:00:00+00:00"
+
+
+# Quiet hours
+
+AFTERNOON = {"from": "12:00", "to": "18:00"}
+
+
+def test_a_dry_run_and_the_details_show_quiet_hours(alice):
+    with_zones(alice.channel, EAST, WEST)
+    fields = {"scheduled_at": "2031-12-24T12:00:00Z", "quiet_hours": AFTERNOON}  # 15:00, 07:00
+    assert alice.send({"body": "x", "dry_run": True, **fields}).json()["releases"] == [
+        {"release_at": "2031-12-24T12:00:00.000Z", "timezones": 1, "platforms": ["web"]},
+        {"release_at": "2031-12-24T15:00:00.000Z", "timezones": 1, "platforms": ["web"]},
+    ]
+    sent = alice.send({"body": "x", **fields}).json()["notification_id"]
+    details = alice.call("GET", f"/notification/{sent}/details").json()
+    assert details["timing"]["quiet_hours"] == AFTERNOON
+
+
+def test_quiet_hours_of_the_channel_are_those_of_a_send_that_does_not_ignore_them(alice):
+    with_zones(alice.channel, EAST)
+    settings = {"timezone": "UTC", "rate_per_minute": None, "category_required": False}
+    address = f"/channel/{alice.channel.id}/delivery-settings"
+    alice.call("PUT", address, {**settings, "quiet_hours": AFTERNOON})
+    body = {"body": "x", "dry_run": True, "scheduled_at": "2031-12-24T12:00:00Z"}
+    for quiet_hours in (None, "channel"):
+        (release,) = alice.send({**body, "quiet_hours": quiet_hours}).json()["releases"]
+        assert release["release_at"] == "2031-12-24T15:00:00.000Z"
+    assert "releases" not in alice.send({**body, "quiet_hours": "ignore"}).json()
+
+
+@pytest.mark.parametrize(
+    ("quiet_hours", "error"),
+    [
+        ("never", ("quiet_hours", "not_a_choice")),
+        (22, ("quiet_hours", "not_a_choice")),
+        ({}, ("quiet_hours.from", "required")),
+        ({"from": "22:00"}, ("quiet_hours.to", "required")),
+        ({"from": "10pm", "to": "08:00"}, ("quiet_hours.from", "not_a_local_time")),
+        ({"from": "22:00", "to": "24:00"}, ("quiet_hours.to", "not_a_local_time")),
+        ({"from": "22:00", "to": "2031-12-24T08:00"}, ("quiet_hours.to", "not_a_local_time")),
+        ({"from": "", "to": "08:00"}, ("quiet_hours.from", "not_a_local_time")),
+        ({"from": "22:00", "to": "22:00"}, ("quiet_hours.to", "out_of_range")),
+        ({"from": "22:00", "to": "08:00", "on": "SA"}, ("quiet_hours.on", "unknown_field")),
+    ],
+)
+def test_invalid_quiet_hours_are_refused(alice, quiet_hours, error):
+    for dry_run in (False, True):
+        body = {"body": "x", "dry_run": dry_run, "quiet_hours": quiet_hours}
+        assert error in errors(alice.send(body))

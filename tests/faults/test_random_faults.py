@@ -103,13 +103,14 @@ def test_random_faults_leave_every_sum_exact(system, receiver):
 
 
 def by_local_time(system, channel):
-    """The content of a send that reaches half of the devices in a second and half of them in five.
-    Makes time zones for it, which no process knows yet."""
+    """The fields of a send that reaches half of the devices in a second and half of them in five.
+    Makes time zones for it, which no process knows yet. The minute before is quiet, so a recipient
+    that moves from one zone to the other can have to wait."""
     now, name = int(time.time()), uuid7().hex
     zones = {f"{name}a": now + 1, f"{name}b": now + 5}
     local_at = write_zones(system.home / "zones", **zones)
     system.rows(_MOVE, {"zones": list(zones), "channel": channel.id, "share": 1})
-    return {"local_at": local_at}
+    return {"local_at": local_at, "quiet_hours": {"from": "08:59", "to": local_at[-5:]}}
 
 
 def move_some(system, channel):

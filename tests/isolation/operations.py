@@ -72,7 +72,7 @@ _PLAIN = """
 from to interval
 targets state actions action id web android ios
 limit offset status scheduled_after scheduled_before Link Location title body icon url image
-data ttl urgency topic target_platforms local_at
+data ttl urgency topic target_platforms local_at quiet_hours to
 scheduled_at expires_at dry_run external_id identity_token timezone language links algorithm
 public_key private_key name rule platform keys p256dh auth attributes events event kind
 key description default position choices opted_out

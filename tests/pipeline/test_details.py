@@ -98,6 +98,7 @@ def test_the_details_of_a_scheduled_or_cancelled_notification_count_nothing(serv
         "expires_at": None,
         "finished_at": None,
         "local_at": None,
+        "quiet_hours": None,
         "zones_too_late": 0,
     }
     assert found["audience"] == {

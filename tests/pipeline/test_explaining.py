@@ -97,11 +97,19 @@ def audiences(data, rows, rules, channel):
     return {}
 
 
-def local_times():
-    """The fields of sends by local time. One expires before it is time in the west."""
-    soon = sql.now() + timedelta(hours=1)
+def timed_fields():
+    """The fields of sends by local time and with quiet hours. One expires before it is time in the
+    west."""
+    now = sql.now()
+    soon = now + HOUR
     local_at = f"{soon:%Y-%m-%dT%H:%M}"
-    return [{"local_at": local_at}, {"local_at": local_at, "expires_at": soon + HOUR}]
+    quiet = {"from": f"{now - HOUR:%H:%M}", "to": f"{now + 2 * HOUR:%H:%M}"}
+    return [
+        {"local_at": local_at},
+        {"local_at": local_at, "expires_at": soon + HOUR},
+        {"local_at": local_at, "quiet_hours": quiet},
+        {"quiet_hours": quiet},
+    ]
 
 
 def expires_everywhere(channel, request):
@@ -145,7 +153,7 @@ def test_a_device_that_gets_it_is_planned_and_no_other(shop, drawn, data):
         content=data.draw(st.sampled_from([PLAIN, PERSONAL])),
         target_platforms=tuple(map(Platform, sorted(platforms))),
         category=data.draw(st.sampled_from(["", "offers"])),
-        **data.draw(st.sampled_from([{}, *local_times()])),
+        **data.draw(st.sampled_from([{}, *timed_fields()])),
         **audiences(data, rows, rules, shop),
     )
     assume(not expires_everywhere(shop, request))

@@ -5,10 +5,10 @@ from importlib import resources
 
 import pytest
 from dateutil import tz
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from notifications_app.timing import Timing, is_local_at, releases
+from notifications_app.timing import Quiet, Timing, is_local_at, releases
 
 NAMES = resources.files("tzdata").joinpath("zones").read_text(encoding="utf-8").split()
 ZONES = st.lists(
@@ -123,3 +123,67 @@ def test_a_timing_is_stored_and_read_again(wall, after):
     own = timing(f"{wall:%H:%M}", after)
     assert Timing.of(own.stored() | {"of_another_version": 1}) == own
     assert time.fromisoformat(own.local_at) == wall
+
+
+# Quiet hours
+
+
+def quiet_timing(begin, end):
+    own = Quiet(f"{begin:%H:%M}", f"{end:%H:%M}")
+    return Timing(timezone="Europe/Berlin", quiet=own, quiet_from="send")
+
+
+def is_quiet(name, moment, begin, end):
+    shown = clock(name, moment).time().replace(second=0, microsecond=0)
+    return begin <= shown < end if begin < end else shown >= begin or shown < end
+
+
+@given(name=st.sampled_from(["", *NAMES]), now=MOMENTS, begin=TIMES, end=TIMES)
+def test_quiet_hours_are_those_of_the_clock_and_end_with_them(name, now, begin, end):
+    assume(begin != end)
+    own = quiet_timing(begin, end)
+    until = own.quiet_until(name, now)
+    assert (until is not None) == is_quiet(name, now, begin, end)
+    released = own.release(name, now=now)
+    assert released == (until or now)
+    if until is not None:
+        assert now < until <= now + 26 * HOUR
+        assert not is_quiet(name, until, begin, end)
+        assert is_quiet(name, until - timedelta(minutes=1), begin, end)
+
+
+@pytest.mark.parametrize("day", [date(2026, 3, 29), date(2026, 10, 25), date(2026, 6, 1)])
+def test_both_sides_of_each_border_in_every_zone(day):
+    own = quiet_timing(time(22), time(8))
+    for name in NAMES:
+        zone = tz.gettz(name)
+        begins = datetime.combine(day, time(22), tzinfo=zone).astimezone(UTC)
+        ends = datetime.combine(day, time(8), tzinfo=zone).astimezone(UTC)
+        second = timedelta(seconds=1)
+        assert own.quiet_until(name, begins - second) is None, name
+        assert own.quiet_until(name, begins) is not None, name
+        assert own.quiet_until(name, ends - second) == ends, name
+        assert own.quiet_until(name, ends) is None, name
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "now", "until"),
+    [
+        # Clocks skip the end, 02:30, on 29 March; and show it twice on 25 October.
+        ("22:00", "02:30", "2026-03-28T23:00", "2026-03-29T01:00"),
+        ("22:00", "02:30", "2026-10-24T23:00", "2026-10-25T00:30"),
+        ("22:00", "02:30", "2026-10-25T01:10", "2026-10-25T01:30"),
+    ],
+)
+def test_quiet_hours_that_end_while_clocks_change(begin, end, now, until):
+    own = quiet_timing(time.fromisoformat(begin), time.fromisoformat(end))
+    found = own.quiet_until("Europe/Berlin", datetime.fromisoformat(f"{now}+00:00"))
+    assert found == datetime.fromisoformat(f"{until}+00:00")
+
+
+def test_the_begin_of_quiet_hours_is_seen_ahead():
+    own = quiet_timing(time(22), time(8))
+    now = datetime(2026, 6, 1, 19, 59, 30, tzinfo=UTC)  # 21:59:30 in Berlin
+    assert own.quiet_within("Europe/Berlin", now, seconds=60) == now + timedelta(seconds=30)
+    assert own.quiet_within("Europe/Berlin", now, seconds=20) is None
+    assert own.quiet_within("UTC", now, seconds=60) is None

@@ -195,6 +195,7 @@ class DeliverySettingsInput(TypedDict):
     timezone: NotRequired[str | None]
     rate_per_minute: NotRequired[int | None]
     category_required: NotRequired[bool | None]
+    quiet_hours: NotRequired[QuietTimes | None]
 
 
 class DeliverySettingsOutput(TypedDict):
@@ -203,6 +204,7 @@ class DeliverySettingsOutput(TypedDict):
     timezone: str
     rate_per_minute: int | None
     category_required: bool
+    quiet_hours: dict[str, str] | None
 
 
 class DeviceCountsOutput(TypedDict):
@@ -289,6 +291,7 @@ class EditInput(TypedDict):
     on_missing: NotRequired[OnMissing | None]
     scheduled_at: NotRequired[datetime | str | None]
     local_at: NotRequired[str | None]
+    quiet_hours: NotRequired[str | QuietTimes | None]
     expires_at: NotRequired[datetime | str | None]
     rate_per_minute: NotRequired[int | None]
     name: NotRequired[str | None]
@@ -949,6 +952,9 @@ class ProvidersInput(TypedDict):
     providers_config: ProvidersConfigInput
 
 
+QuietTimes = TypedDict("QuietTimes", {"from": "str", "to": "str"})
+
+
 class ReasonOutput(TypedDict):
     """How many recipients bounced for a reason."""
 
@@ -1059,6 +1065,7 @@ class ScheduledSendInput(TypedDict):
     personalize: NotRequired[bool | None]
     vars: NotRequired[dict[str, AttributeValue] | None]
     on_missing: NotRequired[OnMissing | None]
+    quiet_hours: NotRequired[str | QuietTimes | None]
     rate_per_minute: NotRequired[int | None]
     name: NotRequired[str | None]
     labels: NotRequired[list[str] | None]
@@ -1108,6 +1115,7 @@ class SendInput(TypedDict):
     on_missing: NotRequired[OnMissing | None]
     scheduled_at: NotRequired[datetime | str | None]
     local_at: NotRequired[str | None]
+    quiet_hours: NotRequired[str | QuietTimes | None]
     expires_at: NotRequired[datetime | str | None]
     rate_per_minute: NotRequired[int | None]
     name: NotRequired[str | None]
@@ -1362,6 +1370,7 @@ class TimingOutput(TypedDict):
     expires_at: str | None
     finished_at: str | None
     local_at: str | None
+    quiet_hours: dict[str, str] | None
     zones_too_late: int
 
 

@@ -22,6 +22,7 @@ from notifications_app.content.fields import DEFAULT_TTL
 from notifications_app.content.values import EMPTY, Content, SendRequest
 from notifications_app.models import Notification
 from notifications_app.sends.schema import read_send
+from notifications_app.timing import CHANNEL
 from pushsvc.common.errors import BadRequest, FieldError, Invalid
 from pushsvc.common.http.drf import errors_of
 from pushsvc.common.http.strict_json import MalformedJSON, check_text, loads_strict
@@ -33,6 +34,7 @@ T = TypeVar("T")
 
 TTL_UNITS: Final[Mapping[str, int]] = {"days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
 NOW_OR_NEVER: Final = "none"
+_OWN: Final = "own"
 _NOT_TEXTS: Final = frozenset({"platforms", "data", "extras"})
 _TEXTS: Final = ("title", "body", "url", "icon", "image")
 
@@ -51,6 +53,7 @@ class ComposeForm:
 
     `local_time` and `expires_local` are local times in `time_zone`. `when` is `now` or `later`.
     `personalize` and `is_zoned` are "on" or "". `is_zoned`: `local_time` is that of each recipient.
+    `quiet`: `channel`, `ignore` or `own`, with `quiet_from` and `quiet_to`.
     `vars` is JSON, which only a copy or an edit has.
     """
 
@@ -74,6 +77,9 @@ class ComposeForm:
     when: str = "now"
     local_time: str = ""
     is_zoned: str = ""
+    quiet: str = CHANNEL
+    quiet_from: str = ""
+    quiet_to: str = ""
     expires_local: str = ""
     rate_per_minute: str = ""
     send_name: str = ""  # not `name`, which the form of a template has
@@ -116,6 +122,7 @@ class ComposeForm:
             rate_per_minute=_number_text(notification.rate_per_minute),
             send_name=notification.name,
             labels=", ".join(notification.labels or []),
+            **quiet_texts(notification.timed.chosen if notification.timed else CHANNEL),
         )
 
     @classmethod
@@ -138,12 +145,13 @@ class ComposeForm:
     def of(cls, notification: Notification) -> Self:
         """A form to edit the notification, with its times in UTC."""
         is_pending, timing = notification.started_at is None, notification.timed
-        local_time = timing.first_local if timing else _utc(notification.scheduled_at)
+        is_zoned = timing is not None and timing.local_at is not None
+        local_time = timing.first_local if timing and is_zoned else _utc(notification.scheduled_at)
         return replace(
             cls.like(notification),
             when="later" if is_pending else "now",
             local_time=local_time if is_pending else "",
-            is_zoned="on" if is_pending and timing else "",
+            is_zoned="on" if is_pending and is_zoned else "",
             expires_local=_utc(notification.expires_at),
         )
 
@@ -328,10 +336,24 @@ def _whole(form: ComposeForm, errors: list[FieldError]) -> dict[str, Any]:
     body = _content_and_end(form, errors) | {"target_platforms": list(form.platforms)}
     body |= audience_body(form, errors)
     body |= {"category": form.category} if form.category else {}
+    body |= quiet_body(form)
     if form.when == "later" and form.is_zoned:
         return body | {"local_at": form.local_time}
     start = _start(form, errors)
     return body | ({"scheduled_at": format_timestamp(start)} if start else {})
+
+
+def quiet_body(form: ComposeForm) -> dict[str, Any]:
+    if form.quiet == _OWN:
+        return {"quiet_hours": {"from": form.quiet_from, "to": form.quiet_to}}
+    return {} if form.quiet == CHANNEL else {"quiet_hours": form.quiet}
+
+
+def quiet_texts(chosen: str | Mapping[str, str]) -> dict[str, Any]:
+    """The fields of a form for the `quiet_hours` of a send."""
+    if isinstance(chosen, str):
+        return {"quiet": chosen}
+    return {"quiet": _OWN, "quiet_from": chosen["from"], "quiet_to": chosen["to"]}
 
 
 def _ttl(form: ComposeForm, errors: list[FieldError]) -> int:

@@ -54,7 +54,6 @@ from notifications_app.sends.dry_run import (
 )
 from notifications_app.sends.idempotency import checked_key, once
 from notifications_app.sends.services import notification_accept, notification_test
-from notifications_app.sends.timed import Timed
 from pushsvc.common.errors import FieldError, Invalid, NotFound, PushsvcError
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
@@ -182,8 +181,8 @@ class ComposePage(SenderPage):
             pauses=pauses_of(self.chosen.id, send.target_platforms),
             is_late=_is_past(send.scheduled_at),
             is_repeated=is_repeated,
-            is_scheduled=_is_later(send, found.timed),
-            timed_words=timed_words(found.timed),
+            is_scheduled=_is_later(send, found),
+            timed_words=timed_words(found),
             local_day=datetime.fromisoformat(send.local_at) if send.local_at else None,
             segment=segment,
             seen=_seen(send, segment),
@@ -291,7 +290,7 @@ class ComposeCheck(SenderPage):
                 "rule_errors": rule_errors_of(form, errors),
                 "platforms": [asdict(each) | {"name": each.name} for each in reach],
                 "moment": _moment_json(form),
-                "timed": timed_words(found.timed) if found else "",
+                "timed": timed_words(found) if found else "",
                 "personal": personal,
                 "languages": shares,
             }
@@ -393,8 +392,8 @@ def _moment_json(form: ComposeForm) -> dict[str, Any] | None:
     return {"utc": moment.isoformat(), "is_past": _is_past(moment)}
 
 
-def _is_later(send: SendRequest, found: Timed | None) -> bool:
-    moment = found.starts_at if found else send.scheduled_at
+def _is_later(send: SendRequest, found: DryRun) -> bool:
+    moment = found.releases[0].release_at if send.local_at else send.scheduled_at
     return moment is not None and not _is_past(moment)
 
 

@@ -56,6 +56,11 @@
     $("#of-zone").hidden = $("[name=is_zoned]").checked;
   }
 
+  function quietHours() {
+    const choice = $("#quiet");
+    if (choice) $("#own-quiet").hidden = choice.value !== "own";
+  }
+
   function audience() {
     const chosen = $("#audience")?.value;
     if (chosen === undefined) return;
@@ -228,9 +233,10 @@
   function showMoment(moment, timed) {
     const place = $("#moment");
     if (!place) return;
+    $("#quiet-words").textContent = $("[name=is_zoned]").checked ? "" : timed;
     place.classList.toggle("ps-error", Boolean(moment?.is_past));
     if (!moment) {
-      place.textContent = timed;
+      place.textContent = $("[name=is_zoned]").checked ? timed : "";
       return;
     }
     const at = new Date(moment.utc);
@@ -272,6 +278,9 @@
     local_time: "scheduled_at",
     when: "scheduled_at",
     is_zoned: "local_at",
+    quiet: "quiet_hours",
+    quiet_from: "quiet_hours",
+    quiet_to: "quiet_hours",
     expires_local: "expires_at",
     tag: "rule",
   };
@@ -294,6 +303,7 @@
   function refresh() {
     content.refresh();
     schedule();
+    quietHours();
     audience();
     pauses();
   }

@@ -102,3 +102,34 @@ def test_the_page_has_a_bar_for_each_release(sender, alice):
     Plan.objects.update(release_at=Now(), due_at=Now())
     support.plan(notification)
     assert "waits" not in page_of(sender, notification)
+
+
+# Quiet hours
+
+AFTERNOON = {"quiet": "own", "quiet_from": "12:00", "quiet_to": "18:00"}
+# 13:00 in Berlin is 15:00 in the east, and 7:00 in the west.
+AT_ONE = {"when": "later", "local_time": "2031-12-24T13:00"}
+
+
+def test_the_review_says_when_nobody_gets_it(sender, alice):
+    with_zones(alice, EAST, WEST)
+    page = review(sender, written(alice, **AT_ONE, **AFTERNOON)).content.decode()
+    assert "Wednesday, 24 December 2031, 13:00" in page
+    assert "last 3 h later in Etc/GMT-3. Nobody between 12:00 and 18:00 by the recipient" in page
+
+
+def test_an_edit_and_a_copy_keep_quiet_hours(sender, alice):
+    with_zones(alice, EAST)
+    send(sender, written(alice, **AT_ONE, **AFTERNOON))
+    stored = Notification.objects.get()
+    assert stored.timed.chosen == {"from": "12:00", "to": "18:00"}
+    assert "12:00 to 18:00 by the recipient\u2019s clock" in page_of(sender, stored)
+    edit = sender.get(reverse("admin:notification_edit", args=[stored.pk]))
+    copy = sender.post(reverse("admin:notification_duplicate", args=[stored.pk]), follow=True)
+    for form in (edit.context["form"], copy.context["form"]):
+        assert {each: getattr(form, each) for each in AFTERNOON} == AFTERNOON
+
+
+def test_quiet_hours_that_are_half_written_are_an_error_of_the_field(sender, alice):
+    form = written(alice, **AFTERNOON | {"quiet_to": ""})
+    assert "Choose when they begin and end." in review(sender, form).content.decode()
