@@ -20,7 +20,6 @@ from notifications_app.errors import NotCancellable, NotRunning
 from notifications_app.models import Notification, Target
 from notifications_app.selectors import notification_get
 from notifications_app.sends.drafts import draft_create
-from notifications_app.sends.editing import edit_version
 from notifications_app.sends.services import (
     notification_cancel,
     notification_pause,
@@ -28,10 +27,15 @@ from notifications_app.sends.services import (
     notification_stop,
 )
 from notifications_app.states import NotificationStatus
-from pushsvc.common.errors import PushsvcError
+from pushsvc.common.errors import Outdated, PushsvcError
 
 _VALUES_LEFT_OUT: Final = (
     "Values of their own, which some people or subscribers had for placeholders, are not in it."
+)
+
+_CHANGED: Final = (
+    "It is still paused, because it was edited or paused again after you opened this page. Check "
+    "it first."
 )
 
 
@@ -85,18 +89,18 @@ class StopAction(PauseAction):
 
 
 class ResumeAction(_NotificationAction):
-    """Resumes what the user saw. A notification that was edited since stays paused."""
+    """Resumes what the user saw. A notification that was edited or paused again since stays
+    paused."""
 
     title = "Resume"
 
     @override
     def act(self, request: HttpRequest) -> None:
-        if self.notification.is_paused and request.POST.get("version") != edit_version(
-            self.notification
-        ):
-            messages.warning(request, "It was edited meanwhile, and is still paused. Check it.")
+        try:
+            now = notification_resume(**self._own, seen=request.POST.get("version", ""))
+        except Outdated:
+            messages.warning(request, _CHANGED)
             return
-        now = notification_resume(**self._own)
         if now.is_unfinished and not now.is_stopped:
             messages.success(request, "The notification is no longer paused.")
         else:

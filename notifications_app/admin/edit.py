@@ -18,7 +18,7 @@ from notifications_app.admin.compose.writing import content_and_audience_context
 from notifications_app.admin.page import OneNotification
 from notifications_app.errors import NotEditable, StillSending, TooManyPending
 from notifications_app.models import Notification
-from notifications_app.sends.editing import edit_version, notification_edit
+from notifications_app.sends.editing import notification_edit
 from pushsvc.common.errors import FieldError, Invalid, Outdated, TooManyRequests
 from pushsvc.common.http.drf import errors_of
 
@@ -35,7 +35,7 @@ class EditPage(OneNotification):
 
     @override
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        self.version = edit_version(self.notification)
+        self.version = self.notification.edit_version
         return self._shown(ComposeForm.of(self.notification))
 
     def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
@@ -52,7 +52,7 @@ class EditPage(OneNotification):
             return self._shown(form, [FieldError("", error.code, error.detail)])
         except Outdated as error:
             self.notification = own_or_404(Notification, request, self.notification.pk)
-            self.version = edit_version(self.notification)
+            self.version = self.notification.edit_version
             if self._is_editable():
                 return self._shown(form, [FieldError("", error.code, error.detail)])
             messages.warning(request, _OVER)

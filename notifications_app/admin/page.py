@@ -29,7 +29,6 @@ from notifications_app.reporting.details import clicks_of_buttons
 from notifications_app.reporting.event_hours import events_of
 from notifications_app.reporting.limited import outlooks
 from notifications_app.reporting.progress import Progress, Reason, Release, progress_of
-from notifications_app.sends.editing import edit_version
 from notifications_app.sends.schedules import schedule_of
 from notifications_app.sends.templates import template_find
 from notifications_app.states import APART, BatchStatus, NotificationStatus
@@ -141,7 +140,7 @@ class NotificationPage(_WithProgress):
             and (is_pending or notification.is_paused),
             may_pause=may_send and notification.is_unfinished and not notification.is_halted,
             may_resume=may_send and notification.is_paused,
-            version=edit_version(notification),
+            version=notification.pause_version,
             must_type_name=must_type_name(notification),
             audience=audiences_of([notification])[notification.pk] if is_pending else "",
             segment=segment_find(

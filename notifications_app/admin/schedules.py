@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any, Final, Self
+from uuid import UUID
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
@@ -55,6 +56,7 @@ from pushsvc.common.timestamps import parse_timestamp, timezone_names
 COMING: Final = 3
 _SHOWN: Final = 50
 _NO_TARGETS: Final = [(name, AUDIENCES[name]) for name in ("", TAG, RULE)]
+_CHANGED: Final = "{}, because the schedule was changed after you opened this page. Check it first."
 _TONES: Final = {OccurrenceCode.SENT: "good", OccurrenceCode.SKIPPED: ""}
 
 
@@ -93,8 +95,8 @@ class SchedulesPage(TabPage):
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        now = sql.now()
         found = schedule_page(channel_id=self.channel.pk, limit=MAX_SCHEDULES, offset=0)
+        coming = _coming(found, sql.now())
         return super().get_context_data(
             listed=[
                 {
@@ -102,7 +104,7 @@ class SchedulesPage(TabPage):
                     "send": each.send,
                     "words": recurrence_words(each.recurs),
                     "clock": clock_words(each.recurrence["timezone"]),
-                    "coming": _coming(each, now),
+                    "coming": coming[each.pk],
                     "state": state_of(each),
                 }
                 for each in found
@@ -254,14 +256,18 @@ class SchedulePage(_WritingPage):
             "state": state_of(schedule),
             "words": recurrence_words(schedule.recurs),
             "clock": clock_words(schedule.recurrence["timezone"]),
-            "coming": _coming(schedule, sql.now()),
+            "coming": _coming([schedule], sql.now())[schedule.pk],
             "past": _told([each for each in past if each.code != OccurrenceCode.SKIPPED]),
         }
         return super().get_context_data(**kwargs) | own
 
 
 class ScheduleActs(ActsPage, ChannelPage):
-    """Skips an occurrence or takes that back, turns the schedule on or off, or deletes it."""
+    """Skips an occurrence or takes that back, turns the schedule on or off, or deletes it.
+
+    As on a notification's page, what sends nothing never depends on what the page showed. What
+    sends something is done only if the page showed the schedule as it is.
+    """
 
     title = "Schedule"
     role = Role.SENDER
@@ -282,8 +288,8 @@ class ScheduleActs(ActsPage, ChannelPage):
         return {
             "skip": self._skip,
             "unskip": self._unskip,
-            "on": lambda _: self._switch(on=True),
-            "off": lambda _: self._switch(on=False),
+            "on": self._on,
+            "off": self._off,
             "delete": self._delete,
         }
 
@@ -296,12 +302,25 @@ class ScheduleActs(ActsPage, ChannelPage):
         return self.back("The occurrence is skipped.")
 
     def _unskip(self, post: QueryDict) -> HttpResponseBase:
-        occurrence_unskip(**self._named, occurs_at=_moment(post))
-        return self.back("The occurrence is sent.")
+        try:
+            now = occurrence_unskip(
+                **self._named, occurs_at=_moment(post), seen=post.get("version", "")
+            )
+        except Outdated as error:
+            raise Conflict(_CHANGED.format("The occurrence was left as it is")) from error
+        words = "is sent" if now.is_enabled else "is no longer skipped, but the schedule is off"
+        return self.back(f"The occurrence {words}.")
 
-    def _switch(self, *, on: bool) -> HttpResponseBase:
-        schedule_switch(**self._named, on=on)
-        return self.back("The schedule is on." if on else "The schedule is off.")
+    def _on(self, post: QueryDict) -> HttpResponseBase:
+        try:
+            schedule_switch(**self._named, on=True, seen=post.get("version", ""))
+        except Outdated as error:
+            raise Conflict(_CHANGED.format("The schedule is still off")) from error
+        return self.back("The schedule is on.")
+
+    def _off(self, _: QueryDict) -> HttpResponseBase:
+        schedule_switch(**self._named, on=False)
+        return self.back("The schedule is off.")
 
     def _delete(self, _: QueryDict) -> HttpResponseBase:
         schedule_delete(**self._named)
@@ -334,10 +353,15 @@ class RecurrencePart(ChannelPage):
         )
 
 
-def _coming(schedule: Schedule, now: datetime) -> list[Coming]:
-    zone = schedule.recurs.timezone
-    found = coming_of(schedule, now, most=COMING)
-    return [Coming.of(at, zone, is_skipped=is_skipped) for at, is_skipped in found]
+def _coming(schedules: Sequence[Schedule], now: datetime) -> dict[UUID, list[Coming]]:
+    found = coming_of(schedules, now, most=COMING)
+    return {
+        each.pk: [
+            Coming.of(at, each.recurrence["timezone"], is_skipped=is_skipped)
+            for at, is_skipped in found[each.pk]
+        ]
+        for each in schedules
+    }
 
 
 def _told(past: Sequence[Occurrence]) -> list[dict[str, Any]]:

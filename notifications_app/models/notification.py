@@ -265,6 +265,17 @@ class Notification(models.Model):
         return self.status in UNFINISHED
 
     @property
+    def edit_version(self) -> str:
+        """Changes with each edit, and with the start, which fixes audience and time."""
+        moments = (self.started_at, self.edited_at)
+        return " ".join(each.isoformat() if each else "-" for each in moments)
+
+    @property
+    def pause_version(self) -> str:
+        """Changes with each edit and with each pause."""
+        return f"{self.edit_version} {self.paused_at.isoformat() if self.paused_at else '-'}"
+
+    @property
     def is_paused(self) -> bool:
         return self.is_unfinished and self.paused_at is not None
 

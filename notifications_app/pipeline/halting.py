@@ -27,6 +27,7 @@ from notifications_app.pipeline import send_rates, wakeup
 from notifications_app.pipeline.counting import finish_complete
 from notifications_app.querysets import NotificationQuerySet, PlanQuerySet
 from notifications_app.states import NotificationStatus, PlanStatus
+from pushsvc.common.errors import Outdated
 from pushsvc.common.store import sql
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -48,15 +49,17 @@ def pause(own: Notifications) -> None:
         found.record_change()
 
 
-def resume(own: Notifications) -> None:
+def resume(own: Notifications, *, seen: str | None = None) -> None:
     """Resumes the only notification of `own`, if it is paused. If it was being sent, its deadline
     and the other limits of its recipients move by the duration of the pause. Reports of late
-    batches count from now on, so that the pause does not make batches late. Raises
-    ChannelDeleted."""
+    batches count from now on, so that the pause does not make batches late. Raises Outdated if
+    `seen`, a `pause_version`, is not the notification's, and ChannelDeleted."""
     with sql.brief_transaction():
         found = locked(own, prolongs_parking=True)
         if found is None or not found.was.is_paused or found.was.paused_at is None:
             return
+        if seen is not None and seen != found.was.pause_version:
+            raise Outdated  # and moves no limit
         channel_hold(found.was.channel_id)
         found.plans.update(halted_at=None, due_at=Greatest(Now(), "release_at"))
         found.row.update(paused_at=None)

@@ -73,7 +73,7 @@ def notification_edit(
         if found is None:
             raise NotFound("There is no such notification.")
         before = found.was
-        if seen is not None and seen != edit_version(before):
+        if seen is not None and seen != before.edit_version:
             raise Outdated("changed or started")
         request = _edited(channel, before, changes, keeps_values=keeps_values)
         values = _values(channel, before, request, changes)
@@ -94,12 +94,6 @@ def notification_edit(
         if after.edited_at and after.scheduled_at <= after.edited_at:
             transaction.on_commit(wake_planner)
     return after
-
-
-def edit_version(notification: Notification) -> str:
-    """A version that changes with each edit, and with the start, which fixes audience and time."""
-    moments = (notification.started_at, notification.edited_at)
-    return " ".join(each.isoformat() if each else "-" for each in moments)
 
 
 def _edited(

@@ -3,7 +3,7 @@
 `sends/firing.py` sends them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from itertools import islice
@@ -89,8 +89,7 @@ def schedule_update(
     _check_name(name)
     recurs = recurrence_of(recurrence)
     schedule = _locked(channel_id, schedule_id)
-    if seen is not None and seen != schedule.version:
-        raise Outdated
+    _check_seen(schedule, seen)
     before, was = _audited(schedule), schedule.send
     _withdraw(schedule)
     _fill(schedule, name=name, send=send, recurs=recurs, enabled=enabled)
@@ -114,12 +113,17 @@ def schedule_delete(*, channel_id: UUID, schedule_id: UUID) -> None:
 
 
 @transaction.atomic
-def schedule_switch(*, channel_id: UUID, schedule_id: UUID, on: bool) -> Schedule:
-    """Enables or disables the schedule. Safe to repeat. Raises NotFound, and what `send_check`
+def schedule_switch(
+    *, channel_id: UUID, schedule_id: UUID, on: bool, seen: str | None = None
+) -> Schedule:
+    """Enables or disables the schedule. Safe to repeat. Raises NotFound, and to enable it also
+    Outdated if `seen`, a version, is not the schedule's, NeverHappens, and what `send_check`
     raises."""
     schedule = _locked(channel_id, schedule_id)
     if on == schedule.is_enabled:
         return schedule
+    if on:
+        _check_seen(schedule, seen)
     before = _audited(schedule)
     _withdraw(schedule)
     schedule.is_enabled, schedule.disabled_code = on, ""
@@ -159,18 +163,23 @@ def occurrence_skip(*, channel_id: UUID, schedule_id: UUID, occurs_at: datetime)
 
 
 @transaction.atomic
-def occurrence_unskip(*, channel_id: UUID, schedule_id: UUID, occurs_at: datetime) -> None:
-    """Sends a skipped occurrence after all. Safe to repeat. Raises NotFound, and Conflict if it is
-    too late."""
+def occurrence_unskip(
+    *, channel_id: UUID, schedule_id: UUID, occurs_at: datetime, seen: str | None = None
+) -> Schedule:
+    """Sends a skipped occurrence after all, and returns the schedule. Safe to repeat. Raises
+    NotFound, Conflict if it is too late, and Outdated if `seen`, a version, is not the
+    schedule's."""
     schedule = _locked(channel_id, schedule_id)
     now = sql.now()
     if occurs_at <= now:
         raise Conflict("The occurrence has passed.")
+    _check_seen(schedule, seen)
     own = Occurrence.objects.filter(schedule=schedule, occurs_at=occurs_at)
     if own.filter(code=OccurrenceCode.SKIPPED).delete()[0]:
         note = f"The occurrence of {occurs_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC is not skipped."
         audit.record(schedule, audit.Action.UPDATE, note=note)
         _move(schedule, now)
+    return schedule
 
 
 def schedule_get(*, channel_id: UUID, schedule_id: UUID) -> Schedule:
@@ -205,14 +214,28 @@ def following(schedule: Schedule, moment: datetime) -> datetime | None:
     return next((each for each in coming if each not in taken), None)
 
 
-def coming_of(schedule: Schedule, now: datetime, *, most: int) -> list[tuple[datetime, bool]]:
-    """The next occurrences, and whether each is skipped. None of a schedule that is disabled."""
-    if not schedule.is_enabled:
-        return []
-    known = Occurrence.objects.filter(schedule_id=schedule.pk, occurs_at__gt=now)
-    skipped = set(known.filter(code=OccurrenceCode.SKIPPED).values_list("occurs_at", flat=True))
-    coming = islice(schedule.recurs.after(now, within=NEXT_WITHIN), most)
-    return [(each, each in skipped) for each in coming]
+def coming_of(
+    schedules: Sequence[Schedule], now: datetime, *, most: int
+) -> dict[UUID, list[tuple[datetime, bool]]]:
+    """The next occurrences of each schedule, and whether each is skipped. None of a schedule that
+    is disabled. Costs one statement for any number of schedules."""
+    enabled = [each for each in schedules if each.is_enabled]
+    known = Occurrence.objects.filter(
+        schedule_id__in=[each.pk for each in enabled],
+        occurs_at__gt=now,
+        code=OccurrenceCode.SKIPPED,
+    )
+    skipped = set(known.values_list("schedule_id", "occurs_at"))
+    found: dict[UUID, list[tuple[datetime, bool]]] = {each.pk: [] for each in schedules}
+    for each in enabled:
+        coming = islice(each.recurs.after(now, within=NEXT_WITHIN), most)
+        found[each.pk] = [(at, (each.pk, at) in skipped) for at in coming]
+    return found
+
+
+def _check_seen(schedule: Schedule, seen: str | None) -> None:
+    if seen is not None and seen != schedule.version:
+        raise Outdated
 
 
 def _move(schedule: Schedule, now: datetime) -> None:

@@ -118,10 +118,12 @@ def notification_pause(*, channel_id: UUID, notification_id: UUID) -> Notificati
     return notification
 
 
-def notification_resume(*, channel_id: UUID, notification_id: UUID) -> Notification:
+def notification_resume(
+    *, channel_id: UUID, notification_id: UUID, seen: str | None = None
+) -> Notification:
     """Resumes a notification if it is paused, and returns it. Safe to repeat. Raises NotFound,
-    ChannelDeleted."""
-    return _changed(halting.resume, channel_id, notification_id)
+    Outdated if `seen`, a `pause_version`, is not the notification's, and ChannelDeleted."""
+    return _changed(partial(halting.resume, seen=seen), channel_id, notification_id)
 
 
 def notification_stop(*, channel_id: UUID, notification_id: UUID) -> Notification:

@@ -324,8 +324,8 @@ def test_a_skipped_occurrence_is_left_out_and_the_next_one_sent(owner):
         schedules.occurrence_skip(**of, occurs_at=first)
     schedule.refresh_from_db()
     assert schedule.next_at == first + timedelta(days=1)
-    shown = schedules.coming_of(schedule, timezone.now(), most=2)
-    assert shown == [(first, True), (first + timedelta(days=1), False)]
+    shown = schedules.coming_of([schedule], timezone.now(), most=2)
+    assert shown[schedule.pk] == [(first, True), (first + timedelta(days=1), False)]
     owner.call("PUT", path(owner, schedule.pk), {**GIVEN, "recurrence": schedule.recurrence})
     schedule.refresh_from_db()
     assert schedule.next_at == first + timedelta(days=1)

@@ -17,17 +17,24 @@ from channels_app.sign_in import mails
 
 
 class OwnAlertsPage(ConsolePage):
-    """A user's own choices, for each account in which the user can get alerts."""
+    """A user's own choices, for each account in which the user can get alerts.
+
+    Saving changes only what differs from the page as it was shown (`shown` and `was`), so that it
+    undoes no choice that was made elsewhere meanwhile.
+    """
 
     title = "Alerts by mail"
     template_name = "console/accounts/alerts.html"
 
     @transaction.atomic
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        wanted = set(request.POST.getlist("account"))
+        shown, was, wanted = (
+            set(request.POST.getlist(name)) for name in ("shown", "was", "account")
+        )
         for membership in self._own():
-            is_wanted = str(membership.account_id) in wanted
-            member_alerts_set(membership=membership, gets_alerts=is_wanted)
+            account = str(membership.account_id)
+            if account in shown and (account in was) != (account in wanted):
+                member_alerts_set(membership=membership, gets_alerts=account in wanted)
         messages.success(request, "Your choice was saved.")
         return HttpResponseRedirect(reverse("admin:own_alerts"))
 

@@ -1,6 +1,7 @@
 """Alerts: mails to the managers and owners of an account, and messages to webhooks and chats."""
 
 import json
+import re
 import socket
 from datetime import timedelta
 
@@ -10,7 +11,15 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.urls import reverse
 
-from channels_app.models import Alert, ApiKey, Mail, Membership, ProviderCredential, Webhook
+from channels_app.models import (
+    Alert,
+    ApiKey,
+    Mail,
+    Membership,
+    ProviderCredential,
+    Role,
+    Webhook,
+)
 from channels_app.pauses import credential_check_record, platform_pause
 from channels_app.services import api_key_issue
 from channels_app.sign_in import mailing, mails
@@ -173,17 +182,25 @@ def test_each_problem_is_mailed_once_although_two_processes_look(alice, server, 
     assert sorted(told) == sorted(f"Channel: Channel {n}" for n in range(20))
 
 
+def hidden(page):
+    """The fields with which the form says what it showed."""
+    return {
+        name: re.findall(rf'name="{name}" value="([^"]+)"', page.content.decode())
+        for name in ("shown", "was")
+    }
+
+
 def test_a_member_opts_out_and_in_and_the_audit_log_has_it(alice, server):
     owner = signed_in(alice.members["owner"])
     assert "checked" in owner.get(PAGE).content.decode()
 
-    assert owner.post(PAGE, {}).status_code == 302
+    assert owner.post(PAGE, hidden(owner.get(PAGE))).status_code == 302
     pause(alice)
     assert [address for address, _ in mailed(server)] == ALERTED[:1]
     members = owner.get(reverse("admin:channels_app_account_change", args=[alice.account.pk]))
     assert "no alerts" in members.content.decode()
 
-    owner.post(PAGE, {"account": str(alice.account.pk)})
+    owner.post(PAGE, hidden(owner.get(PAGE)) | {"account": str(alice.account.pk)})
     later(days=2)
     assert len(mailed(server)) == 2
     entries = LogEntry.objects.filter(content_type__model="membership").order_by("id")
@@ -194,11 +211,27 @@ def test_a_member_opts_out_and_in_and_the_audit_log_has_it(alice, server):
 
 
 def test_a_form_changes_only_the_own_choice(alice, bob, server):
-    signed_in(alice.members["owner"]).post(PAGE, {})
-    signed_in(alice.members["viewer"]).post(PAGE, {})
+    owner, viewer = (signed_in(alice.members[role]) for role in ("owner", "viewer"))
+    form = hidden(owner.get(PAGE))
+    owner.post(PAGE, form)
+    viewer.post(PAGE, form)
 
     out = Membership.objects.filter(gets_alerts=False)
     assert list(out.values_list("user__username", flat=True)) == ["alice-owner"]
+
+
+def test_a_page_of_before_undoes_no_choice_that_was_made_meanwhile(alice, bob, server):
+    """It shows Alice's account with alerts, and not Bob's, which the owner joined later."""
+    user = alice.members["owner"]
+    client = signed_in(user)
+    old = hidden(client.get(PAGE))
+    Membership.objects.filter(user=user).update(gets_alerts=False)
+    Membership.objects.create(account=bob.account, user=user, role=Role.MANAGER)
+
+    page = client.post(PAGE, old | {"account": str(alice.account.pk)}, follow=True)
+
+    assert hidden(page)["was"] == [str(bob.account.pk)]
+    assert Membership.objects.filter(user=user, gets_alerts=True).get().account == bob.account
 
 
 def test_who_left_after_a_mail_was_queued_does_not_get_it(alice, server):

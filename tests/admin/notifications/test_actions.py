@@ -9,7 +9,6 @@ from django.utils import timezone
 
 from notifications_app.models import Notification
 from notifications_app.reporting.activity import Pace
-from notifications_app.sends.editing import edit_version
 from tests.factories import make_plan, make_sent_notification
 
 NAMES = ("pause", "stop", "resume", "end")
@@ -52,7 +51,7 @@ def posted(client, act, notification, **form):
 
 def shown(notification):
     """The version that a page of the notification has."""
-    return edit_version(now(notification))
+    return now(notification).pause_version
 
 
 def now(notification):
@@ -151,11 +150,25 @@ def test_what_was_edited_since_the_page_was_loaded_is_not_resumed_unseen(sender,
     seen = shown(notification)
     Notification.objects.filter(pk=notification.pk).update(edited_at=timezone.now(), body="Other")
 
-    assert "edited meanwhile" in posted(sender, "resume", notification, version=seen)
+    assert "still paused, because it was edited or paused again" in posted(
+        sender, "resume", notification, version=seen
+    )
     assert now(notification).is_paused
 
     posted(sender, "resume", notification, version=shown(notification))
     assert not now(notification).is_paused
+
+
+@pytest.mark.parametrize("make", [running, scheduled])
+def test_a_second_pause_is_not_resumed_from_a_page_that_showed_the_first(sender, alice, make):
+    notification = make(alice.channel)
+    posted(sender, "pause", notification)
+    seen = shown(notification)
+    posted(sender, "resume", notification, version=seen)
+    posted(sender, "pause", notification)
+
+    assert "still paused" in posted(sender, "resume", notification, version=seen)
+    assert now(notification).is_paused
 
 
 @pytest.mark.parametrize("status", ["sent", "failed", "cancelled"])

@@ -3,6 +3,8 @@
 from datetime import date, time, timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -54,9 +56,9 @@ def edit(schedule):
 
 
 def act(client, schedule, do, **form):
-    return client.post(
-        reverse("admin:schedule_act", args=[schedule.pk]), {"do": do, **form}, follow=True
-    )
+    """Presses a button of the page as it is now, unless `version` names an earlier one."""
+    posted = {"do": do, "version": Schedule.objects.get(pk=schedule.pk).version, **form}
+    return client.post(reverse("admin:schedule_act", args=[schedule.pk]), posted, follow=True)
 
 
 def inputs(page):
@@ -188,6 +190,43 @@ def test_a_schedule_is_turned_off_and_on_and_an_edit_leaves_it_off(sender, sched
     schedule.refresh_from_db()
     assert not schedule.is_enabled
     assert act(sender, schedule, "on").context["state"] == ("on", "good")
+
+
+def test_a_page_of_before_a_change_turns_nothing_on_and_anything_off(sender, schedule):
+    first, seen = schedule.next_at.isoformat(), schedule.version
+    act(sender, schedule, "skip", occurs_at=first)
+    page = act(sender, schedule, "off")
+    sender.post(edit(schedule), inputs(page) | {"title": "Other"})
+
+    page = act(sender, schedule, "on", version=seen)
+    assert "The schedule is still off, because the schedule was changed" in page.content.decode()
+    assert page.context["state"] == ("off", "")
+    page = act(sender, schedule, "unskip", version=seen, occurs_at=first)
+    assert "The occurrence was left as it is" in page.content.decode()
+    assert Occurrence.objects.filter(code="skipped").exists()
+
+    page = act(sender, schedule, "unskip", occurs_at=first)
+    assert "no longer skipped, but the schedule is off" in page.content.decode()
+    act(sender, schedule, "on")
+    page = act(sender, schedule, "off", version=seen)
+    assert page.context["state"] == ("off", "")
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_list_of_many_schedules_takes_as_few_statements_as_one(
+    alice, sender, schedule, django_assert_num_queries, on
+):
+    Schedule.objects.update(is_enabled=on)
+    with CaptureQueriesContext(connection) as of_one:
+        sender.get(listing(alice))
+    for number in range(4):
+        make_schedule(alice.channel, f"Another {number}")
+    Schedule.objects.update(is_enabled=on)
+
+    with django_assert_num_queries(len(of_one)):
+        page = sender.get(listing(alice))
+
+    assert [len(each["coming"]) for each in page.context["listed"]] == [3 * on] * 5
 
 
 def test_a_refused_schedule_says_why_and_saving_it_enables_it(alice, sender, schedule):
