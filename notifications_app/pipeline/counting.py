@@ -109,7 +109,8 @@ def finish_complete(notification_ids: Set[UUID]) -> Mapping[UUID, Counter[str]]:
     for notification_id, channel_id, status, is_corrected, is_test, seconds, *correlation in ended:
         if status == NotificationStatus.SENT:
             sent[channel_id].update(notifications_sent=1, tests_sent=int(is_test))
-            _observe_later(metrics.LAST_HAND_OVER, seconds)
+            if seconds is not None:
+                _observe_later(metrics.LAST_HAND_OVER, seconds)
         ids = correlation_of(notification_id, *correlation).fields
         about = logger.bind(notification=notification_id, **ids)
         if is_corrected:
@@ -206,10 +207,18 @@ FROM unnest(%(ids)s::bigint[], %(delivered)s::int[], %(bounced)s::int[], %(refus
 WHERE batch.id = change.id
 """
 
+# Whether a row of `notification` was sent as soon as possible. One that was sent in parts, to
+# targets with quiet hours, with a rate, or stopped took the time that its owner chose.
+_IS_AT_ONCE: Final = """(coalesce(rate_per_minute, 0) = 0 AND stopped_at IS NULL
+    AND (timing IS NULL OR (NOT has_targets OR timing->>'quiet' IS NULL)
+      AND NOT EXISTS (SELECT FROM notifications_app_plan
+                      WHERE notification_id = notification.id AND part > 0)))"""
+
 # In SQL, because the ORM cannot join an update with values. The rows are first locked in the order
 # of ids, because an UPDATE locks them in any order. Returns the seconds from a notification's time
-# to its first delivery, without pauses, if this statement counts the first delivery.
-COUNT_NOTIFICATIONS = """
+# to its first delivery, without pauses, if this statement counts the first delivery of one that was
+# sent at once.
+COUNT_NOTIFICATIONS = f"""
 WITH locked AS (
   SELECT id FROM notifications_app_notification WHERE id = ANY(%(ids)s::uuid[])
   ORDER BY id FOR NO KEY UPDATE
@@ -229,9 +238,10 @@ FROM locked JOIN unnest(%(ids)s::uuid[], %(recipients)s::int[], %(delivered)s::i
   AS change (id, recipients, delivered, bounced, stopped, opted_out, expired) USING (id)
 WHERE notification.id = locked.id
 RETURNING CASE WHEN change.delivered > 0 AND notification.delivered_count = change.delivered
+    AND {_IS_AT_ONCE}
   THEN extract(epoch FROM statement_timestamp() - greatest(scheduled_at, created_at))::float8
     - paused_seconds END
-"""
+"""  # noqa: S608 - text of our own
 
 # Both in SQL, because on a conflict the ORM can only replace values, not add to them.
 COUNT_MINUTES = """
@@ -272,8 +282,8 @@ _FEED: Final = feed_call(
 
 # In SQL, because an update of the ORM neither joins nor returns rows. One statement, so that no
 # other transaction changes a row between the check, the sums and the update. LATERAL, so that sums
-# are read by index. Also returns the seconds since the notification's time, or the release of its
-# last part, without pauses.
+# are read by index. Also returns the seconds since the time of a notification that was sent at
+# once, without pauses.
 FINISH = f"""
 WITH complete AS (
   SELECT id, recipient_count, delivered_count, bounced_count
@@ -302,9 +312,9 @@ RETURNING notification.id, notification.channel_id, notification.status,
   (complete.recipient_count, complete.delivered_count, complete.bounced_count)
     <> (sums.recipients, sums.delivered, sums.bounced) AS is_corrected,
   notification.only_subscription_id IS NOT NULL AS is_test,
-  extract(epoch FROM statement_timestamp() - greatest(scheduled_at, created_at,
-    (SELECT max(release_at) FROM notifications_app_plan
-     WHERE notification_id = notification.id AND part > 0)))::float8 - paused_seconds AS seconds,
+  CASE WHEN {_IS_AT_ONCE}
+    THEN extract(epoch FROM statement_timestamp() - greatest(scheduled_at, created_at))::float8
+      - paused_seconds END AS seconds,
   notification.request_id, notification.traceparent,
   {_FEED}
 )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import F, QuerySet
+from django.db.models import Case, F, QuerySet, When
 
 from channels_app.models import Channel
 from channels_app.selectors import channel_get
@@ -24,6 +24,7 @@ from notifications_app.pipeline.lease import Lease
 from notifications_app.pipeline.transitions import (
     OPTED_OUT,
     PERSON_CHANGED,
+    QUIET_HOURS,
     UNSUBSCRIBED,
     DueDelivery,
     Limits,
@@ -107,7 +108,10 @@ def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
     what `read_destinations` raises if the credentials cannot be used."""
     platform, channel_id = leases[0].platform, leases[0].channel_id
     terms = _terms(leases)
-    due = [DueDelivery(*(*row, terms[row[0]].wanted_at)) for row in due_deliveries(terms)]
+    due = [
+        DueDelivery(*row, wanted_at=max(filter(None, (terms[row[0]].wanted_at, quiet_until))))
+        for *row, quiet_until in due_deliveries(terms)
+    ]
     ids = {each.subscription_id for each in due}
     needed = frozenset().union(*(own.needs for own in terms.values()))
     clock = _QuietClock(leases[0])
@@ -282,14 +286,15 @@ def _wanted_at(plan: Plan, lease: Lease) -> datetime:
 
 
 def due_deliveries(batch_ids: Iterable[int]) -> QuerySet[Any, tuple[Any, ...]]:
-    """The columns of DueDelivery, except `wanted_at`, of due recipients: the fewest attempts first,
-    and of these the uncalled ones first. So a recipient that crashes workers, or that fails
-    repeatedly while few calls may be made, does not hold up the others."""
+    """The columns of DueDelivery, except `wanted_at`, of due recipients, and until when one was
+    postponed by quiet hours. The fewest attempts first, and of these the uncalled ones first. So a
+    recipient that crashes workers, or that fails repeatedly while few calls may be made, does not
+    hold up the others."""
     due = Delivery.objects.due().filter(batch_id__in=batch_ids)
     waited = F("due_at").asc(nulls_first=True)
     ordered = due.order_by("solo_attempts", "attempts", waited, "subscription_id")
     fields = ("batch_id", "subscription_id", "attempts", "first_attempt_at", "solo_attempts")
-    return ordered.values_list(*fields)
+    return ordered.values_list(*fields, Case(When(code=QUIET_HOURS, then="due_at")))
 
 
 def _limits(notification: Notification, deadline: datetime) -> Limits:

@@ -48,7 +48,7 @@ _LIMITED_WAIT = 15.0
 
 class DueDelivery(NamedTuple):
     """A delivery row as it was read. `wanted_at`: the time from which the recipient was to get the
-    message, moved by the duration of pauses."""
+    message, moved by the duration of pauses and by quiet hours."""
 
     batch_id: int
     subscription_id: UUID

@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Final
 
-from django.db.models import Aggregate, Count, DurationField, F, QuerySet
+from django.db.models import Aggregate, Count, DurationField, Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Greatest, Trunc
 
 from channels_app.models import Channel
-from notifications_app.models import Notification
+from notifications_app.models import Notification, Plan
 from notifications_app.reporting.statistics import Statistics
 from notifications_app.states import NotificationStatus
 
@@ -46,14 +46,18 @@ class _Percentile(Aggregate):
 def hand_overs(channels: QuerySet[Channel], found: Statistics) -> Mapping[datetime, HandOvers]:
     """Of the notifications that ended in each hour or day of the statistics' period, by its start.
 
-    Has no entry without notifications. Tests do not count, nor do notifications that were paused or
-    stopped, or that have a rate, because staff decided their times. Only the newest hours or days
-    are read in which together at most MOST_READ notifications were sent.
+    Has no entry without notifications. Tests do not count, nor do notifications that were paused,
+    stopped or sent in parts, that have a rate, or that have targets and quiet hours, because their
+    owner decided their times. Only the newest hours or days are read in which together at most
+    MOST_READ notifications were sent.
     """
     since = _read_from(found)
     if since is None:
         return {}
+    parts = Plan.objects.filter(notification=OuterRef("pk"), part__gt=0)
     ended = Notification.objects.filter(
+        Q(has_targets=False) | ~Q(timing__has_key="quiet") | Q(timing__quiet=None),
+        Q(timing__isnull=True) | ~Exists(parts),
         channel__in=channels,
         status=NotificationStatus.SENT,
         finished_at__gte=since,

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from channels_app.counters import counter_add
 from channels_app.models import Channel, ChannelCounter, ChannelHour
-from notifications_app.models import HourlyStat, Notification
+from notifications_app.models import HourlyStat, Notification, Plan
 from notifications_app.pipeline import counting
 from notifications_app.reporting import hand_overs
+from notifications_app.timing import Quiet, Timing
 from pushsvc.common.platforms import Platform
 from tests.api.support import code, errors
 from tests.factories import make_sent_notification
@@ -217,6 +218,67 @@ def test_what_staff_paused_or_nobody_got_is_not_counted(alice, fields):
 
     assert found["hand_over"] == []
     assert sum(each["sent"] for each in found["notifications"]) == 1
+
+
+QUIET = {"from": "22:00", "to": "08:00"}
+
+
+def by_its_owner(*, quiet=None, local_at=None):
+    return Timing(
+        timezone="UTC", local_at=local_at, quiet=Quiet.of(quiet), quiet_from="send"
+    ).stored()
+
+
+@pytest.mark.parametrize(
+    ("fields", "part"),
+    [
+        ({"rate_per_minute": 60}, 0),
+        ({"timing": by_its_owner(local_at="09:00")}, 1),
+        ({"timing": by_its_owner(quiet=QUIET)}, 2),
+        ({"timing": by_its_owner(quiet=QUIET), "has_targets": True}, 0),
+    ],
+    ids=["rate", "local time", "after quiet hours", "targets with quiet hours"],
+)
+def test_what_waited_for_its_time_is_not_counted(alice, fields, part):
+    ended(alice.channel, DAY.replace(hour=3), first=1, last=2)
+    Notification.objects.update(**fields)
+    _planned(Notification.objects.get(), part)
+
+    found = read(alice, **{"from": text(DAY), "to": text(DAY + timedelta(days=1))})
+
+    assert found["hand_over"] == []
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"rate_per_minute": 0},
+        {"timing": by_its_owner(local_at="09:00")},
+        {"timing": by_its_owner(quiet=QUIET)},
+        {"timing": by_its_owner(), "has_targets": True},
+        {"has_targets": True},
+    ],
+    ids=["without a rate", "local time at once", "quiet hours by day", "ignored", "targets"],
+)
+def test_what_was_sent_at_once_is_counted(alice, fields):
+    ended(alice.channel, DAY.replace(hour=3), first=1, last=2)
+    Notification.objects.update(**fields)
+    _planned(Notification.objects.get(), 0)
+
+    found = read(alice, **{"from": text(DAY), "to": text(DAY + timedelta(days=1))})
+
+    assert [each["notifications"] for each in found["hand_over"]] == [1, 1]
+
+
+def _planned(notification, part):
+    Plan.objects.create(
+        notification=notification,
+        channel=notification.channel,
+        platform="web",
+        part=part,
+        release_at=DAY,
+        deadline_at=DAY,
+    )
 
 
 def test_hand_overs_are_read_of_the_newest_steps_with_a_bounded_number(alice, monkeypatch):

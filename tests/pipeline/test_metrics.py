@@ -3,12 +3,14 @@
 from datetime import timedelta
 from urllib.parse import urlsplit
 
+import pytest
 from django.conf import settings
 from django.db.models.functions import Now
 
 from notifications_app.delivery.types import Accepted
-from notifications_app.models import Batch, Notification
+from notifications_app.models import Batch, Delivery, Notification
 from notifications_app.pipeline import outcomes
+from notifications_app.timing import Quiet, Timing
 from pushsvc.common import metrics
 from tests import factories
 from tests.calls import standing_still
@@ -19,6 +21,7 @@ from tests.scrape import scrape
 
 PLATFORMS = ("web", "android", "ios")
 SECONDS = 120
+LONG_AGO = Now() - timedelta(hours=10)
 
 
 def handed_over():
@@ -111,8 +114,7 @@ def test_a_flush_that_is_repeated_is_counted_once(channel):
 
 def test_a_pause_is_no_part_of_the_time_to_the_first_delivery(channel):
     notification = halting.planned(channel, 1)
-    long_ago = Now() - timedelta(hours=10)
-    Notification.objects.update(scheduled_at=long_ago, created_at=long_ago)
+    Notification.objects.update(scheduled_at=LONG_AGO, created_at=LONG_AGO)
     halting.pause(notification)
     halting.began(notification, timedelta(hours=9, minutes=50))
     halting.resume(notification)
@@ -123,6 +125,63 @@ def test_a_pause_is_no_part_of_the_time_to_the_first_delivery(channel):
 
     seconds = metrics.take()[f"{metrics.FIRST_HAND_OVER.name}\tsum"] / metrics.MILLIONTHS
     assert timedelta(seconds=seconds) < timedelta(hours=1)
+
+
+def observed(counted, histogram, *labels):
+    """How many observations of the histogram were counted."""
+    names = ["\t".join([histogram.name, *labels, part]) for part in histogram.parts]
+    return sum(counted.get(name, 0) for name in names)
+
+
+def by_its_owner(**fields):
+    return Timing(timezone="UTC", quiet_from="send", **fields).stored()
+
+
+NIGHT = Quiet("22:00", "08:00")
+
+
+@pytest.mark.parametrize(
+    ("fields", "part", "times"),
+    [
+        ({}, 0, 1),
+        ({"rate_per_minute": 0}, 0, 1),
+        ({"rate_per_minute": 600}, 0, 0),
+        ({"timing": by_its_owner(quiet=NIGHT)}, 0, 1),
+        ({"timing": by_its_owner(quiet=NIGHT)}, 1, 0),
+        ({"timing": by_its_owner(local_at="09:00")}, 1, 0),
+        ({"timing": by_its_owner(quiet=NIGHT), "has_targets": True}, 0, 0),
+        ({"has_targets": True}, 0, 1),
+        ({"stopped_at": Now()}, 0, 0),
+    ],
+)
+def test_what_waits_for_its_time_is_no_late_notification(channel, fields, part, times):
+    notification = halting.planned(channel, 1)
+    Notification.objects.update(**fields)
+    notification.plans.update(part=part)
+    lease = support.claim()
+    metrics.take()
+
+    outcomes.record([lease], [judged(Accepted(), *support.due_rows(lease))])
+
+    assert support.counts(notification) == ("sent", 1, 1, 0)
+    counted = metrics.take()
+    assert observed(counted, metrics.FIRST_HAND_OVER) == times
+    assert observed(counted, metrics.LAST_HAND_OVER) == times
+
+
+def test_the_time_to_a_hand_over_begins_when_quiet_hours_end(sandbox, channel):
+    factories.subscribe_browsers(sandbox, channel, 1)
+    notification = factories.make_notification(channel)
+    support.plan(notification)
+    Notification.objects.update(scheduled_at=LONG_AGO, created_at=LONG_AGO)
+    Delivery.objects.update(code="quiet_hours", due_at=Now())
+    metrics.take()
+
+    support.deliver(notification)
+
+    counted = metrics.take()
+    assert observed(counted, metrics.HAND_OVER, "web") == 1
+    assert counted[f"{metrics.HAND_OVER.name}\tweb\tsum"] < 3600 * metrics.MILLIONTHS
 
 
 def test_a_web_process_reports_its_requests(channel, tmp_path):
