@@ -108,10 +108,7 @@ def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
     what `read_destinations` raises if the credentials cannot be used."""
     platform, channel_id = leases[0].platform, leases[0].channel_id
     terms = _terms(leases)
-    due = [
-        DueDelivery(*row, wanted_at=max(filter(None, (terms[row[0]].wanted_at, quiet_until))))
-        for *row, quiet_until in due_deliveries(terms)
-    ]
+    due = [_due_delivery(row, terms) for row in due_deliveries(terms)]
     ids = {each.subscription_id for each in due}
     needed = frozenset().union(*(own.needs for own in terms.values()))
     clock = _QuietClock(leases[0])
@@ -144,6 +141,12 @@ def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
         reachable.credential_version,
         {batch_id: own.correlation for batch_id, own in terms.items()},
     )
+
+
+def _due_delivery(row: tuple[Any, ...], terms: Mapping[int, _Terms]) -> DueDelivery:
+    *columns, quiet_until = row
+    wanted_at = terms[row[0]].wanted_at
+    return DueDelivery(*(*columns, max(wanted_at, quiet_until or wanted_at)))
 
 
 class _QuietClock:
