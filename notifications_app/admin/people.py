@@ -25,6 +25,7 @@ from pushsvc.common.console.admin import badge
 from pushsvc.common.console.figures import moment
 from pushsvc.common.errors import NotFound
 from subscriptions_app.categories.consent import categories_of, preferences
+from subscriptions_app.devices.test_devices import device_names
 from subscriptions_app.models import Person
 from subscriptions_app.people.services import PersonChange, person_change, person_exported
 
@@ -68,13 +69,15 @@ class OverviewPage(PersonPage, ActsPage):
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         wanted = preferences(categories_of(self.channel.pk), self.person.choices)
-        devices = self.person.devices.order_by("-id").prefetch_related("tags")
+        devices = self.person.devices.order_by("-id").prefetch_related("tags")[:_DEVICES]
+        names = device_names(self.channel.pk)
         return super().get_context_data(
             person=self.person,
             heading=self.person.external_id,
             state=state_of(self.person),
             preferences=[(each, each.key in self.person.choices) for each in wanted],
-            devices=devices[:_DEVICES],
+            devices=[(each, names.get(each.pk, "")) for each in devices],
+            may_send=self.may(Role.SENDER),
             may_manage=self.may(Role.MANAGER),
             **kwargs,
         )

@@ -1,86 +1,159 @@
-"""A channel's test devices: list, invite, add, remove."""
+"""A channel's test devices: list, find, invite, add, remove."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, Final
 
-from django.contrib import messages
-from django.contrib.auth.models import User
-from django.http import Http404, HttpResponseRedirect, QueryDict
+from django import forms
+from django.http import Http404, HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.text import Truncator
 from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
-from channels_app.console.pages import ActsPage, id_or_404
+from channels_app.console.pages import FormPage, id_or_404
 from channels_app.models import Role
+from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.console.qr import qr_svg
-from pushsvc.common.errors import Conflict, FieldError, Invalid, NotFound
 from pushsvc.common.http.origin import own_origin
-from subscriptions_app.devices.selectors import subscription_known_as
+from pushsvc.common.platforms import PLATFORM_NAMES
+from subscriptions_app.devices.selectors import devices_known_as, newest_devices
 from subscriptions_app.devices.test_devices import (
     INVITED_SECONDS,
-    device_add,
+    device_names,
     device_remove,
     devices_of,
     invite,
 )
-from subscriptions_app.models import TestDevice
+from subscriptions_app.models import MAX_DEVICE_NAME, Subscription, TestDevice
+
+_FOUND: Final = 10
+_ATTRIBUTES_SHOWN: Final = 60  # characters
+_MAX_SEARCH: Final = 128  # characters: an external id's, which is the longest
+# The browser, by its push service.
+_BROWSERS: Final = {
+    "fcm": "Chrome or a related browser",
+    "mozilla": "Firefox",
+    "apple": "Safari",
+    "wns": "Edge",
+}
 
 
-class DevicesPage(TabPage, ActsPage):
+class DeviceNameForm(ConsoleForm):
+    name = forms.CharField(
+        label="Name",
+        required=False,  # the service checks it
+        widget=forms.TextInput(
+            attrs={"maxlength": MAX_DEVICE_NAME, "required": True, "autocomplete": "off"}
+        ),
+    )
+
+
+class InvitationForm(DeviceNameForm):
+    app_link = forms.RegexField(
+        # without a fragment, in which the invitation follows
+        r"\A(?!(?:javascript|data|vbscript):)[a-z][a-z0-9+.-]*:[!\"$-~]+\Z",
+        label="Link that opens your app",
+        required=False,
+        max_length=200,
+        help_text="Optional. The code then opens the app instead of a browser.",
+        error_messages={"invalid": "Enter a link such as shop://test-device."},
+        widget=forms.TextInput(attrs={"placeholder": "shop://test-device"}),
+    )
+
+    def __init__(self, data: QueryDict | None = None) -> None:
+        super().__init__(data, auto_id="invite-%s")
+        self.fields["name"].widget.attrs["placeholder"] = "the kitchen iPhone"
+
+
+class DevicesPage(TabPage, FormPage):
+    """GET with `q` finds devices by external id, id or hash of the address; without, it lists the
+    newest. POST removes the named device, or shows an invitation in its response only, because the
+    link is secret while it is valid."""
+
     title = "Test devices"
     template_name = "console/channels/devices.html"
     tab = "channel_devices"
     post_role = Role.SENDER
-
-    @override
-    def acts(self) -> Mapping[str, Callable[[QueryDict], HttpResponseBase]]:
-        return {"invite": self._invite, "add": self._add, "remove": self._remove}
-
-    @override
-    def own_url(self) -> str:
-        return reverse("admin:channel_devices", args=[self.channel.pk])
+    form_class = InvitationForm
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(devices=devices_of(self.channel.pk), **kwargs)
+        q = self.request.GET.get("q", "").strip()[: _MAX_SEARCH + 1]
+        return super().get_context_data(
+            devices=devices_of(self.channel.pk),
+            q=q,
+            max_search=_MAX_SEARCH,
+            found=self._found(q),
+            **kwargs,
+        )
 
-    def _invite(self, post: QueryDict) -> HttpResponseBase:
-        """Shows the invitation in this response only, because the link is secret while it is
-        valid."""
-        invitation = invite(channel=self.channel, name=post.get("name", ""), user=self._user)
-        link = f"{own_origin(self.request)}/test-device/{self.channel.pk}#{invitation}"
+    def _found(self, q: str) -> list[dict[str, Any]]:
+        channel_id = self.channel.pk
+        names = device_names(channel_id)
+        found = (
+            devices_known_as(channel_id=channel_id, text=q, limit=_FOUND)
+            if q
+            else newest_devices(channel_id, limit=_FOUND)
+        )
+        return [
+            {
+                "subscription": each,
+                "browser": browser_of(each),
+                "attributes": attributes_shown(each),
+                "test_name": names.get(each.pk, ""),
+            }
+            for each in found
+        ]
+
+    @override
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if "device" in request.POST:
+            return self._remove(request.POST["device"])
+        return super().post(request, *args, **kwargs)
+
+    @override
+    def accept(self, form: Any) -> HttpResponseBase:
+        name = form.cleaned_data["name"]
+        invitation = invite(channel=self.channel, name=name, user=self.staff)
+        app_link = form.cleaned_data["app_link"]
+        page = f"{own_origin(self.request)}/test-device/{self.channel.pk}"
+        link = f"{app_link or page}#{invitation}"
         return self.shown_once(
-            name=post.get("name", "").strip(),
+            name=name,
             link=link,
+            is_app=bool(app_link),
             picture=qr_svg(link),
             minutes=INVITED_SECONDS // 60,
         )
 
-    def _add(self, post: QueryDict) -> HttpResponseBase:
-        found = subscription_known_as(channel_id=self.channel.pk, text=post.get("known_as", ""))
-        if found is None:
-            raise Invalid(
-                [FieldError("known_as", NotFound.code, "The channel has no such subscriber.")]
-            )
-        name, user = post.get("name", ""), self._user
-        try:
-            device = device_add(
-                channel=self.channel, name=name, subscription_id=found.pk, user=user
-            )
-        except (Conflict, NotFound) as error:
-            messages.error(self.request, error.detail)
-            return HttpResponseRedirect(self.own_url())
-        return self.back(f"“{device}” is a test device.")
-
-    def _remove(self, post: QueryDict) -> HttpResponseBase:
+    def _remove(self, device_id: str) -> HttpResponseBase:
         own = TestDevice.objects.filter(channel=self.channel)
-        device = own.filter(pk=id_or_404(post.get("device", ""))).first()
+        device = own.filter(pk=id_or_404(device_id)).first()
         if device is None:
             raise Http404
         device_remove(device)
         return self.back(f"“{device}” is no longer a test device. It is still a subscriber.")
 
-    @property
-    def _user(self) -> User:
-        return cast(User, self.request.user)
+
+def suggested_name(subscription: Subscription) -> str:
+    """A name for the device of a known person, such as “user-17, iOS”; else ""."""
+    if subscription.person is None:
+        return ""
+    kind = PLATFORM_NAMES[subscription.platform]
+    who = Truncator(subscription.person.external_id).chars(MAX_DEVICE_NAME - len(kind) - 2)
+    return f"{who}, {kind}" if who.isprintable() else ""
+
+
+def browser_of(subscription: Subscription) -> str:
+    """The browser, as far as its push service shows it; else ""."""
+    return _BROWSERS.get(subscription.push_service, "")
+
+
+def attributes_shown(subscription: Subscription) -> str:
+    """The beginning of the attributes in one line."""
+    pairs = (f"{name}: {value}" for name, value in subscription.attributes.items())
+    return Truncator(" · ".join(pairs)).chars(_ATTRIBUTES_SHOWN)
+
+
+def to_test_devices(subscription: Subscription) -> str:
+    return reverse("admin:channel_devices", args=[subscription.channel_id])

@@ -7,33 +7,40 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, reverse
 from django.utils.html import format_html
-from django.utils.text import Truncator
 from typing_extensions import override
 
 from channels_app.console.access import may
 from channels_app.console.lists import ChannelFilter, OneChannelAdmin, WithinFilter, list_url
-from channels_app.console.pages import ChannelPage, own_or_404
+from channels_app.console.pages import ChannelPage, FormPage, own_or_404
 from channels_app.models import Channel, Role
 from pushsvc.common.console.admin import DropdownFilter, badge
 from pushsvc.common.console.figures import NOTHING, moment
+from pushsvc.common.errors import NotFound
 from pushsvc.common.ids import parse_uuid, uuid7_at
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from subscriptions_app.addresses import Address
 from subscriptions_app.admin.categories import CategoriesPage
-from subscriptions_app.admin.devices import DevicesPage
+from subscriptions_app.admin.devices import (
+    DeviceNameForm,
+    DevicesPage,
+    attributes_shown,
+    browser_of,
+    suggested_name,
+    to_test_devices,
+)
 from subscriptions_app.admin.identity import IdentityPage
 from subscriptions_app.admin.imports import ImportPage, LookPage, PartPage, RowsPage
 from subscriptions_app.admin.tags import TagNamesPage, TagsPage
 from subscriptions_app.devices.services import subscription_expire, subscription_forget
+from subscriptions_app.devices.test_devices import NameTaken, device_add, device_of
 from subscriptions_app.models import Subscription
 
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}", re.ASCII)
 _ATTRIBUTE = re.compile(r"([^=]{1,50})=(.{0,255})", re.DOTALL)
-_SHOWN = 60  # characters of attributes in the list
 _CLOCKS_DIFFER = timedelta(hours=1)  # at most, between web servers and the database
 
 
@@ -133,7 +140,53 @@ class OverviewPage(SubscriberPage):
             person=self.subscription.person,
             tags=self.subscription.tags.order_by("tag"),
             token_hash=bytes(self.subscription.address_sha256).hex(),
+            browser=browser_of(self.subscription),
+            test_device=device_of(self.subscription),
+            may_send=self.may(Role.SENDER),
             may_manage=self.may(Role.MANAGER),
+            **kwargs,
+        )
+
+
+class TestDevicePage(SubscriberPage, FormPage):
+    """Makes the subscriber a test device, or changes the test device's name."""
+
+    __test__ = False  # for pytest
+
+    title = "Use as test device"
+    template_name = "console/subscribers/test_device.html"
+    role = Role.SENDER
+    form_class = DeviceNameForm
+
+    @override
+    def make_form(self, data: QueryDict | None = None) -> DeviceNameForm:
+        known = device_of(self.subscription)
+        name = known.name if known else suggested_name(self.subscription)
+        return DeviceNameForm(data, initial={"name": name})
+
+    @override
+    def accept(self, form: Any) -> HttpResponseBase:
+        subscription = self.subscription
+        name = form.cleaned_data["name"]
+        try:
+            device = device_add(
+                channel=self.channel, name=name, subscription_id=subscription.pk, user=self.staff
+            )
+        except NameTaken as error:
+            form.add_error("name", error.detail)
+            return self.refused(form=form)
+        except NotFound as error:  # it expired meanwhile
+            form.add_error(None, error.detail)
+            return self.refused(form=form)
+        messages.success(self.request, f"“{device}” is a test device.")
+        return HttpResponseRedirect(to_test_devices(subscription))
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(
+            subscription=self.subscription,
+            browser=browser_of(self.subscription),
+            attributes=attributes_shown(self.subscription),
             **kwargs,
         )
 
@@ -212,8 +265,7 @@ class SubscriptionAdmin(OneChannelAdmin):
 
     @admin.display(description="Attributes")
     def attributes_shown(self, subscription: Subscription) -> str:
-        pairs = (f"{name}: {value}" for name, value in subscription.attributes.items())
-        return Truncator(" · ".join(pairs)).chars(_SHOWN) or NOTHING
+        return attributes_shown(subscription) or NOTHING
 
     @admin.display(description="Subscribed")
     def subscribed(self, subscription: Subscription) -> str:
@@ -252,6 +304,9 @@ class SubscriptionAdmin(OneChannelAdmin):
         own = [
             self.page("<uuid:subscription_id>/expire/", ExpirePage, "subscription_expire"),
             self.page("<uuid:subscription_id>/forget/", ForgetPage, "subscription_forget"),
+            self.page(
+                "<uuid:subscription_id>/test-device/", TestDevicePage, "subscription_test_device"
+            ),
             self.page("test-devices/<uuid:channel_id>/", DevicesPage, "channel_devices"),
             self.page("tags/<uuid:channel_id>/", TagsPage, "channel_tags"),
             self.page("tags/<uuid:channel_id>/names/", TagNamesPage, "tag_names"),

@@ -133,6 +133,29 @@ def subscription_known_as(*, channel_id: UUID, text: str) -> Subscription | None
         return None
 
 
+def devices_known_as(*, channel_id: UUID, text: str, limit: int) -> list[Subscription]:
+    """The active subscription as `subscription_known_as`, or those of the person with this external
+    id, the last seen ones first. With their persons."""
+    word = text.strip()
+    if "\0" in word:  # which PostgreSQL refuses
+        return []
+    own = _active_in(channel_id).select_related("person")
+    found = subscription_known_as(channel_id=channel_id, text=word)
+    if found is not None:
+        return list(own.filter(pk=found.pk))
+    of_person = own.filter(person__channel_id=channel_id, person__external_id=word)
+    return list(of_person.order_by("-registered_at")[:limit])
+
+
+def newest_devices(channel_id: UUID, *, limit: int) -> list[Subscription]:
+    """The active subscriptions that were created last, the newest first. With their persons.
+
+    Read by platform, because the index on active subscriptions is in this order."""
+    active = _active_in(channel_id).select_related("person").order_by("-id")
+    of_all = [each for name in PLATFORM_VALUES for each in active.filter(platform=name)[:limit]]
+    return sorted(of_all, key=lambda each: each.pk, reverse=True)[:limit]
+
+
 def _active_in(channel_id: UUID) -> QuerySet[Subscription]:
     return Subscription.objects.active().filter(channel_id=channel_id)
 

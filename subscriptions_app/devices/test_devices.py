@@ -48,6 +48,25 @@ class Invitation:
     digest: str  # of the invitation's text
 
 
+class NameTaken(Conflict):
+    """Another test device of the channel has the name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Another test device is called “{name}”.")
+
+
+def device_of(subscription: Subscription) -> TestDevice | None:
+    """The test device that the subscription is."""
+    own = TestDevice.objects.filter(channel_id=subscription.channel_id)
+    return own.filter(subscription_id=subscription.pk).first()
+
+
+def device_names(channel_id: UUID) -> dict[UUID, str]:
+    """The names of the channel's test devices, by the ids of their subscriptions."""
+    devices = TestDevice.objects.filter(channel_id=channel_id)
+    return dict(devices.values_list("subscription_id", "name"))
+
+
 def devices_of(channel_id: UUID) -> Sequence[Listed]:
     """The channel's test devices, by name."""
     devices = list(TestDevice.objects.filter(channel_id=channel_id).order_by("name"))
@@ -60,9 +79,9 @@ def devices_of(channel_id: UUID) -> Sequence[Listed]:
 def device_add(*, channel: Channel, name: str, subscription_id: UUID, user: User) -> TestDevice:
     """Makes the subscription a test device. If it already is one, changes its name.
 
-    Safe to repeat. Raises NotFound if the channel has no such active subscription, Conflict if
-    another device has the name or the channel has MOST_DEVICES, and Invalid for a name that is
-    empty or too long.
+    Safe to repeat. Raises NotFound if the channel has no such active subscription, NameTaken if
+    another device has the name, Conflict if the channel has MOST_DEVICES, and Invalid for a name
+    that is empty or too long.
     """
     name = _checked_name(name)
     subscription_active(channel_id=channel.pk, subscription_id=subscription_id)
@@ -71,7 +90,7 @@ def device_add(*, channel: Channel, name: str, subscription_id: UUID, user: User
         known = list(TestDevice.objects.filter(channel=channel))
         same = next((each for each in known if each.subscription_id == subscription_id), None)
         if any(each.name == name and each is not same for each in known):
-            raise Conflict(f"Another test device is called “{name}”.")
+            raise NameTaken(name)
         if same is not None:
             return _renamed(same, name)
         if len(known) >= MOST_DEVICES:

@@ -40,6 +40,7 @@ QUERIES = {
     "notification_compare_chart": {"id": "id"},
     "notification_compose": {"channel": "id", "draft": "id"},
     "search": {"s": "name"},
+    "channel_devices": {"q": "name"},
 }
 
 
@@ -209,13 +210,11 @@ def forms(alice):
         yield page, draft | {"key": None}, "once"
     for page in ("draft_save", "draft_delete", "notification_compose"):
         yield page, draft | {"step": "edit", "version": "1", "draft": None}, "draft_id"
-    yield "channel_devices", {"do": "remove", "device": None}, "device_id"
+    yield "channel_devices", {"device": None}, "device_id"
     yield "channel_identity", {"do": "retire", "key": None}, "identity_key_id"
     yield "channel_tags", {"tag": None}, "tag"
     for do in ("archive", "change"):
         yield "channel_categories", {"do": do, "key": None, "name": "new"}, "category_key"
-    for kind in ("subscription_id", "digest"):
-        yield "channel_devices", {"do": "add", "name": "new", "known_as": None}, kind
     for do in ("role", "remove", "link"):
         form = {"do": do, "role": "viewer", "membership": None}
         yield "channels_app_account_change", form, "number"

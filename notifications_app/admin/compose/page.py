@@ -58,7 +58,7 @@ from pushsvc.common.errors import FieldError, Invalid, NotFound, PushsvcError
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
 from subscriptions_app.audiences.targets import TargetIds
-from subscriptions_app.devices.selectors import subscription_known_as
+from subscriptions_app.devices.selectors import devices_known_as
 from subscriptions_app.devices.test_devices import devices_of
 from subscriptions_app.models import Segment, Subscription
 from subscriptions_app.segments.describe import rule_text
@@ -402,11 +402,12 @@ def _is_past(moment: datetime | None) -> bool:
 
 
 def _test_device(channel: Channel, request: HttpRequest) -> Subscription:
-    """The chosen test device. Raises NotFound, and Invalid if no device was chosen."""
+    """The chosen test device; of a person's devices, the one that was seen last. Raises NotFound,
+    and Invalid if no device was chosen."""
     known_as = request.POST.get("test_device") or request.POST.get("test_known_as", "").strip()
     if not known_as:
         raise Invalid([FieldError("", "required", "Choose the device that gets the test.")])
-    found = subscription_known_as(channel_id=channel.id, text=known_as)
-    if found is None:
-        raise NotFound("The channel has no active subscriber with this id or token hash.")
-    return found
+    found = devices_known_as(channel_id=channel.id, text=known_as, limit=1)
+    if not found:
+        raise NotFound("No active device has this user id, subscriber id or token hash.")
+    return found[0]

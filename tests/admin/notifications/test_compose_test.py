@@ -10,7 +10,7 @@ from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
 from tests.admin.notifications.composing import COMPOSE, TEST, written
 from tests.admin.support import subscriber
-from tests.factories import add_crowd, make_device
+from tests.factories import add_crowd, make_device, make_person
 from tests.pipeline.support import waits_for
 
 
@@ -51,6 +51,15 @@ def test_a_subscriber_is_found_by_the_hash_of_its_token(sender, alice):
     device = subscriber(alice.channel)
     known_as = bytes(device.address_sha256).hex().upper()
     sender.post(TEST, written(alice, test_device="", test_known_as=f" {known_as} "))
+    assert Notification.objects.get().only_subscription_id == device.pk
+
+
+def test_of_a_person_the_device_that_was_seen_last_gets_the_test(sender, alice):
+    add_crowd(alice.channel, 2)
+    person = make_person(alice.channel, "user-17")
+    Subscription.objects.filter(channel=alice.channel).update(person=person)
+    device = Subscription.objects.filter(channel=alice.channel).order_by("registered_at").last()
+    sender.post(TEST, written(alice, test_device="", test_known_as=" user-17 "))
     assert Notification.objects.get().only_subscription_id == device.pk
 
 

@@ -1,10 +1,13 @@
 """Test devices: named, invited by a link, bounded; who may, and what an invitation is worth."""
 
+import html
 import json
 import re
+from datetime import timedelta
 
 import pytest
 from auditlog.models import LogEntry
+from django.db.models.functions import Now
 from django.test import Client, override_settings
 from django.urls import reverse
 
@@ -13,7 +16,7 @@ from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.devices import test_devices
 from subscriptions_app.models import Subscription, TestDevice
 from tests.admin.support import signed_in, subscriber
-from tests.factories import add_crowd, make_channel, make_device
+from tests.factories import add_crowd, make_channel, make_device, make_person
 
 MISSING = "0192f0c1-0000-7000-8000-00000000dead"
 
@@ -22,12 +25,25 @@ def page_of(house):
     return reverse("admin:channel_devices", args=[house.channel.pk])
 
 
-def do(client, house, what, **fields):
-    return client.post(page_of(house), {"do": what} | fields, follow=True)
+def do(client, house, **fields):
+    return client.post(page_of(house), fields, follow=True)
+
+
+def form_of(subscription):
+    return reverse("admin:subscription_test_device", args=[subscription.pk])
+
+
+def add(client, subscription, name):
+    return client.post(form_of(subscription), {"name": name}, follow=True)
+
+
+def find(client, house, q):
+    answer = client.get(page_of(house), {"q": q})
+    return [each["subscription"].pk for each in answer.context["found"]]
 
 
 def invitation(client, house, name="the kitchen iPhone"):
-    page = do(client, house, "invite", name=name).content.decode()
+    page = do(client, house, name=name).content.decode()
     return re.search(r"/test-device/[\w-]+#([\w:-]+)", page).group(1)
 
 
@@ -51,7 +67,7 @@ def another(house, phone):
 
 
 def test_an_invitation_is_a_link_and_a_picture_of_it(alice, sender):
-    answer = do(sender, alice, "invite", name=" the kitchen iPhone ")
+    answer = do(sender, alice, name=" the kitchen iPhone ")
     page = answer.content.decode()
 
     assert "Make “the kitchen iPhone” a test device" in page
@@ -59,6 +75,26 @@ def test_an_invitation_is_a_link_and_a_picture_of_it(alice, sender):
     assert f'href="http://testserver/test-device/{alice.channel.pk}#' in page
     assert "no-store" in answer["Cache-Control"]
     assert not TestDevice.objects.exists()
+
+
+def test_an_invitation_can_open_an_app_instead_of_a_browser(alice, sender, phone):
+    answer = do(sender, alice, name="a phone", app_link="shop://test-device?a=1")
+
+    page = answer.content.decode()
+    link = html.unescape(re.search(r'id="invitation-link" value="([^"]+)"', page)[1])
+    assert link.startswith("shop://test-device?a=1#")
+    assert "Use this browser" not in page
+    assert join(alice, link.partition("#")[2], phone.pk).status_code == 201
+
+
+@pytest.mark.parametrize("link", ["javascript:alert(1)", "shop://x#y", "shop", "shop://a b", "://"])
+def test_what_opens_no_app_is_an_error_next_to_the_link(alice, sender, link):
+    answer = do(sender, alice, name="a phone", app_link=link)
+    assert answer.context["form"].errors == {
+        "app_link": ["Enter a link such as shop://test-device."]
+    }
+    assert f'value="{link}"' in answer.content.decode()
+    assert "<svg" not in answer.content.decode()
 
 
 def test_a_device_joins_by_it_without_signing_in(alice, sender, phone):
@@ -125,7 +161,7 @@ def test_an_invitation_is_for_one_device(alice, sender, phone):
     customer = another(alice, phone)
     assert join(alice, text, phone.pk).status_code == 201
     assert join(alice, text, phone.pk).status_code == 201  # the first answer may have been lost
-    do(sender, alice, "remove", device=str(TestDevice.objects.get().pk))
+    do(sender, alice, device=str(TestDevice.objects.get().pk))
 
     refused = [join(alice, text, each.pk) for each in (customer, phone)]
 
@@ -173,26 +209,77 @@ def test_an_address_may_try_so_many_invitations_a_minute(alice, settings, phone)
     assert [join(alice, "x", phone.pk).status_code for _ in range(3)] == [403, 403, 429]
 
 
-# --- adding by id, removing ----------------------------------------------------------------------
+# --- finding, adding, removing -------------------------------------------------------------------
 
 
-def test_a_phone_with_an_app_is_added_by_its_id_or_its_token_s_hash(alice, sender, phone):
+def test_a_device_is_found_by_its_user_its_id_or_its_token_s_hash(alice, sender, phone):
+    tablet = another(alice, phone)
+    person = make_person(alice.channel, "user-17")
+    Subscription.objects.filter(pk__in=[phone.pk, tablet.pk]).update(person=person)
+    Subscription.objects.filter(pk=phone.pk).update(registered_at=Now() + timedelta(minutes=1))
     digest = bytes(phone.address_sha256).hex()
-    do(sender, alice, "add", name="by hash", known_as=digest)
-    do(sender, alice, "add", name="by id", known_as=str(phone.pk))
-    assert TestDevice.objects.get().name == "by id"
+
+    assert find(sender, alice, " user-17 ") == [phone.pk, tablet.pk]
+    assert find(sender, alice, str(phone.pk)) == find(sender, alice, digest) == [phone.pk]
+    assert find(sender, alice, "user-1") == find(sender, alice, "user-17\0") == []
 
 
-def test_a_missing_subscriber_is_not_added(alice, sender):
-    for known_as in (MISSING, "x"):
-        page = do(sender, alice, "add", name="theirs", known_as=known_as).content.decode()
-        assert "The channel has no such subscriber." in page
+def test_without_a_search_the_newest_active_devices_of_all_platforms_are_listed(alice, sender):
+    add_crowd(alice.channel, 12)
+    add_crowd(alice.channel, 2, platform="android")
+    rows = Subscription.objects.filter(channel=alice.channel)
+    rows.filter(platform="web").update(attributes={"model": "Pixel 9"})
+    gone = subscriber(alice.channel)
+    Subscription.objects.filter(pk=gone.pk).update(expired_at=Now())
+
+    newest = [each.pk for each in rows.filter(expired_at__isnull=True).order_by("-id")[:10]]
+
+    assert find(sender, alice, "") == newest
+    assert "model: Pixel 9" in sender.get(page_of(alice)).content.decode()
+
+
+def test_a_found_device_becomes_a_test_device_on_a_page_with_a_name(alice, sender, phone):
+    Subscription.objects.filter(pk=phone.pk).update(person=make_person(alice.channel, "user-17"))
+    found = sender.get(page_of(alice), {"q": "user-17"}).content.decode()
+    assert f'href="{form_of(phone)}"' in found
+    assert 'value="user-17, Web"' in sender.get(form_of(phone)).content.decode()
+
+    page = add(sender, phone, "my phone").content.decode()
+
+    assert "“my phone” is a test device." in page
+    device = TestDevice.objects.get()
+    assert (device.subscription_id, device.name) == (phone.pk, "my phone")
+    assert 'value="my phone"' in sender.get(form_of(phone)).content.decode()
+    assert f'href="{form_of(phone)}"' not in sender.get(page_of(alice)).content.decode()
+
+
+@pytest.mark.parametrize("page", ["subscription", "person"])
+def test_the_pages_of_a_subscriber_and_a_person_lead_to_it(alice, sender, viewer, phone, page):
+    person = make_person(alice.channel, "user-17")
+    Subscription.objects.filter(pk=phone.pk).update(person=person)
+    row = person if page == "person" else phone
+    path = reverse(f"admin:subscriptions_app_{page}_change", args=[row.pk])
+    link = f'href="{form_of(phone)}"'
+
+    assert link in sender.get(path).content.decode()
+    assert link not in viewer.get(path).content.decode()
+    make_device(alice.channel, phone, alice.members["owner"])
+    assert "“the kitchen iPhone”" in sender.get(path).content.decode()
+    Subscription.objects.filter(pk=phone.pk).update(expired_at=Now())
+    assert link not in sender.get(path).content.decode()
+
+
+def test_a_subscriber_that_expired_is_not_added(alice, sender, phone):
+    Subscription.objects.filter(pk=phone.pk).update(expired_at=Now())
+    answer = add(sender, phone, "gone")
+    assert answer.status_code == 400
+    assert "no such active subscription" in answer.content.decode()
     assert not TestDevice.objects.exists()
 
 
 def test_removing_leaves_the_subscriber(alice, sender, phone):
     device = make_device(alice.channel, phone, alice.members["owner"])
-    page = do(sender, alice, "remove", device=str(device.pk)).content.decode()
+    page = do(sender, alice, device=str(device.pk)).content.decode()
     assert "is no longer a test device" in page
     phone.refresh_from_db()
     assert phone.expired_at is None
@@ -213,20 +300,29 @@ def test_a_viewer_looks_and_changes_nothing(alice, viewer, phone):
     page = viewer.get(page_of(alice)).content.decode()
     assert "the kitchen iPhone" in page
     assert "You need the role “sender”" in page
-    for what, fields in (
-        ("invite", {"name": "x"}),
-        ("add", {"name": "x", "known_as": str(phone.pk)}),
-        ("remove", {"device": str(device.pk)}),
-    ):
-        assert do(viewer, alice, what, **fields).status_code == 403
+    for fields in ({"name": "x"}, {"device": str(device.pk)}):
+        assert do(viewer, alice, **fields).status_code == 403
+    assert add(viewer, phone, "x").status_code == viewer.get(form_of(phone)).status_code == 403
     assert TestDevice.objects.count() == 1
 
 
 @pytest.mark.parametrize("name", ["", " ", "x" * 51, "a\nb", "a\x00b"])
 def test_a_name_is_short_and_readable(alice, sender, phone, name):
-    page = do(sender, alice, "add", name=name, known_as=str(phone.pk)).content.decode()
-    assert "A name has 1 to 50 characters." in page
+    for answer in (add(sender, phone, name), do(sender, alice, name=name)):
+        assert answer.status_code == 400
+        [error] = answer.context["form"].errors["name"]
+        assert error in {"A name has 1 to 50 characters.", "Null characters are not allowed."}
+        assert answer.context["form"]["name"].value() == name
     assert not TestDevice.objects.exists()
+
+
+def test_a_taken_name_is_an_error_next_to_it_and_stays_in_the_field(alice, sender, phone):
+    make_device(alice.channel, phone, alice.members["owner"])
+    answer = add(sender, another(alice, phone), "the kitchen iPhone")
+    taken = ["Another test device is called “the kitchen iPhone”."]
+    assert answer.context["form"].errors == {"name": taken}
+    assert 'value="the kitchen iPhone"' in answer.content.decode()
+    assert TestDevice.objects.count() == 1
 
 
 def test_two_devices_do_not_share_a_name(alice, sender, phone):
@@ -239,9 +335,9 @@ def test_two_devices_do_not_share_a_name(alice, sender, phone):
 def test_a_channel_has_a_bounded_number_of_test_devices(alice, sender, phone, monkeypatch):
     monkeypatch.setattr(test_devices, "MOST_DEVICES", 1)
     make_device(alice.channel, phone, alice.members["owner"])
-    known_as = str(another(alice, phone).pk)
-    page = do(sender, alice, "add", name="one more", known_as=known_as).content.decode()
-    assert "Remove one first." in page
+    answer = add(sender, another(alice, phone), "one more")
+    assert "Remove one first." in answer.content.decode()
+    assert 'value="one more"' in answer.content.decode()
     assert TestDevice.objects.count() == 1
 
 
