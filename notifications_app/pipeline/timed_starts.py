@@ -6,6 +6,7 @@ before its part was planned, for a zone whose part was planned already.
 """
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -14,7 +15,7 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
+from django.db import DatabaseError, connection
 
 from notifications_app.models import NO_SUBSCRIPTION, Driver, Notification, Target
 from notifications_app.pipeline.plan_queue import (
@@ -40,15 +41,22 @@ from subscriptions_app.audiences.zones import zones_present
 
 logger = structlog.stdlib.get_logger(__name__)
 
+_FAILED_WAIT_SECONDS: Final = 5.0
+_failed: dict[UUID, float] = {}  # by notification, until when on the monotonic clock
+
 # The zones by their release, by platform.
 Releases = Mapping[Platform, Mapping[datetime, Sequence[str]]]
 
 
 def start_timed(*, round_robin: RoundRobin | None = None) -> int:
     """Starts the timed notification that has been due longest of each of the next channels. Returns
-    how many. One that cannot be started delays those of its channel alone."""
+    how many. One that cannot be started is left alone for a while, and delays no other."""
     round_robin = round_robin or RoundRobin()
-    parameters = {"after": round_robin.last_timed, "most_channels": CHANNELS_AT_ONCE}
+    parameters = {
+        "after": round_robin.last_timed,
+        "most_channels": CHANNELS_AT_ONCE,
+        "failed": _failed_lately(),
+    }
     found = sql.rows(NEXT_TIMED, STATES | parameters)
     is_round = len(found) < CHANNELS_AT_ONCE
     round_robin.last_timed = BEFORE_ALL if is_round else found[-1][1]
@@ -91,11 +99,26 @@ def _start(notification_id: UUID) -> bool:
                 return False
             _start_locked(notification, notification.timed)
             return True
-    except (OperationalError, InterfaceError):
-        raise
-    except Exception:
-        logger.exception("notification.start_failed", notification=notification_id)
+    except Exception as error:
+        # Also a statement that PostgreSQL ended, because it took too long or waited for itself.
+        if not connection.is_usable():
+            raise
+        _failed[notification_id] = time.monotonic() + _FAILED_WAIT_SECONDS
+        # Without the traceback of an error of the database, which would quote the row.
+        logger.error(
+            "notification.start_failed",
+            notification=notification_id,
+            error=type(error).__name__,
+            exc_info=not isinstance(error, DatabaseError),
+        )
         return False
+
+
+def _failed_lately() -> list[UUID]:
+    now = time.monotonic()
+    for notification_id in [each for each, until in _failed.items() if until <= now]:
+        del _failed[notification_id]
+    return list(_failed)
 
 
 def _start_locked(notification: Notification, timing: Timing) -> None:
@@ -147,7 +170,8 @@ def _parts(moments: Releases, ends_at: datetime | None) -> list[dict[str, Any]]:
 
 # In SQL, because the ORM has neither recursion nor LATERAL. As the start of other notifications
 # finds channels, in the index of pending timed ones.
-_NEXT: Final = f" AND {TIMED}"
+_STARTABLE: Final = f"{TIMED} AND id <> ALL(%(failed)s::uuid[])"
+_NEXT: Final = f" AND {_STARTABLE}"
 NEXT_TIMED: Final = f"""
 WITH RECURSIVE channel (id) AS (
   (SELECT channel_id FROM ({NEXT_CHANNEL.format(after="%(after)s", more=_NEXT)}) AS first)
@@ -155,7 +179,7 @@ WITH RECURSIVE channel (id) AS (
   SELECT ({NEXT_CHANNEL.format(after="channel.id", more=_NEXT)}) FROM channel WHERE id IS NOT NULL
 )
 SELECT due.id, channel.id FROM channel
-CROSS JOIN LATERAL ({DUE_OF_CHANNEL.format(channel="channel.id", kind=TIMED)} 1) AS due
+CROSS JOIN LATERAL ({DUE_OF_CHANNEL.format(channel="channel.id", kind=_STARTABLE)} 1) AS due
 LIMIT %(most_channels)s
 """  # noqa: S608 - text of our own
 

@@ -4,6 +4,7 @@ import zoneinfo
 from datetime import datetime, timedelta
 
 import pytest
+from django.db import transaction
 from django.db.models.functions import Now
 
 from notifications_app.content.values import Content, SendRequest, TargetId
@@ -387,16 +388,39 @@ def test_timed_notifications_of_many_channels_take_turns(channel, other_channel)
     assert not own.is_timed_due
 
 
-def test_one_that_cannot_be_started_delays_no_other_channel(channel, other_channel, caplog):
+def test_one_that_cannot_be_started_delays_no_other(channel, other_channel, caplog):
     broken = send_at(channel, local_clock(EAST, sql.now() - 10 * HOUR))
     Notification.objects.filter(pk=broken.pk).update(timing={"local_at": "09:00"})
-    other = send_at(other_channel, local_clock(EAST, sql.now() - 10 * HOUR))
+    others = [
+        send_at(each, local_clock(EAST, sql.now() - 10 * HOUR)) for each in (channel, other_channel)
+    ]
     plain = factories.make_notification(channel)
     support.plan()
-    for each in (other, plain):
+    support.plan()
+    for each in (*others, plain):
         each.refresh_from_db()
         assert each.status == "sent"
-    assert support.logged(caplog, "notification.start_failed")
+    assert len(support.logged(caplog, "notification.start_failed")) == 1  # not again at once
+
+
+def test_one_that_waits_for_a_lock_for_too_long_delays_no_other(channel, other_channel, caplog):
+    (row,) = devices(channel, EAST)
+    long_ago = local_clock(EAST, sql.now() - 10 * HOUR)
+    waiting = send_at(channel, long_ago, targets=(TargetId(subscription_id=row.id),))
+    other = send_at(other_channel, long_ago)
+
+    def start():
+        sql.rows("SELECT set_config('lock_timeout', '100ms', false)", {})
+        return timed_starts.start_timed()
+
+    with transaction.atomic():
+        sql.execute("LOCK TABLE notifications_app_target IN ACCESS EXCLUSIVE MODE", {})
+        assert support.in_threads(start) == [1]
+    other.refresh_from_db()
+    waiting.refresh_from_db()
+    assert (other.status, waiting.status) == ("processing", "pending")
+    (logged,) = support.logged(caplog, "notification.start_failed")
+    assert not logged.exc_info
 
 
 def test_two_planners_start_one_once(channel):
