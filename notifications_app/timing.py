@@ -125,12 +125,13 @@ class Timing:
 
     def release(self, name: str, *, now: datetime | None = None) -> datetime:
         """When the devices of the zone get it, not before `now`. Names that tzdata does not know,
-        such as "", count as `timezone`."""
+        such as "", count as `timezone`. After LAST_YEAR there are no quiet hours."""
         zone = self._zone_of(name)
         after = max(each for each in (self.after, now) if each is not None)
         asked = max(self._asked(zone, self.after or after), after)
-        is_quiet = self.quiet is not None and self.quiet.has(asked, zone)
-        return self.quiet.until(asked, zone) if self.quiet and is_quiet else asked
+        if self.quiet is None or asked.year > LAST_YEAR or not self.quiet.has(asked, zone):
+            return asked
+        return self.quiet.until(asked, zone)
 
     def quiet_until(self, name: str, now: datetime) -> datetime | None:
         """When the quiet hours of the zone are over; None if there are none now."""

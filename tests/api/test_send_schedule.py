@@ -7,6 +7,7 @@ import pytest
 from notifications_app.models import Notification
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store.redis_client import redis_client
+from subscriptions_app.models import Subscription
 from tests import factories
 from tests.api.support import errors
 
@@ -218,6 +219,20 @@ def test_a_dry_run_and_the_details_show_quiet_hours(alice):
     sent = alice.send({"body": "x", **fields}).json()["notification_id"]
     details = alice.call("GET", f"/notification/{sent}/details").json()
     assert details["timing"]["quiet_hours"] == AFTERNOON
+
+
+def test_a_send_in_the_last_year_that_dates_have_is_answered(alice):
+    with_zones(alice.channel, "", "Pacific/Kiritimati", "Pacific/Niue")
+    at = "9999-12-31T23:59:59.999Z"
+    body = {"body": "x", "scheduled_at": at, "quiet_hours": {"from": "22:00", "to": "08:00"}}
+    dry = alice.call("POST", "/send-notification", {**body, "dry_run": True})
+    assert [each["release_at"] for each in dry.json()["releases"]] == [at]
+    explained = alice.call(
+        "POST",
+        f"/channel/{alice.channel.id}/explain",
+        {"send": body, "subscription_id": str(Subscription.objects.first().pk)},
+    )
+    assert explained.status_code == 200, explained.content
 
 
 def test_quiet_hours_of_the_channel_are_those_of_a_send_that_does_not_ignore_them(alice):

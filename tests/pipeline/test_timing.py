@@ -187,3 +187,12 @@ def test_the_begin_of_quiet_hours_is_seen_ahead():
     assert own.quiet_within("Europe/Berlin", now, seconds=60) == now + timedelta(seconds=30)
     assert own.quiet_within("Europe/Berlin", now, seconds=20) is None
     assert own.quiet_within("UTC", now, seconds=60) is None
+
+
+@pytest.mark.parametrize("name", ["Pacific/Kiritimati", "UTC", "Pacific/Niue"])
+@pytest.mark.parametrize("day", ["9998-12-31", "9999-12-30", "9999-12-31"])
+def test_the_last_moments_that_dates_have_can_be_released(name, day):
+    for hour in range(24):
+        moment = datetime.fromisoformat(f"{day}T{hour:02}:59:59.999Z")
+        for begin, end in ((time(22), time(8)), (time(0, 1), time(0)), (time(0), time(23, 59))):
+            assert quiet_timing(begin, end).release(name, now=moment) >= moment
