@@ -134,7 +134,7 @@ class Locked:
         their size. No planner or claim works at the notification meanwhile."""
         self.plans.update(has_rate=bool(per_minute))
         if per_minute:
-            send_rates.begin([self.was.pk])
+            send_rates.change(self.was.pk, self.was.rate_per_minute, per_minute)
 
     def record_change(self) -> None:
         """Writes the changed fields to the audit log."""

@@ -39,6 +39,14 @@ def begin(notification_ids: Collection[UUID]) -> None:
     sql.execute(_BEGIN, {"ids": sorted(notification_ids)})
 
 
+def change(notification_id: UUID, was: int | None, per_minute: int) -> None:
+    """Lets the plans of the notification follow a new rate. If it is higher, recipients that were
+    taken up already take as long as at the new rate. `was`: the rate until now, if it had one."""
+    begin([notification_id])
+    factor = (was or 0) / per_minute
+    sql.execute(_CHANGE, {"notification": notification_id, "factor": factor})
+
+
 def least_seconds(recipients: int, per_minute: int) -> int:
     """In how many seconds workers can take up so many recipients at the earliest."""
     after_first = max(0, recipients - batch_size(per_minute))
@@ -72,6 +80,12 @@ _BEGIN: Final = """
 INSERT INTO notifications_app_sendrate (notification_id)
 SELECT unnest(%(ids)s::uuid[]) AS id ORDER BY id
 ON CONFLICT DO NOTHING
+"""
+
+_CHANGE: Final = """
+UPDATE notifications_app_sendrate
+SET next_at = clock_timestamp() + (next_at - clock_timestamp()) * least(1, %(factor)s)
+WHERE notification_id = %(notification)s AND next_at > clock_timestamp()
 """
 
 # The condition of a statement that finds work, for a plan named `plan`.

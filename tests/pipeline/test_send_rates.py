@@ -182,6 +182,19 @@ def test_an_edit_while_paused_changes_lifts_and_gives_a_rate(channel):
     assert notification.rate_per_minute == 6000
 
 
+@pytest.mark.parametrize("between", [(), (0,)], ids=["raised", "lifted before"])
+def test_a_rate_that_was_too_low_by_mistake_holds_nothing_up_when_it_is_raised(channel, between):
+    """Its batches are large, because they were planned before."""
+    notification = send(channel, rate=600)
+    edit(notification, rate_per_minute=1)
+    assert claimed() == [45]
+    hand_back(*Batch.objects.leased())
+    assert claimed() == []  # for 45 minutes
+    for rate in (*between, 6000):
+        edit(notification, rate_per_minute=rate)
+    assert claimed()[:1] == [45]
+
+
 def hand_back(*leases):
     ids = [getattr(each, "batch_id", None) or each.pk for each in leases]
     Batch.objects.filter(pk__in=ids).update(status="ready", lease_until=None, due_at=Now())
