@@ -1,7 +1,7 @@
 """Changes what a channel's sends use unless they say otherwise."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -10,7 +10,10 @@ from django.db import transaction
 from channels_app import audit
 from channels_app.models import Channel
 from channels_app.selectors import recent_forget
+from notifications_app.models import Notification
+from notifications_app.pipeline.timed_starts import zones_of
 from notifications_app.states import STATES
+from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 
 
@@ -46,7 +49,7 @@ def delivery_settings_replace(
 
 def _rewrite_pending(channel: Channel) -> None:
     """Writes what comes from the channel into its pending notifications. Locks them in the order of
-    their ids."""
+    their ids. The first releases of those by local time change with it."""
     parameters: dict[str, Any] = {
         "channel": channel.pk,
         "after": UUID(int=0),
@@ -54,8 +57,28 @@ def _rewrite_pending(channel: Channel) -> None:
         "quiet": json.dumps(channel.quiet_hours) if channel.quiet_hours else None,
         "step": _STEP,
     }
+    zones: dict[str, Mapping[Platform, Sequence[str]]] = {}
     while rewritten := sql.rows(_REWRITE, STATES | parameters):
-        parameters["after"] = max(row[0] for row in rewritten)
+        parameters["after"] = max(id_ for id_, _ in rewritten)
+        changed = [id_ for id_, is_changed in rewritten if is_changed]
+        for notification in Notification.objects.filter(pk__in=changed):
+            _reschedule(notification, zones)
+
+
+def _reschedule(
+    notification: Notification, zones: dict[str, Mapping[Platform, Sequence[str]]]
+) -> None:
+    """`zones`: those of the channel's devices that were read already, by the names of platforms."""
+    timing = notification.timed
+    if timing is None or timing.after is None:
+        return
+    key = str(notification.pk if notification.has_targets else notification.target_platforms)
+    if key not in zones:
+        zones[key] = zones_of(notification)
+    names = {name for each in zones[key].values() for name in each}
+    first = min(timing.release(name) for name in names)
+    if first != notification.scheduled_at:
+        Notification.objects.filter(pk=notification.pk).update(scheduled_at=first)
 
 
 _STEP: Final = 500
@@ -68,7 +91,7 @@ WITH locked AS MATERIALIZED (
     AND only_subscription_id IS NULL
   ORDER BY id LIMIT %(step)s FOR NO KEY UPDATE
 ), rewritten AS (
-  SELECT id, coalesce(timing, '{"quiet_from": "channel", "local_at": null}'::jsonb)
+  SELECT id, timing AS was, coalesce(timing, '{"quiet_from": "channel", "local_at": null}'::jsonb)
     || jsonb_build_object('timezone', %(timezone)s::text)
     || CASE WHEN coalesce(timing->>'quiet_from', 'channel') = 'channel'
        THEN jsonb_build_object('quiet', %(quiet)s::jsonb) ELSE '{}'::jsonb END AS timing
@@ -79,5 +102,6 @@ SET timing = CASE WHEN rewritten.timing->>'quiet_from' = 'channel'
     AND rewritten.timing->>'local_at' IS NULL AND rewritten.timing->>'quiet' IS NULL
   THEN NULL ELSE rewritten.timing END
 FROM rewritten WHERE notification.id = rewritten.id
-RETURNING notification.id
+RETURNING notification.id,
+  notification.timing->>'local_at' IS NOT NULL AND notification.timing <> rewritten.was
 """

@@ -205,6 +205,30 @@ def test_settings_of_the_channel_reach_its_pending_notifications(channel):
     assert quiet(local) == (None, "UTC")
 
 
+def test_settings_of_the_channel_move_the_first_release_of_pending_notifications(channel):
+    ada = factories.make_person(channel, "ada")
+    factories.add_each(channel, [{"timezone": ""}, {"timezone": EAST, "person": ada}])
+    at = f"{sql.now() + 72 * HOUR:%Y-%m-%dT23:00}"
+    to_all = send(channel, local_at=at)
+    to_ada = send(channel, local_at=at, targets=(TargetId(external_id="ada"),))
+    plain = send(channel, scheduled_at=sql.now() + HOUR)
+
+    def times():
+        for each in (to_all, to_ada, plain):
+            each.refresh_from_db()
+        return [f"{each.scheduled_at:%H:%M}" for each in (to_all, to_ada)]
+
+    before = plain.scheduled_at
+    assert times() == ["20:00", "20:00"]
+    settings_of(channel, None, timezone="Asia/Tokyo")
+    assert times() == ["14:00", "20:00"]
+    settings_of(channel, NIGHT, timezone="UTC")
+    assert times() == ["05:00", "05:00"]
+    settings_of(channel, None)
+    assert times() == ["20:00", "20:00"]
+    assert plain.scheduled_at == before
+
+
 def test_an_edit_from_ignore_takes_those_of_the_channel(channel):
     settings_of(channel, NIGHT)
     notification = send(channel, scheduled_at=sql.now() + HOUR, quiet_hours="ignore")
