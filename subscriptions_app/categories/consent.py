@@ -54,6 +54,11 @@ def categories_of(channel_id: UUID) -> list[Category]:
     return list(live.order_by("position", "key"))
 
 
+def stored_category_keys(channel_id: UUID) -> frozenset[str]:
+    """Also those of archived categories, about which choices are kept."""
+    return frozenset(Category.objects.filter(channel_id=channel_id).values_list("key", flat=True))
+
+
 def category_page(*, channel_id: UUID, limit: int, offset: int) -> list[Category]:
     """A page of `categories_of`. Empty if the offset is past the end."""
     return categories_of(channel_id)[offset : offset + limit]

@@ -21,12 +21,18 @@ from subscriptions_app.categories.services import MAX_CATEGORIES
     }
 )
 class Choices(serializers.DictField):
+    """`most`: how many categories it may name."""
+
     child = Flag(allow_null=True)
+
+    def __init__(self, *, most: int = MAX_CATEGORIES, **kw: Any) -> None:
+        super().__init__(**kw)
+        self._most = most
 
     @override
     def to_internal_value(self, data: object) -> dict[str, Any]:
         if not isinstance(data, dict):
             refuse("not_an_object", "Must be an object.")
-        if len(data) > MAX_CATEGORIES:
-            refuse("too_many", f"Must have at most {MAX_CATEGORIES} keys.")
+        if len(data) > self._most:
+            refuse("too_many", f"Must have at most {self._most} keys.")
         return super().to_internal_value(data)

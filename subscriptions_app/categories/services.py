@@ -15,6 +15,7 @@ from subscriptions_app.models import Category
 
 MAX_CATEGORIES: Final = 30
 MAX_ARCHIVED: Final = 200
+MAX_STORED: Final = MAX_CATEGORIES + MAX_ARCHIVED
 
 
 @transaction.atomic

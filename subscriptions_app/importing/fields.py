@@ -28,6 +28,7 @@ from subscriptions_app.addresses import (
     url_spelling,
 )
 from subscriptions_app.categories.fields import Choices
+from subscriptions_app.categories.services import MAX_STORED
 from subscriptions_app.devices.fields import Attributes
 from subscriptions_app.importing.values import Result, Row, refused
 from subscriptions_app.people.fields import ExternalId
@@ -37,7 +38,7 @@ T = TypeVar("T")
 _EXTERNAL_ID: Final = ExternalId()
 _ATTRIBUTES: Final = Attributes()
 _TAGS: Final = Tags()
-_CHOICES: Final = Choices()
+_CHOICES: Final = Choices(most=MAX_STORED)  # an export has those of archived categories
 _MAX_CODE: Final = 64
 _AHEAD: Final = timedelta(days=1)  # clocks of other services, and times without a zone
 _NOT_A_MOMENT: Final = (

@@ -17,7 +17,7 @@ from channels_app.selectors import is_enabled
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from subscriptions_app.addresses import address_lock
-from subscriptions_app.categories.consent import categories_of
+from subscriptions_app.categories.consent import stored_category_keys
 from subscriptions_app.devices.capacity import CapacityScarce, capacity_room
 from subscriptions_app.errors import (
     CategoryUnknown,
@@ -93,7 +93,7 @@ class _Known:
             channel,
             {key.public_key: key.pk for key in keys},
             next(key.pk for key in keys if key.retired_at is None),
-            frozenset(each.key for each in categories_of(channel.pk)),
+            stored_category_keys(channel.pk),
         )
 
     def problem(self, row: Row) -> Result | None:

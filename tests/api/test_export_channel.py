@@ -18,6 +18,8 @@ from channels_app.services import vapid_key_rotate
 from channels_app.vapid_keys import vapid_key_store
 from pushsvc.common.http.exports import ndjson_lines
 from pushsvc.common.timestamps import format_timestamp
+from subscriptions_app.categories.consent import refusing
+from subscriptions_app.categories.services import MAX_CATEGORIES, category_archive
 from subscriptions_app.devices.exporting import subscription_slices
 from subscriptions_app.importing.fields import row_of
 from subscriptions_app.importing.services import subscriptions_import
@@ -224,6 +226,29 @@ def test_an_import_of_an_export_gives_the_same_subscribers(alice, tmp_path):
     assert Subscription.objects.count() == 2 * 5
 
 
+def test_choices_about_archived_categories_move_too(alice, tmp_path):
+    """They count again when the category is restored."""
+    fill(alice)
+    many = {f"old-{number}": False for number in range(MAX_CATEGORIES + 1)}
+    Subscription.objects.filter(address=f"{HERE}2").update(choices={"offers": False, **many})
+    for key in many:
+        make_category(alice.channel, key)
+        category_archive(channel_id=alice.channel.pk, key=key)
+    category_archive(channel_id=alice.channel.pk, key="offers")
+    other = make_channel(android_enabled=True, ios_enabled=True)
+    for key in ("offers", *many):
+        make_category(other, key)
+        category_archive(channel_id=other.pk, key=key)
+
+    assert_moved(alice.channel, tmp_path, other)
+    make_category(other, "offers", default=True)
+
+    rows = Subscription.objects.filter(channel=other, choices__offers=False)
+    ids = list(rows.values_list("pk", flat=True))
+    assert len(ids) == 2
+    assert refusing(other.pk, "offers", ids) == set(ids)
+
+
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_an_export_after_an_import_is_what_was_imported(alice, data):
@@ -259,10 +284,10 @@ def export_rows(channel):
     return found
 
 
-def assert_moved(channel, directory):
+def assert_moved(channel, directory, other=None):
     """An export of the channel and an import into another one make the same rows."""
     exported = export(channel, directory / "export", "--with-keys")
-    other = ready_channel()
+    other = other or ready_channel()
     for key in exported["vapid_keys"]:
         vapid_key_store(channel=other, private_key=key["private_key"])
     counts = import_(other, directory / "export" / "subscriptions.ndjson")
