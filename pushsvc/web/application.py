@@ -25,7 +25,7 @@ from pushsvc.common import errors, metrics
 from pushsvc.common.http.client_address import counted_address
 from pushsvc.common.http.handlers import refusal
 from pushsvc.common.store.estimates import Client
-from pushsvc.web.bulkhead import Bulkhead, TooManyInFlight
+from pushsvc.web.bulkhead import OF_KEYS, Bulkhead, TooManyInFlight
 from pushsvc.web.content_type import plain_content_type
 from pushsvc.web.correlation import CorrelationMiddleware
 from pushsvc.web.csp import PolicyMiddleware
@@ -65,9 +65,8 @@ class BufferedApplication:
                 complete = _complete(environ, data)
                 metrics.WEB_BYTES.add(len(data), "received")
                 queue = self._bulkhead.queue(scope["method"], scope["path"], data)
-                # A key's estimates share a thread, wherever its requests come from.
                 key = environ.get("HTTP_AUTHORIZATION")
-                sender = key if key and queue.kind == "estimate" else address
+                sender = key if key and queue.kind in OF_KEYS else address
                 queue.require_room(sender)
                 response = _Response(self._application, complete)
                 run = partial(queue.run, sender=sender)

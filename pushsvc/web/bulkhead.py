@@ -5,7 +5,8 @@ left for requests of devices and senders. Requests wait for a thread in the even
 refused if they wait too long, because their clients would not wait for the response. Health checks
 have their own threads, because otherwise an overloaded process would be restarted. Estimates of
 audiences have their own threads, because their cost depends on the tenant's request. So have
-imports, whose bodies are also larger: only a few are read at a time.
+imports, whose bodies are also larger: only a few are read at a time. So have exports by programs,
+each of which makes hundreds of long requests.
 """
 
 import asyncio
@@ -38,6 +39,8 @@ ESTIMATES: Final = Capacity(2, 64)
 OF_KEY_IN_ESTIMATES: Final = Capacity(ESTIMATES.threads - 1, 16)  # so one key leaves a thread free
 IMPORTS: Final = Capacity(2, 6)
 ADDRESS_IN_IMPORTS: Final = Capacity(IMPORTS.threads - 1, 2)  # so one address leaves a thread free
+DOWNLOADS: Final = Capacity(2, 16)
+OF_KEY_IN_DOWNLOADS: Final = Capacity(DOWNLOADS.threads - 1, 4)  # so one key leaves a thread free
 # One address cannot take all places. Its requests may occupy both threads.
 ADDRESS_IN_HEALTH: Final = Capacity(HEALTH.threads, 16)
 ADDRESS_IN_QUARTER: Final = Capacity(QUARTER.threads - 1, 16)  # so one address leaves a thread free
@@ -68,6 +71,15 @@ def _is_health(_method: str, path: str) -> bool:
     return path.strip("/") in _HEALTH
 
 
+def _is_download(method: str, path: str) -> bool:
+    """Exports by programs, with an API key."""
+    trimmed = path.rstrip("/")
+    return method in {"GET", "HEAD"} and (
+        (trimmed.startswith("/channel/") and trimmed.endswith("/subscriptions"))
+        or (trimmed.startswith("/notification/") and trimmed.endswith("/deliveries"))
+    )
+
+
 def _is_estimate(method: str, path: str, body: bytes) -> bool:
     """Dry runs and sizes of segments. A JSON string can contain escaped ASCII letters, which no
     usual client writes; such a body may name a dry run."""
@@ -81,6 +93,8 @@ def _is_estimate(method: str, path: str, body: bytes) -> bool:
 QUARTERS: Final = {"export": _is_export, "console": _is_console, "read": _is_read}
 _OTHERS: Final = "other"
 _ESTIMATE: Final = "estimate"
+_DOWNLOAD: Final = "download"
+OF_KEYS: Final = frozenset({_ESTIMATE, _DOWNLOAD})  # whose senders are keys, wherever they are
 _ESCAPED_ASCII: Final = re.compile(rb"\\u00[2-7]")
 
 
@@ -174,6 +188,10 @@ class Bulkhead:
         of_imports = ThreadPoolExecutor(IMPORTS.threads, thread_name_prefix="import")
         self._special.insert(
             0, (is_import, Queue(of_imports, "import", IMPORTS, ADDRESS_IN_IMPORTS))
+        )
+        of_downloads = ThreadPoolExecutor(DOWNLOADS.threads, thread_name_prefix=_DOWNLOAD)
+        self._special.insert(
+            0, (_is_download, Queue(of_downloads, _DOWNLOAD, DOWNLOADS, OF_KEY_IN_DOWNLOADS))
         )
         self._all = Queue(pool, _OTHERS, ALL, ALL)
         self._in_flight: Counter[str] = Counter()

@@ -20,7 +20,9 @@ from django.test import Client
 from pushsvc.web.bulkhead import (
     ADDRESS_IN_HEALTH,
     ADDRESS_IN_QUARTER,
+    DOWNLOADS,
     IN_FLIGHT,
+    OF_KEY_IN_DOWNLOADS,
     QUARTER,
     QUARTERS,
     THREADS,
@@ -106,6 +108,22 @@ def test_hanging_reads_hold_a_quarter_of_the_threads(web, opened, owner):
         assert waiting_sessions() == QUARTER.threads
         status, problem = ask(web, listed.decode())
         assert (status, problem["code"]) == (503, "busy")
+    assert statuses(held) == {200}
+
+
+def test_hanging_exports_leave_their_threads_to_reads_and_one_to_other_keys(web, opened, owner):
+    notification = make_sent_notification(owner.channel)
+    exported = get(f"/channel/{owner.channel.id}/subscriptions", f"Authorization: Key {owner.key}")
+    other = owner_of(owner.channel)
+    with locked("subscriptions_app_subscription"):
+        held = opened(sum(OF_KEY_IN_DOWNLOADS), exported)
+        until(lambda: waiting_sessions() == OF_KEY_IN_DOWNLOADS.threads, seconds=60)
+        (refused,) = opened(1, exported)
+        assert statuses([refused]) == {503}
+        held += opened(1, exported.replace(owner.key.encode(), other.key.encode()))
+        until(lambda: waiting_sessions() == DOWNLOADS.threads, seconds=60)
+        read = get(f"/notification/{notification.pk}", f"Authorization: Key {owner.key}")
+        assert ask(web, read.decode())[0] == 200
     assert statuses(held) == {200}
 
 
