@@ -6,6 +6,7 @@ from typing import Final
 
 from bench import (
     audience,
+    exporting,
     importing,
     languages,
     latency,
@@ -50,6 +51,7 @@ FIGURES: Final[dict[str, Figure]] = {
     "people": Figure("Devices that belong to people", people.measure),
     "webhooks": Figure("Facts for webhooks", webhooks.measure),
     "import": Figure("Subscribers from a file", importing.measure),
+    "export": Figure("Subscribers into a file, beside COPY", exporting.measure),
     "planning": Figure("Planning a notification to everybody", planning.measure),
     "rows": Figure("A recipient in PostgreSQL", rows.measure),
     "sparse": Figure(

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 
 from channels_app.http import ReadingView, key_of, require_scope
 from channels_app.models import Scope
-from notifications_app.reporting.deliveries import FIELDS, delivery_slices, log_page
+from notifications_app.reporting.deliveries import FIELDS, deliveries_page, delivery_texts
 from notifications_app.selectors import OUTCOMES, notification_get
 from pushsvc.common.errors import MissingScope
 from pushsvc.common.http.exports import (
@@ -27,7 +27,7 @@ _OUTCOMES = list(OUTCOMES.values())
 
 
 class ExportedDeliveryOutput(serializers.Serializer[Any]):
-    """A row of the export of deliveries."""  # documents what delivery_slices makes
+    """A row of the export of deliveries."""  # documents what delivery_texts makes
 
     subscription_id = serializers.UUIDField(help_text="The subscription's id.")
     external_id = serializers.CharField(
@@ -65,9 +65,9 @@ class DeliveriesExportView(ReadingView):
     def get(self, request: Request, notification_id: UUID) -> HttpResponse:
         channel_id = key_of(request).channel_id
         notification = notification_get(channel_id=channel_id, notification_id=notification_id)
-        page = export_page(request, outcome=_OUTCOMES)
-        entries, after = log_page(
-            notification.pk, after=page.after, limit=page.limit, outcome=page.chosen["outcome"]
+        asked = export_page(request, outcome=_OUTCOMES)
+        page = deliveries_page(
+            notification.pk, after=asked.after, limit=asked.limit, outcome=asked.chosen["outcome"]
         )
-        slices = delivery_slices(notification, entries)
-        return export_response(request, page, slices, FIELDS, next_after=after)
+        texts = delivery_texts(notification, page, is_csv=asked.is_csv)
+        return export_response(request, asked, page, texts, FIELDS)

@@ -26,8 +26,8 @@ from subscriptions_app.devices.exporting import (
     ADDRESS_FIELDS,
     FIELDS,
     STATES,
-    subscription_ids_after,
-    subscription_slices,
+    subscription_texts,
+    subscriptions_page,
 )
 from subscriptions_app.devices.fields import Attributes
 
@@ -40,7 +40,7 @@ class ExportedKeysOutput(serializers.Serializer[Any]):
 
 
 class ExportedSubscriptionOutput(serializers.Serializer[Any]):
-    """A row of the export of subscriptions."""  # documents what subscription_slices makes
+    """A row of the export of subscriptions."""  # documents what subscription_texts makes
 
     subscription_id = serializers.UUIDField(help_text="The subscription's id.")
     platform = serializers.ChoiceField(PLATFORM_VALUES, help_text="What it receives push by.")
@@ -99,15 +99,13 @@ class SubscriptionsExportView(ReadingView):
     )
     def get(self, request: Request, channel_id: UUID) -> HttpResponse:
         channel = own_channel(request, channel_id)
-        page = export_page(request, state=STATES, include=("address",))
-        with_address = page.chosen["include"] is not None
+        asked = export_page(request, state=STATES, include=("address",))
+        with_address = asked.chosen["include"] is not None
         if with_address:
             record_once_an_hour(channel, "Subscriptions were exported with their addresses.")
-        ids = subscription_ids_after(
-            channel.pk, after=page.after, limit=page.limit + 1, state=page.chosen["state"]
+        page = subscriptions_page(
+            channel.pk, after=asked.after, limit=asked.limit, state=asked.chosen["state"]
         )
-        shown = ids[: page.limit]
-        slices = subscription_slices(shown, with_address=with_address, is_flat=page.format == "csv")
+        texts = subscription_texts(page, with_address=with_address, is_csv=asked.is_csv)
         names = (*FIELDS, *ADDRESS_FIELDS) if with_address else FIELDS
-        after = shown[-1] if len(ids) > len(shown) else None
-        return export_response(request, page, slices, names, next_after=after)
+        return export_response(request, asked, page, texts, names)

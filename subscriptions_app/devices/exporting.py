@@ -1,105 +1,59 @@
 """Reads a channel's subscriptions for the export, a bounded number at a time."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
-from pushsvc.common.platforms import PLATFORM_VALUES, Platform
-from pushsvc.common.store import sql
-from subscriptions_app.models import Subscription
-from subscriptions_app.tags.selectors import device_tags
+from pushsvc.common.platforms import PLATFORM_VALUES
+from pushsvc.common.store.lines import Kind, Page, csv_lines, json_lines, page_read, texts
 
 STATES: Final = ("active", "expired")
-FIELDS: Final = (
-    "subscription_id",
-    "platform",
-    "active",
-    "external_id",
-    "language",
-    "timezone",
-    "attributes",
-    "tags",
-    "choices",
-    "created_at",
-    "last_seen_at",
-    "expired_at",
-    "expired_code",
-)
+FIELDS: Final = {
+    "subscription_id": Kind.PLAIN,
+    "platform": Kind.PLAIN,
+    "active": Kind.FLAG,
+    "external_id": Kind.TEXT,
+    "language": Kind.PLAIN,
+    "timezone": Kind.PLAIN,
+    "attributes": Kind.DOCUMENT,
+    "tags": Kind.WORDS,
+    "choices": Kind.DOCUMENT,
+    "created_at": Kind.MOMENT,
+    "last_seen_at": Kind.MOMENT,
+    "expired_at": Kind.MOMENT,
+    "expired_code": Kind.TEXT,
+}
 # Of the CSV. In NDJSON, `p256dh` and `auth` of a browser are in `keys`, as browsers give them.
-ADDRESS_FIELDS: Final = ("endpoint", "provider_token", "p256dh", "auth", "vapid_public_key")
-_SLICE: Final = 500
+ADDRESS_FIELDS: Final = {
+    "endpoint": Kind.TEXT,
+    "provider_token": Kind.TEXT,
+    "p256dh": Kind.KEY,
+    "auth": Kind.KEY,
+    "vapid_public_key": Kind.KEY,
+}
 
 
-def subscription_ids_after(
+def subscriptions_page(
     channel_id: UUID, *, after: UUID, limit: int, state: str | None = None
-) -> list[UUID]:
-    """The channel's next ids. The steps in the indexes are bounded by `limit`, wherever the page
-    is, and whatever other channels have."""
-    parameters = {"channel": channel_id, "after": after, "limit": limit}
-    return [id_ for (id_,) in sql.rows(_PAGES[state], parameters)]
+) -> Page:
+    """The channel's next subscriptions. The steps in the indexes are bounded by `limit`, wherever
+    the page is, and whatever other channels have."""
+    return page_read(_PAGES[state], {"channel": channel_id, "after": after}, limit=limit)
 
 
-def subscription_slices(
-    ids: Sequence[UUID], *, with_address: bool, is_flat: bool = False
-) -> Iterator[list[dict[str, Any]]]:
-    """The rows in the order of the ids. A subscription that was deleted meanwhile is missing."""
-    for at in range(0, len(ids), _SLICE):
-        part = ids[at : at + _SLICE]
-        found = Subscription.objects.select_related("person", "vapid_key").in_bulk(part)
-        tags = device_tags(part)
-        yield [
-            _row(found[id_], tags.get(id_, []), with_address, is_flat)
-            for id_ in part
-            if id_ in found
-        ]
+def subscription_texts(page: Page, *, with_address: bool, is_csv: bool = False) -> Iterator[str]:
+    """The rows of the page as lines, in the order of ids."""
+    return texts(_TEXTS[is_csv, with_address], {}, page)
 
 
-def _row(
-    device: Subscription, tags: list[str], with_address: bool, is_flat: bool
-) -> dict[str, Any]:
-    person = device.person
-    row = {
-        "subscription_id": device.pk,
-        "platform": device.platform,
-        "active": device.expired_at is None,
-        "external_id": person.external_id if person else None,
-        "language": device.language or None,
-        "timezone": device.timezone or None,
-        "attributes": device.attributes,
-        "tags": tags,
-        # A choice of the person counts before the device's.
-        "choices": device.choices | (person.choices if person else {}),
-        "created_at": device.created_at,
-        "last_seen_at": device.registered_at,
-        "expired_at": device.expired_at,
-        "expired_code": device.expired_code or None,
-    }
-    # Another subscription has the address of one that is set aside.
-    if not with_address or device.is_set_aside:
-        return row
-    return row | _address(device, is_flat)
-
-
-def _address(device: Subscription, is_flat: bool) -> dict[str, Any]:
-    if device.platform != Platform.WEB:
-        return {"provider_token": device.address, "auth": device.auth or None}
-    keys = {"p256dh": device.p256dh, "auth": device.auth}
-    public_key = device.vapid_key.public_key if device.vapid_key else None
-    return {
-        "endpoint": device.address,
-        **(keys if is_flat else {"keys": keys}),
-        "vapid_public_key": public_key,
-    }
-
-
-def _pages(conditions: Sequence[str]) -> str:
+def _page(conditions: Sequence[str]) -> str:
     ranges = " UNION ALL ".join(
         f"""(SELECT id FROM subscriptions_app_subscription
              WHERE channel_id = %(channel)s AND {each} AND id > %(after)s
-             ORDER BY id LIMIT %(limit)s)"""  # noqa: S608 - our own conditions
+             ORDER BY id LIMIT %(read)s)"""  # noqa: S608 - our own conditions
         for each in conditions
     )
-    return f"SELECT id FROM ({ranges}) AS found ORDER BY id LIMIT %(limit)s"  # noqa: S608 - ours
+    return f"SELECT id, true AS is_meant FROM ({ranges}) AS ranges ORDER BY id LIMIT %(read)s"  # noqa: S608 - ours
 
 
 # Raw, so that each range is read in the order of an index of its own (`subscription_active`,
@@ -109,7 +63,50 @@ _ACTIVE: Final = [
 ]
 _ENDED: Final = ["expired_at IS NOT NULL"]
 _PAGES: Final = {
-    "active": _pages(_ACTIVE),
-    "expired": _pages(_ENDED),
-    None: _pages([*_ACTIVE, *_ENDED]),
+    "active": _page(_ACTIVE),
+    "expired": _page(_ENDED),
+    None: _page([*_ACTIVE, *_ENDED]),
+}
+
+# OFFSET 0, so that PostgreSQL looks up each row by its id, and never reads a table for a join. A
+# choice of the person counts before the device's. Another subscription has the address of one that
+# is set aside.
+_ROWS: Final = """
+SELECT own.id, own.id AS subscription_id, own.platform, own.expired_at IS NULL AS active,
+  person.external_id, nullif(own.language, '') AS language, nullif(own.timezone, '') AS timezone,
+  own.attributes,
+  ARRAY(SELECT tag FROM subscriptions_app_tag WHERE subscription_id = own.id ORDER BY tag) AS tags,
+  CASE WHEN person.choices <> '{}' THEN own.choices || person.choices ELSE own.choices END
+    AS choices,
+  own.created_at, own.registered_at AS last_seen_at, own.expired_at,
+  nullif(own.expired_code, '') AS expired_code,
+  CASE WHEN own.platform = 'web' AND NOT own.is_set_aside THEN own.address END AS endpoint,
+  CASE WHEN own.platform <> 'web' AND NOT own.is_set_aside THEN own.address END AS provider_token,
+  CASE WHEN NOT own.is_set_aside THEN nullif(own.p256dh, '') END AS p256dh,
+  CASE WHEN NOT own.is_set_aside THEN nullif(own.auth, '') END AS auth,
+  CASE WHEN NOT own.is_set_aside THEN vapid_key.public_key END AS vapid_public_key
+FROM unnest(%(ids)s::uuid[]) AS given (id)
+CROSS JOIN LATERAL (
+  SELECT * FROM subscriptions_app_subscription WHERE id = given.id OFFSET 0
+) AS own
+LEFT JOIN LATERAL (
+  SELECT external_id, choices FROM subscriptions_app_person WHERE id = own.person_id OFFSET 0
+) AS person ON true
+LEFT JOIN LATERAL (
+  SELECT public_key FROM channels_app_vapidkey WHERE id = own.vapid_key_id OFFSET 0
+) AS vapid_key ON true
+"""
+_ADDRESS: Final = """CASE
+  WHEN endpoint IS NOT NULL THEN concat(
+    ',"endpoint":', to_json(endpoint), ',"keys":{"p256dh":"', p256dh, '","auth":"', auth,
+    '"},"vapid_public_key":"', vapid_public_key, '"')
+  WHEN provider_token IS NOT NULL THEN concat(
+    ',"provider_token":', to_json(provider_token), ',"auth":', coalesce('"' || auth || '"', 'null'))
+END"""
+# By whether it is CSV, and with addresses.
+_TEXTS: Final = {
+    (False, False): json_lines(_ROWS, FIELDS),
+    (False, True): json_lines(_ROWS, FIELDS, last=_ADDRESS),
+    (True, False): csv_lines(_ROWS, FIELDS),
+    (True, True): csv_lines(_ROWS, FIELDS | ADDRESS_FIELDS),
 }

@@ -1,12 +1,15 @@
 """`manage.py export_channel`, and what another installation makes of its files."""
 
 import json
+import resource
 import stat
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 
 import pytest
 from auditlog.models import LogEntry
+from cryptography.fernet import Fernet
 from django.core.management import CommandError, call_command
 from django.db import transaction
 from django.db.models.functions import Now
@@ -16,11 +19,12 @@ from hypothesis import strategies as st
 from channels_app.selectors import current_vapid_key, vapid_private_keys
 from channels_app.services import vapid_key_rotate
 from channels_app.vapid_keys import vapid_key_store
-from pushsvc.common.http.exports import ndjson_lines
+from channels_app.webhooks import webhook_create
+from pushsvc.common.http.exports import NO_ID
 from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.categories.consent import refusing
 from subscriptions_app.categories.services import MAX_CATEGORIES, category_archive
-from subscriptions_app.devices.exporting import subscription_slices
+from subscriptions_app.devices.exporting import subscription_texts, subscriptions_page
 from subscriptions_app.importing.fields import row_of
 from subscriptions_app.importing.services import subscriptions_import
 from subscriptions_app.models import Subscription
@@ -28,6 +32,7 @@ from subscriptions_app.tags.selectors import device_tags
 from tests.api.devices import ANDROID_TOKEN, HERE, IOS_TOKEN
 from tests.api.support import owner_of
 from tests.factories import (
+    add_crowd,
     browser,
     browser_keys,
     make_category,
@@ -184,7 +189,7 @@ def test_it_writes_what_the_channel_has(alice, tmp_path):
     first, second = found["notifications"]
     assert (first["notification_id"], first["status"]) == (waiting, "pending")
     assert first["content"] == {"body": "Later", "image": "https://a.example/b.png"}
-    assert first["targets"] == [{"external_id": "user-42", "subscription_id": None}]
+    assert first["targets"] == [{"external_id": "user-42", "subscription_id": None, "vars": None}]
     assert first["scheduled_at"] == "2999-01-01T00:00:00.000Z"
     assert (second["notification_id"], second["targets"]) == (sent, [])
     assert [row["notification_id"] for row in found["deliveries"]] == [sent]
@@ -218,6 +223,77 @@ def test_keys_are_written_only_on_request_and_only_for_this_user(alice, tmp_path
 def test_a_directory_that_exists_is_not_written_to(alice, tmp_path):
     with pytest.raises(CommandError, match="File exists"):
         export(alice.channel, tmp_path)
+
+
+@contextmanager
+def largest_file(size):
+    """As on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_an_export_that_ended_early_shows_it_and_can_go_on(alice, tmp_path):
+    add_crowd(alice.channel, 200)
+    make_segment(alice.channel, {"tag": "news"})
+    early = tmp_path / "early"
+    with largest_file(40_000), pytest.raises(CommandError, match=r"File too large.*--resume"):
+        export(alice.channel, early)
+    assert sorted(file.name for file in early.iterdir()) == [
+        "incomplete.json",
+        "subscriptions.ndjson.part",
+    ]
+    other = make_channel("Bob's")
+    for channel, arguments in ((other, ()), (alice.channel, ("--with-keys",))):
+        with pytest.raises(CommandError, match="another channel, or with other options"):
+            export(channel, early, "--resume", *arguments)
+
+    found = export(alice.channel, early, "--resume")
+
+    whole = export(alice.channel, tmp_path / "whole")
+    for files in (found, whole):
+        files["channel"][0].pop("exported_at")
+    assert found == whole
+    assert {file.suffix for file in early.iterdir()} == {".ndjson", ".json"}
+    with pytest.raises(CommandError, match="is complete"):
+        export(alice.channel, early, "--resume")
+    with pytest.raises(CommandError, match="no export"):
+        export(alice.channel, tmp_path, "--resume")
+
+
+def test_files_that_were_complete_are_kept(alice, tmp_path, settings):
+    """A key that cannot be read is found in the last file."""
+    alice.subscribe(browser(HERE))
+    right = settings.CREDENTIAL_KEYS
+    settings.CREDENTIAL_KEYS = [Fernet.generate_key().decode()]
+    with pytest.raises(CommandError, match="--resume"):
+        export(alice.channel, tmp_path / "out", "--with-keys")
+    settings.CREDENTIAL_KEYS = right
+    alice.subscribe(browser(f"{HERE}2"))
+    found = export(alice.channel, tmp_path / "out", "--with-keys", "--resume")
+    assert len(found["subscriptions"]) == found["channel"][0]["rows"]["subscriptions"] == 1
+    assert len(found["vapid_keys"]) == 1
+
+
+def test_settings_and_webhooks_are_written(alice, tmp_path):
+    settings = {"timezone": "Europe/Berlin", "quiet_hours": {"from": "22:00", "to": "08:00"}}
+    alice.call("PUT", f"/channel/{alice.channel.pk}/delivery-settings", settings)
+    webhook_create(
+        channel=alice.channel,
+        url="https://backend.shop.com/secret",
+        events=["notifications.finished"],
+    )
+    without = export(alice.channel, tmp_path / "without")
+    found = export(alice.channel, tmp_path / "with", "--with-keys")
+    assert "webhooks" not in without  # their addresses may contain secrets
+    assert [row["url"] for row in found["webhooks"]] == ["https://backend.shop.com/secret"]
+    assert "secret_encrypted" not in found["webhooks"][0]
+    (about,) = found["channel"]
+    assert {name: about[name] for name in settings} == settings
+    assert about["platforms"] == ["web", "android", "ios"]
 
 
 def test_an_import_of_an_export_gives_the_same_subscribers(alice, tmp_path):
@@ -276,8 +352,8 @@ def import_rows(channel, given):
 
 def export_rows(channel):
     """In the order of their addresses, without ids, which another installation makes anew."""
-    ids = list(Subscription.objects.filter(channel=channel).values_list("id", flat=True))
-    text = "".join(ndjson_lines(subscription_slices(ids, with_address=True)))
+    page = subscriptions_page(channel.pk, after=NO_ID, limit=100)
+    text = "".join(subscription_texts(page, with_address=True))
     found = sorted([json.loads(line) for line in text.split("\n")[:-1]], key=address_of)
     for row in found:
         del row["subscription_id"]

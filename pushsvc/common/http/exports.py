@@ -1,9 +1,8 @@
 """Exports over HTTP: pages by key with a Link header, streamed as NDJSON or CSV."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from itertools import chain
 from typing import Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
@@ -20,13 +19,13 @@ from pushsvc.common.http.drf import django_request
 from pushsvc.common.http.origin import own_origin
 from pushsvc.common.http.paging import whole_number
 from pushsvc.common.ids import parse_uuid
-from pushsvc.common.timestamps import format_timestamp
+from pushsvc.common.store.lines import Page
 
 MOST_ROWS: Final = 5_000  # of a page
-FORMATS: Final = ("ndjson", "csv")
+_CSV: Final = "csv"
+FORMATS: Final = ("ndjson", _CSV)
 _NDJSON: Final = "application/x-ndjson"
 NO_ID: Final = UUID(int=0)
-Row = Mapping[str, Any]
 
 
 def export_parameters(**choices: Sequence[str]) -> list[OpenApiParameter]:
@@ -78,7 +77,7 @@ def export_responses(row: type[Serializer[Any]]) -> dict[Any, Any]:
 class ExportPage:
     after: UUID
     limit: int
-    format: str
+    is_csv: bool
     chosen: Mapping[str, str | None]
 
 
@@ -101,53 +100,21 @@ def export_page(request: Request, **choices: Sequence[str]) -> ExportPage:
             errors.append(FieldError(name, "not_a_choice", detail))
     if errors:
         raise Invalid(errors)
-    format = chosen.pop("format") or FORMATS[0]
-    return ExportPage(after, min(limit, MOST_ROWS), format, chosen)
+    is_csv = chosen.pop("format") == _CSV
+    return ExportPage(after, min(limit, MOST_ROWS), is_csv, chosen)
 
 
 def export_response(
-    request: Request,
-    page: ExportPage,
-    slices: Iterable[Sequence[Row]],
-    names: Sequence[str],
-    *,
-    next_after: UUID | None,
+    request: Request, asked: ExportPage, page: Page, texts: Iterable[str], names: Iterable[str]
 ) -> HttpResponse:
-    """Streams the rows. `next_after`: the last id of the page if another page follows."""
-    is_csv = page.format == "csv"
+    """Streams the lines of the page. `names`: of the columns of CSV."""
+    header = [csv_text([names])] if asked.is_csv else []
     response: Any = StreamingHttpResponse(
-        csv_lines(slices, names) if is_csv else ndjson_lines(slices),
-        content_type="text/csv; charset=utf-8" if is_csv else _NDJSON,
+        chain(header, texts),
+        content_type="text/csv; charset=utf-8" if asked.is_csv else _NDJSON,
     )
-    if next_after is not None:
-        given = {**request.query_params.dict(), "limit": page.limit, "after": next_after}
+    if page.next_after is not None:
+        given = {**request.query_params.dict(), "limit": asked.limit, "after": page.next_after}
         address = f"{own_origin(django_request(request))}{request.path}?{urlencode(given)}"
         response.headers["Link"] = f'<{address}>; rel="next"'
     return response  # type: ignore[no-any-return]
-
-
-def ndjson_lines(slices: Iterable[Sequence[Row]]) -> Iterable[str]:
-    for rows in slices:
-        yield "".join(
-            json.dumps(row, ensure_ascii=False, default=_plain, separators=(",", ":")) + "\n"
-            for row in rows
-        )
-
-
-def csv_lines(slices: Iterable[Sequence[Row]], names: Sequence[str]) -> Iterable[str]:
-    """CSV with a line of names. In their cells, objects are JSON, and lists of words are text."""
-    yield csv_text([names])
-    for rows in slices:
-        yield csv_text([_cell(row.get(name)) for name in names] for row in rows)
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, dict):
-        return json.dumps(value, ensure_ascii=False) if value else None
-    if isinstance(value, list):
-        return " ".join(value)
-    return str(value).lower() if isinstance(value, bool) else value
-
-
-def _plain(value: object) -> str:
-    return format_timestamp(value) if isinstance(value, datetime) else str(value)
