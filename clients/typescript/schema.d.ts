@@ -1746,7 +1746,7 @@ export interface components {
          * @description A decision about a device. See [explain](/docs/explain).
          * @enum {string}
          */
-        ExplainStep: "notification" | "active" | "platform" | "audience" | "category" | "content" | "delivery" | "retention" | "changes";
+        ExplainStep: "notification" | "active" | "platform" | "audience" | "category" | "release" | "content" | "paused" | "delivery" | "retention" | "changes";
         /**
          * @description What becomes, or became, of the message for a device. See [explain](/docs/explain).
          * @enum {string}

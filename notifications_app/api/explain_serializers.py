@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from notifications_app.api.send_document import SendInput
 from notifications_app.reporting.explaining import Explanation
-from notifications_app.reporting.judging import Explained, Sent, Step, Verdict
+from notifications_app.reporting.judging import Explained, Sent, Step, StepName, Verdict
 from notifications_app.selectors import OUTCOMES
 from notifications_app.sends.audience import RuleField
 from notifications_app.states import DeliveryStatus
@@ -17,17 +17,7 @@ from pushsvc.common.platforms import PLATFORM_VALUES
 from subscriptions_app.people.fields import ExternalId
 
 VERDICTS: Final = [each.value for each in Verdict]
-STEP_NAMES: Final = [
-    "notification",
-    "active",
-    "platform",
-    "audience",
-    "category",
-    "content",
-    "delivery",
-    "retention",
-    "changes",
-]
+STEP_NAMES: Final = [each.value for each in StepName]
 
 
 class ExplainInput(StrictSerializer):

@@ -19,11 +19,11 @@ from notifications_app.models import Batch, Delivery, Driver, Notification, Plan
 from notifications_app.pipeline.transitions import QUIET_HOURS
 from notifications_app.reporting.bounce_reasons import words_for
 from notifications_app.reporting.judging import (
-    PAUSED,
     Case,
     Explained,
     Sent,
     Step,
+    StepName,
     Verdict,
     judged,
     paused,
@@ -171,14 +171,14 @@ def _explained(about: _About, device: Subscription, sent: Sent | None) -> Explai
     if not about.is_kept(device.platform):
         days = settings.DELIVERY_RETENTION_DAYS
         detail = f"Results of recipients are deleted {days} days after a notification ends."
-        step = Step("retention", ok=False, detail=detail)
+        step = Step(StepName.RETENTION, ok=False, detail=detail)
         return Explained(device, Verdict.UNKNOWN, step.step, [step])
     found = judged(about.case, device)
     if not about.is_planned(device):
         return found
     changes = _changes(device, about.notification.started_at)
     if found.verdict in (Verdict.GETS, Verdict.BOUNCES, Verdict.WAITING):
-        step = Step("changes", ok=False, detail=_NOT_PLANNED)
+        step = Step(StepName.CHANGES, ok=False, detail=_NOT_PLANNED)
         steps = [*found.steps, step]
         return Explained(device, Verdict.UNKNOWN, step.step, steps, found.message, changes=changes)
     return Explained(
@@ -197,17 +197,17 @@ def _from_ledger(about: _About, device: Subscription, sent: Sent) -> Explained:
     delivery, message = sent.delivery, shown(about.case, device)
     match delivery.status:
         case DeliveryStatus.DELIVERED:
-            step = Step("delivery", ok=True, detail=_delivered_words(delivery))
+            step = Step(StepName.DELIVERY, ok=True, detail=_delivered_words(delivery))
             return Explained(device, Verdict.GOT, "", [step], message, sent)
         case DeliveryStatus.BOUNCED:
             words = words_for(Platform(device.platform), delivery.code)
             detail = " ".join(filter(None, (f"{words.title}.", words.meaning, words.remedy)))
-            step = Step("delivery", ok=False, detail=detail)
+            step = Step(StepName.DELIVERY, ok=False, detail=detail)
             return Explained(device, Verdict.BOUNCED, delivery.code, [step], message, sent)
     pause, rate = paused(about.case, device), about.notification.rate_per_minute
     detail = pause.detail if pause else _waiting_words(delivery, rate)
-    step = Step("delivery", ok=True, detail=detail)
-    because = PAUSED if pause else delivery.code or ("send_rate" if rate else "")
+    step = Step(StepName.DELIVERY, ok=True, detail=detail)
+    because = StepName.PAUSED if pause else delivery.code or ("send_rate" if rate else "")
     return Explained(device, Verdict.WAITING, because, [step], message, sent)
 
 

@@ -32,7 +32,6 @@ from subscriptions_app.segments.judging import Judgement, rule_judged
 from subscriptions_app.segments.rules import NOBODY, Rule
 
 _ANY_ID: Final = UUID(int=0)
-PAUSED: Final = "paused"
 _ANY_TOKEN: Final = "x" * TOKEN_LENGTH
 
 
@@ -52,12 +51,29 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
+class StepName(StrEnum):
+    """What is decided about a device: first by STEPS, in their order, then what only a stored
+    notification has."""
+
+    NOTIFICATION = "notification"
+    ACTIVE = "active"
+    PLATFORM = "platform"
+    AUDIENCE = "audience"
+    CATEGORY = "category"
+    RELEASE = "release"
+    CONTENT = "content"
+    PAUSED = "paused"
+    DELIVERY = "delivery"
+    RETENTION = "retention"
+    CHANGES = "changes"
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One decision about a device. `detail`: for people. `rule`: the condition that decided. `at`:
-    when it gets a send by local time."""
+    when it gets a send by local time or with quiet hours."""
 
-    step: str
+    step: StepName
     ok: bool
     detail: str = ""
     rule: Rule | None = None
@@ -195,47 +211,49 @@ def _named(targets: Sequence[TargetId], device: Subscription) -> NamedNow | None
 
 
 def _still_planned(case: Case, _device: Subscription) -> Step | None:
-    return Step("notification", ok=False, detail=case.is_over) if case.is_over else None
+    return Step(StepName.NOTIFICATION, ok=False, detail=case.is_over) if case.is_over else None
 
 
 def _active(_case: Case, device: Subscription) -> Step:
     if device.expired_at is None:
-        return Step("active", ok=True)
+        return Step(StepName.ACTIVE, ok=True)
     if device.person and device.person.opted_out_at:
         detail = "The person opted out, which ended all devices."
     else:
         detail = f"The subscription ended at {format_timestamp(device.expired_at)}"
         detail += f" ({device.expired_code})." if device.expired_code else "."
-    return Step("active", ok=False, detail=detail)
+    return Step(StepName.ACTIVE, ok=False, detail=detail)
 
 
 def _platform(case: Case, device: Subscription) -> Step:
     if device.platform in case.platforms:
-        return Step("platform", ok=True)
+        return Step(StepName.PLATFORM, ok=True)
     names = ", ".join(PLATFORM_NAMES[each] for each in case.platforms)
     own = PLATFORM_NAMES[device.platform]
-    return Step("platform", ok=False, detail=f"The device is on {own}; the send is for {names}.")
+    return Step(
+        StepName.PLATFORM, ok=False, detail=f"The device is on {own}; the send is for {names}."
+    )
 
 
 def _audience(case: Case, device: Subscription) -> Step:
     if case.only_subscription_id is not None:
         is_it = device.pk == case.only_subscription_id
         detail = "" if is_it else "It is a test, which goes to another device."
-        return Step("audience", ok=is_it, detail=detail)
+        return Step(StepName.AUDIENCE, ok=is_it, detail=detail)
     if case.has_targets:
         is_named = device.pk in case.named
         detail = "" if is_named else "The send names neither this device nor its person."
-        return Step("audience", ok=is_named, detail=detail)
+        return Step(StepName.AUDIENCE, ok=is_named, detail=detail)
     judged = case.judged.get(device.pk, Judgement())
     rule = None if judged.reason == NOBODY else judged.reason
-    return Step("audience", ok=judged.reason is None, detail=judged.words, rule=rule)
+    return Step(StepName.AUDIENCE, ok=judged.reason is None, detail=judged.words, rule=rule)
 
 
 def _category(case: Case, device: Subscription) -> Step | None:
     if not case.category:
         return None
     if device.pk not in case.refusing:
-        return Step("category", ok=True)
+        return Step(StepName.CATEGORY, ok=True)
     person = device.person.choices if device.person else {}
     if case.category in person:
         who = "The person refused"
@@ -243,7 +261,7 @@ def _category(case: Case, device: Subscription) -> Step | None:
         who = "The device refused"
     else:
         who = "Nobody chose, and by default devices do not get"
-    return Step("category", ok=False, detail=f"{who} the category {case.category}.")
+    return Step(StepName.CATEGORY, ok=False, detail=f"{who} the category {case.category}.")
 
 
 def _release(case: Case, device: Subscription) -> Step | None:
@@ -257,8 +275,8 @@ def _release(case: Case, device: Subscription) -> Step | None:
     detail += f"; nobody gets it {timing.quiet.words}." if timing.quiet else "."
     if case.expires_at is not None and at >= case.expires_at:
         detail += f" The send expires at {format_timestamp(case.expires_at)}."
-        return Step("release", ok=False, detail=detail, at=at)
-    return Step("release", ok=True, detail=detail, at=at)
+        return Step(StepName.RELEASE, ok=False, detail=detail, at=at)
+    return Step(StepName.RELEASE, ok=True, detail=detail, at=at)
 
 
 def _content(case: Case, device: Subscription) -> Step | None:
@@ -266,7 +284,7 @@ def _content(case: Case, device: Subscription) -> Step | None:
         return None
     transport = TRANSPORTS[Platform(device.platform)]
     made = case.message_for(device)
-    step = Step("content", ok=True, language=spoken_by(device), missing=case.missing(device))
+    step = Step(StepName.CONTENT, ok=True, language=spoken_by(device), missing=case.missing(device))
     if isinstance(made, Unsendable):
         words = words_for(Platform(device.platform), made.code)
         return replace(step, ok=False, detail=f"{words.title}: {made.detail}.")
@@ -280,12 +298,12 @@ def _content(case: Case, device: Subscription) -> Step | None:
 def paused(case: Case, device: Subscription) -> Step | None:
     """None if neither the notification nor the platform is paused."""
     if case.notification is not None and case.notification.is_paused:
-        return Step(PAUSED, ok=False, detail="The notification is paused.")
+        return Step(StepName.PAUSED, ok=False, detail="The notification is paused.")
     pause = case.pauses.get(device.platform)
     if pause is None:
         return None
     detail = f"{pause.title}. Recipients wait for up to an hour, then bounce."
-    return Step(PAUSED, ok=False, detail=detail)
+    return Step(StepName.PAUSED, ok=False, detail=detail)
 
 
 @dataclass(frozen=True, slots=True)

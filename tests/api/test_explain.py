@@ -1,14 +1,18 @@
 """`POST /channel/:channelId/explain` over HTTP."""
 
 import json
+import re
 
 import pytest
 from auditlog.models import LogEntry
+from django.db.models.functions import Now
 
+from notifications_app.reporting.judging import StepName, Verdict
 from pushsvc.common.store import sql
 from subscriptions_app.models import Subscription
 from tests import factories
 from tests.api.support import NOWHERE, errors
+from tests.openapi import document
 from tests.pipeline import support
 
 PRO = {"attribute": "plan", "operator": "eq", "value": "pro"}
@@ -82,6 +86,30 @@ def test_a_notification_is_explained_by_its_delivery(alice, device):
     assert found["delivery"]["status"] == "waiting"
     assert found["delivery"]["attempts"] == 0
     assert found["delivery"]["trace"] == notification.pk.hex
+
+
+def test_the_document_has_each_step_and_verdict_of_a_response(alice, device):
+    schemas = document()["components"]["schemas"]
+    notification = factories.make_notification(alice.channel, paused_at=Now())
+    local = {"body": "x", "local_at": "2030-01-01T09:00"}
+    asked = [{"notification_id": str(notification.pk)}, {"send": local}]
+
+    responses = [explain(alice, {**each, "external_id": "user-42"}).json() for each in asked]
+
+    devices = [device for each in responses for device in each["devices"]]
+    steps = {step["step"] for each in devices for step in each["steps"]}
+    assert {"release", "paused"} <= steps <= set(schemas["ExplainStep"]["enum"])
+    assert {each["verdict"] for each in devices} <= set(schemas["ExplainVerdict"]["enum"])
+    assert list(StepName) == schemas["ExplainStep"]["enum"]
+    assert list(Verdict) == schemas["ExplainVerdict"]["enum"]
+
+
+def test_the_guide_has_each_step_and_verdict(settings):
+    text = (settings.BASE_DIR / "docs" / "explain.md").read_text()
+
+    rows = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+
+    assert rows == {*StepName, *Verdict}
 
 
 @pytest.mark.parametrize(
