@@ -264,9 +264,10 @@ class Migration(migrations.Migration):
                 ('code', models.CharField(db_default='', max_length=64)),
                 ('platform', models.CharField(db_default='', max_length=7)),
                 ('at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ('unreadable_at', models.DateTimeField(null=True)),
             ],
             options={
-                'indexes': [models.Index(fields=['channel_id', 'kind', 'id'], name='feed_of_kind')],
+                'indexes': [models.Index(condition=models.Q(('unreadable_at__isnull', True)), fields=['channel_id', 'kind', 'id'], name='feed_of_kind'), models.Index(condition=models.Q(('unreadable_at__isnull', False)), fields=['unreadable_at'], name='feed_unreadable')],
             },
         ),
         migrations.CreateModel(

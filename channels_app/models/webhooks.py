@@ -135,7 +135,7 @@ class WebhookAttempt(models.Model):
 class Feed(models.Model):
     """A fact that waits for its message. Written by the statement that counts it, and only if a
     webhook of the channel wants it. What `subject` and `second` are depends on the kind
-    (channels_app/feeds.py)."""
+    (channels_app/feeds.py). `unreadable_at`: set aside, because no message can be made of it."""
 
     id = models.BigAutoField(primary_key=True)
     channel_id = models.UUIDField()
@@ -145,9 +145,21 @@ class Feed(models.Model):
     code = models.CharField(max_length=64, db_default="")
     platform = models.CharField(max_length=7, db_default="")
     at = models.DateTimeField(db_default=Now())
+    unreadable_at = models.DateTimeField(null=True)
 
     class Meta:
-        indexes = [models.Index(fields=["channel_id", "kind", "id"], name="feed_of_kind")]
+        indexes = [
+            models.Index(
+                fields=["channel_id", "kind", "id"],
+                condition=models.Q(unreadable_at__isnull=True),
+                name="feed_of_kind",
+            ),
+            models.Index(
+                fields=["unreadable_at"],
+                condition=models.Q(unreadable_at__isnull=False),
+                name="feed_unreadable",
+            ),
+        ]
 
     @override
     def __str__(self) -> str:

@@ -14,7 +14,7 @@ from django.db.models import Count, Exists, F, Min, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
 from django.utils.text import Truncator
 
-from channels_app.models import ApiKey, Channel, ProviderCredential, Webhook
+from channels_app.models import ApiKey, Channel, Feed, ProviderCredential, Webhook
 from channels_app.selectors import nearly_full_channels
 from notifications_app.delivery.registry import services_with_breaker
 from notifications_app.models import (
@@ -288,12 +288,15 @@ def _late_starts(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding
 def _webhooks(
     channels: QuerySet[Channel], now: datetime, most: int = MOST_OF_A_KIND
 ) -> Iterator[Finding]:
-    """The worker, if a webhook needs it, then webhooks that the service disabled, and failing
-    ones."""
+    """The worker, if a webhook needs it, facts that it could not read, then webhooks that the
+    service disabled, and failing ones."""
     own = Webhook.objects.filter(channel__in=channels)
     alive = worker.liveness(["hooks"])
     if alive and not alive.processes["hooks"] and own.filter(is_enabled=True).exists():
         yield Kind.HOOKS_MISSING.found()
+    facts = Feed.objects.filter(unreadable_at__isnull=False, channel_id__in=channels.values("pk"))
+    if number := facts.count():
+        yield Kind.FACTS_UNREADABLE.found(number=number)
     is_failing = Q(is_enabled=True, failing_since__lt=now - FAILING_WEBHOOK)
     troubled = own.filter(is_failing | ~Q(disabled_code="")).select_related("channel")
     for each in troubled.order_by("is_enabled", "failing_since")[:most]:

@@ -53,8 +53,12 @@ def waiting_webhooks() -> tuple[int, timedelta]:
     found = waiting.aggregate(
         count=Count("message_id"), lateness=Now() - Min("due_at", filter=is_late)
     )
-    first = Feed.objects.order_by("pk").annotate(age=Now() - F("at")).values_list("age", flat=True)
-    ages = [found["lateness"], first.first(), timedelta()]
+    facts = Feed.objects.filter(unreadable_at=None).annotate(age=Now() - F("at"))
+    ages = [
+        found["lateness"],
+        facts.order_by("pk").values_list("age", flat=True).first(),
+        timedelta(),
+    ]
     return found["count"], max(age for age in ages if age is not None)
 
 

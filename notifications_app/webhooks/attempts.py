@@ -157,7 +157,7 @@ RETURNING attempt.message_id, attempt.webhook_id, attempt.lease_number, attempt.
 """
 
 _ANY_DUE: Final = """
-SELECT EXISTS (SELECT FROM channels_app_feed) OR EXISTS (
+SELECT EXISTS (SELECT FROM channels_app_feed WHERE unreadable_at IS NULL) OR EXISTS (
   SELECT FROM channels_app_webhook hook
   CROSS JOIN LATERAL (
     SELECT FROM channels_app_webhookattempt

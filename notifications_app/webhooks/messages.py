@@ -2,25 +2,35 @@
 
 Facts of one channel and kind become one message of at most MOST_FACTS. The facts are deleted in the
 transaction that writes their message, so each fact is in exactly one message, whenever a process or
-the database is killed. Two workers at once take different facts.
+the database is killed. Two workers at once take different facts. A fact of which no message can be
+made is set aside, so that it stops no other.
 
 To add a frequent kind, add its name of the list and its statement to `_KINDS`.
 """
 
 import json
+from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+import structlog
+from django.db import DataError, InterfaceError, OperationalError
+
 from channels_app.feeds import ADD_MESSAGE, MAX_BODY, EventKind, encoded, making_allowed
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
+
+logger = structlog.stdlib.get_logger(__name__)
 
 MOST_FACTS: Final = 500
 _MOST_GROUPS: Final = 1_000
 _MOST_REASONS: Final = 5
 _ROOM: Final = MAX_BODY - 512  # for the rest of the message
+
+_Group = tuple[UUID, str]  # a channel and a kind
+_START: Final = (UUID(int=0), "")
 
 
 class _Kind(NamedTuple):
@@ -31,26 +41,67 @@ class _Kind(NamedTuple):
     statement: str
 
 
+class Collector:
+    """Makes messages of the facts that are stored. Each channel and kind has its turn, even if the
+    time never suffices for all."""
+
+    def __init__(self) -> None:
+        self._after = _START
+
+    def make_messages(self, may_go_on: Callable[[], bool]) -> int:
+        """Makes messages until nothing is left or `may_go_on()` is false, one of each channel and
+        kind in turn. Goes on after the one that was last. Returns how many."""
+        total = made = 0
+        is_whole_round = self._after == _START
+        while may_go_on():
+            groups = deque(_groups(self._after))
+            is_end = len(groups) < _MOST_GROUPS
+            while groups and may_go_on():
+                self._after = groups.popleft()
+                made += _make(*self._after)
+            if groups or not is_end:
+                continue
+            total, self._after = total + made, _START
+            if is_whole_round and not made:
+                break
+            made, is_whole_round = 0, True
+        return total + made
+
+
 def make_messages(may_go_on: Callable[[], bool]) -> int:
-    """Makes messages of the facts that are stored now, one of each channel and kind in turn.
-    Returns how many, when nothing is left or `may_go_on()` is false."""
-    made = 0
-    while may_go_on():
-        groups = sql.rows(_GROUPS, {"most": _MOST_GROUPS})
-        count = sum(_make(channel_id, kind) for channel_id, kind in groups if may_go_on())
-        made += count
-        if not count:
-            break
-    return made
+    """As a new Collector does."""
+    return Collector().make_messages(may_go_on)
 
 
-def _make(channel_id: UUID, kind: str) -> bool:
-    """Makes one message. Returns False if other workers have taken all facts, or while a person of
-    the channel is being erased."""
+def _groups(after: _Group) -> list[_Group]:
+    channel_id, kind = after
+    found = sql.rows(_GROUPS, {"channel": channel_id, "kind": kind, "most": _MOST_GROUPS})
+    return [(channel_id, kind) for channel_id, kind in found]
+
+
+def _make(channel_id: UUID, kind: str, most: int = MOST_FACTS) -> bool:
+    """Makes one message, or sets facts aside. Returns False if other workers have taken all facts,
+    while a person of the channel is being erased, and after an unexpected error."""
+    try:
+        return _made(channel_id, kind, most)
+    except (OperationalError, InterfaceError):
+        raise
+    except (DataError, LookupError, TypeError, ValueError) as error:
+        # A kind that this version does not have is set aside as a whole. Otherwise the fact that
+        # cannot be read is found by taking ever fewer.
+        if most == 1 or kind not in _KINDS:
+            return _set_aside(channel_id, kind, most, error)
+        return _make(channel_id, kind, most // 2)
+    except Exception:
+        logger.exception("webhook.facts_failed", channel=channel_id, kind=kind)
+        return False
+
+
+def _made(channel_id: UUID, kind: str, most: int) -> bool:
     with sql.brief_transaction():
         if not making_allowed(channel_id):
             return False
-        taken = sql.rows(_TAKE, {"channel": channel_id, "kind": kind, "most": MOST_FACTS})
+        taken = sql.rows(_TAKE, {"channel": channel_id, "kind": kind, "most": most})
         if not taken:
             return False
         (_, at), ids = taken[0], [row[0] for row in taken]
@@ -62,6 +113,21 @@ def _make(channel_id: UUID, kind: str) -> bool:
         if told:
             _write(channel_id, kind, {shape.name: told}, at)
     return True
+
+
+def _set_aside(channel_id: UUID, kind: str, most: int, error: Exception) -> bool:
+    """Returns whether there were facts."""
+    with sql.brief_transaction():
+        taken = sql.rows(_TAKE, {"channel": channel_id, "kind": kind, "most": most})
+        sql.execute(_SET_ASIDE, {"ids": [row[0] for row in taken]})
+    logger.error(
+        "webhook.facts_unreadable",
+        channel=channel_id,
+        kind=kind,
+        facts=len(taken),
+        error=type(error).__name__,
+    )
+    return bool(taken)
 
 
 def _write(channel_id: UUID, kind: str, data: dict[str, Any], at: datetime) -> None:
@@ -83,11 +149,13 @@ def _fitting(facts: Sequence[tuple[int, Any]]) -> Sequence[tuple[int, Any]]:
 # facts there are.
 _GROUPS: Final = """
 WITH RECURSIVE pairs AS (
-  (SELECT channel_id, kind FROM channels_app_feed ORDER BY channel_id, kind LIMIT 1)
+  (SELECT channel_id, kind FROM channels_app_feed
+   WHERE (channel_id, kind) > (%(channel)s, %(kind)s) AND unreadable_at IS NULL
+   ORDER BY channel_id, kind LIMIT 1)
   UNION ALL
   SELECT after.channel_id, after.kind FROM pairs CROSS JOIN LATERAL (
     SELECT channel_id, kind FROM channels_app_feed
-    WHERE (channel_id, kind) > (pairs.channel_id, pairs.kind)
+    WHERE (channel_id, kind) > (pairs.channel_id, pairs.kind) AND unreadable_at IS NULL
     ORDER BY channel_id, kind LIMIT 1) AS after
 )
 SELECT channel_id, kind FROM pairs LIMIT %(most)s
@@ -95,12 +163,17 @@ SELECT channel_id, kind FROM pairs LIMIT %(most)s
 
 _TAKE: Final = """
 SELECT id, statement_timestamp() FROM channels_app_feed
-WHERE channel_id = %(channel)s AND kind = %(kind)s
+WHERE channel_id = %(channel)s AND kind = %(kind)s AND unreadable_at IS NULL
 ORDER BY id LIMIT %(most)s
 FOR UPDATE SKIP LOCKED
 """
 
 _DELETE: Final = "DELETE FROM channels_app_feed WHERE id = ANY(%(ids)s::bigint[])"
+
+_SET_ASIDE: Final = """
+UPDATE channels_app_feed SET unreadable_at = statement_timestamp()
+WHERE id = ANY(%(ids)s::bigint[])
+"""
 
 # A time as everywhere in the API.
 _MOMENT: Final = """to_char({0} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""

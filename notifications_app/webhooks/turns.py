@@ -31,11 +31,12 @@ class _Turn:
     def __init__(self) -> None:
         self._calls: dict[Future[Answer], Call] = {}
         self._caller: Caller | None = None
+        self._collector = messages.Collector()
 
     def step(self) -> bool:
         """Returns whether something was done or is in flight."""
         pause = time.monotonic() + _MAKING_SECONDS
-        made = messages.make_messages(lambda: time.monotonic() < pause)
+        made = self._collector.make_messages(lambda: time.monotonic() < pause)
         room = CALLS_IN_FLIGHT - len(self._calls)
         claimed = attempts.claim(room) if room else []
         for call in claimed:

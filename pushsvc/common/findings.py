@@ -348,6 +348,13 @@ class Kind(Enum):
         "running, its REDIS_URL names another Redis than this process's.",
         _WEBHOOKS,
     )
+    FACTS_UNREADABLE = (
+        _ERROR,
+        "Facts for webhooks that cannot be read: {number:,}",
+        "They are in no message, and are kept for 14 days. Usually a newer version has written "
+        "them. The log has webhook.facts_unreadable with the kind and the error.",
+        _WEBHOOKS,
+    )
     SCHEDULE_DISABLED = (
         _ERROR,
         "The schedule “{schedule}” was disabled: {code}",

@@ -7,6 +7,7 @@ from functools import partial
 
 from django.db import transaction
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from channels_app.feeds import EventKind
 from channels_app.models import (
@@ -20,8 +21,11 @@ from channels_app.selectors import channel_totals
 from notifications_app.erasure import person_forget
 from notifications_app.events import Event, events_record
 from notifications_app.pipeline import recording
+from notifications_app.reporting.attention import attention
 from notifications_app.sends.services import notification_cancel
 from notifications_app.webhooks import messages
+from pushsvc.common.findings import Kind
+from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
 from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import (
@@ -36,6 +40,7 @@ from subscriptions_app.models import Subscription
 from tests import factories
 from tests.pipeline import clicks, support
 from tests.pipeline.hooks import code_counts, hook, make_due, only_attempt, work
+from tests.scrape import scrape
 
 
 def test_a_finished_notification_is_told_with_its_counts_and_reasons(sandbox, channel, receiver):
@@ -301,6 +306,74 @@ def test_an_import_is_told_in_numbers(channel, receiver):
     assert not receiver.facts("subscriptions.created")
     assert len(receiver.facts("subscriptions.expired")) == 1
     assert channel_totals(channel.id).subscribers == 2
+
+
+def imported(channel, *codes):
+    """Facts of an import; what is not a number of subscriptions cannot be read."""
+    row = {"channel_id": channel.id, "kind": "subscriptions.imported", "platform": "web"}
+    return Feed.objects.bulk_create(
+        [Feed(**row, subject=uuid7(), code=code, at=Now()) for code in codes]
+    )
+
+
+def test_a_fact_that_cannot_be_read_stops_no_other(channel, other_channel, receiver, caplog):
+    hook(channel, receiver)
+    hook(other_channel, receiver, "notifications.clicked")
+    rows = imported(channel, *["1 0"] * 9, "one 0", *["1 0"] * 5, "two 0")
+    unknown = [Feed(channel_id=channel.id, kind="a.newer.kind", subject=uuid7(), at=Now())] * 3
+    Feed.objects.bulk_create(unknown)
+    events_record(clicks.planned(other_channel, 3)[1])
+
+    work()
+    support.tick()
+
+    assert sum(each["created"] for each in receiver.facts("subscriptions.imported")) == 14
+    assert len(receiver.facts("notifications.clicked")) == 3
+    aside = Feed.objects.exclude(unreadable_at=None)
+    assert {rows[9].pk, rows[15].pk} < set(aside.values_list("pk", flat=True))
+    assert aside.count() == Feed.objects.count() == 5
+    logged = [each for each in caplog.records if "webhook.facts_unreadable" in str(each.msg)]
+    assert len(logged) == 3
+    assert support.waiting("hooks") == 0
+    assert scrape()["pushsvc_webhook_lateness_seconds"][()] == 0
+
+
+def test_facts_that_were_set_aside_are_found_and_can_be_collected_again(channel, receiver):
+    hook(channel, receiver)
+    imported(channel, "one 0")
+    work()
+    [finding] = attention_of(channel)
+    assert finding.title == "Facts for webhooks that cannot be read: 1"
+
+    Feed.objects.update(code="1 0", unreadable_at=None)
+    work()
+
+    assert len(receiver.facts("subscriptions.imported")) == 1
+    assert not attention_of(channel)
+
+
+def attention_of(channel):
+    channels = Channel.objects.filter(pk=channel.pk)
+    found = attention(channels, now=timezone.now())
+    return [each for each in found if each.code == Kind.FACTS_UNREADABLE.code]
+
+
+def test_each_channel_has_its_turn_although_the_time_is_over_each_time(
+    channel, other_channel, receiver
+):
+    """Even if the facts of the first channels never end."""
+    hook(channel, receiver)
+    hook(other_channel, receiver)
+    collector, told = messages.Collector(), []
+
+    for _ in range(4):
+        for each in (channel, other_channel):
+            imported(each, "1 0")
+        once = iter([True, True, False])
+        collector.make_messages(lambda once=once: next(once, False))
+        told = list(WebhookMessage.objects.values_list("channel_id", flat=True))
+
+    assert Counter(told) == {channel.id: 2, other_channel.id: 2}
 
 
 def test_every_frequent_kind_has_a_reader():
