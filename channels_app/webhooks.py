@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Case, QuerySet, Value, When
+from django.db.models import Case, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 
 from channels_app import audit
@@ -129,6 +129,7 @@ def webhook_update(
         "description": description,
         "format": format,
         "is_enabled": enabled,
+        "held_until": None,
     }
     if enabled != webhook.is_enabled or not enabled:
         values |= {"disabled_code": "", "failing_since": None}
@@ -167,10 +168,12 @@ def webhook_rotate_secret(*, channel_id: UUID, webhook_id: UUID) -> tuple[Webhoo
 
 @transaction.atomic
 def webhook_test(*, channel_id: UUID, webhook_id: UUID) -> WebhookMessage:
-    """Sends the message `webhook.test` to this webhook alone. Raises NotFound, WebhookDisabled."""
+    """Sends the message `webhook.test` to this webhook alone, at once even if its calls fail.
+    Raises NotFound, WebhookDisabled."""
     webhook = _locked(channel_id, webhook_id)
     if not webhook.is_enabled:
         raise WebhookDisabled
+    _change(webhook, {"held_until": None})
     body = encoded(EventKind.TEST, channel_id, {"webhook_id": str(webhook_id)}, at=sql.now())
     message = WebhookMessage.objects.create(channel_id=channel_id, type=EventKind.TEST, body=body)
     WebhookAttempt.objects.create(message=message, webhook=webhook)
@@ -187,21 +190,26 @@ def webhook_replay(
     state: str | None = None,
 ) -> int:
     """Resends the webhook's messages made at or after `since` and before `until` in the given
-    state (by default failed), oldest first, at most MOST_REPLAYED. Returns how many. Skips messages
-    that are still waiting. Raises NotFound, WebhookDisabled."""
+    state, oldest first, at most MOST_REPLAYED. By default those that failed, and those that wait
+    for another attempt. Returns how many. Skips messages that are being called. Raises NotFound,
+    WebhookDisabled."""
     webhook = _locked(channel_id, webhook_id)
     if not webhook.is_enabled:
         raise WebhookDisabled
-    wanted = WebhookState(state or WebhookState.FAILED)
-    ended = attempts_of(webhook_id).filter(
-        state=wanted,
+    _change(webhook, {"held_until": None})
+    wanted = Q(state=WebhookState(state or WebhookState.FAILED))
+    if state != WebhookState.DELIVERED:
+        is_called = Q(lease_until__gte=Now())
+        wanted |= Q(~is_called, state=WebhookState.WAITING, attempts__gt=0)
+    found = attempts_of(webhook_id).filter(
+        wanted,
         message_id__gte=_first_id(since),
         message__created_at__gte=since,
     )
     if until is not None:
-        ended = ended.filter(message__created_at__lt=until)
-    ids = list(ended.order_by("message_id").values_list("message_id", flat=True)[:MOST_REPLAYED])
-    replayed = attempts_of(webhook_id).filter(message_id__in=ids, state=wanted)
+        found = found.filter(message__created_at__lt=until)
+    ids = list(found.order_by("message_id").values_list("message_id", flat=True)[:MOST_REPLAYED])
+    replayed = attempts_of(webhook_id).filter(wanted, message_id__in=ids)
     count = replayed.update(
         state=WebhookState.WAITING, attempts=0, due_at=Now(), lease_until=None, finished_at=None
     )

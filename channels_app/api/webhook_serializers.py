@@ -129,7 +129,8 @@ class ReplayInput(StrictSerializer):
     state = Choice(
         [WebhookState.FAILED, WebhookState.DELIVERED],
         required=False,
-        help_text="Only messages in this state. Default: `failed`.",
+        help_text="Only messages in this state. Default: `failed`, and those that wait for another"
+        " attempt.",
     )
 
 

@@ -289,6 +289,8 @@ class Migration(migrations.Migration):
                 ('last_failed_at', models.DateTimeField(blank=True, null=True)),
                 ('last_answer', models.CharField(blank=True, default='', max_length=300)),
                 ('failing_since', models.DateTimeField(blank=True, help_text='The first failed call since the last delivery.', null=True)),
+                ('held_until', models.DateTimeField(blank=True, help_text='While calls fail: no call before this time.', null=True)),
+                ('is_slow', models.BooleanField(db_default=False, default=False)),
                 ('channel', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='webhooks', to='channels_app.channel')),
             ],
         ),
@@ -307,7 +309,7 @@ class Migration(migrations.Migration):
                 ('message', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='attempts', to='channels_app.webhookmessage')),
             ],
             options={
-                'indexes': [models.Index(condition=models.Q(('state', 'waiting')), fields=['webhook', 'due_at'], name='webhook_attempt_waiting'), models.Index(fields=['webhook', 'message'], name='webhook_attempt_newest')],
+                'indexes': [models.Index(condition=models.Q(('state', 'waiting')), fields=['webhook', 'due_at'], name='webhook_attempt_waiting'), models.Index(condition=models.Q(('lease_until__isnull', False), ('state', 'waiting')), fields=['webhook', 'lease_until'], name='webhook_attempt_leased'), models.Index(fields=['webhook', 'message'], name='webhook_attempt_newest')],
                 'constraints': [models.CheckConstraint(condition=models.Q(('state__in', ['waiting', 'delivered', 'failed'])), name='webhook_attempt_state')],
             },
         ),

@@ -22,7 +22,8 @@ class Webhook(models.Model):
     """An address of the owner's backend, to which messages about `events` are sent, or of a chat.
 
     `disabled_code`: why the service disabled it; empty if the owner did. A webhook that the service
-    disabled still gets messages, which fail at once and can be replayed.
+    disabled still gets messages, which fail at once and can be replayed. `is_slow`: its last call
+    took long.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -49,6 +50,10 @@ class Webhook(models.Model):
     failing_since = models.DateTimeField(
         null=True, blank=True, help_text="The first failed call since the last delivery."
     )
+    held_until = models.DateTimeField(
+        null=True, blank=True, help_text="While calls fail: no call before this time."
+    )
+    is_slow = models.BooleanField(default=False, db_default=False)
 
     @override
     def __str__(self) -> str:
@@ -118,6 +123,11 @@ class WebhookAttempt(models.Model):
                 fields=["webhook", "due_at"],
                 condition=models.Q(state="waiting"),
                 name="webhook_attempt_waiting",
+            ),
+            models.Index(
+                fields=["webhook", "lease_until"],
+                condition=models.Q(state="waiting", lease_until__isnull=False),
+                name="webhook_attempt_leased",
             ),
             models.Index(fields=["webhook", "message"], name="webhook_attempt_newest"),
         ]

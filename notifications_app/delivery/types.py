@@ -172,13 +172,15 @@ def clean_text(text: str) -> str:
     return line[:MAX_TEXT]
 
 
-def parse_retry_after(value: str | None, now: datetime) -> float | None:
-    """The seconds of a Retry-After header (RFC 9110 section 10.2.3), from 0 to
-    MAX_RETRY_AFTER; None if it is missing or malformed. `now` is aware."""
+def parse_retry_after(
+    value: str | None, now: datetime, most: float = MAX_RETRY_AFTER
+) -> float | None:
+    """The seconds of a Retry-After header (RFC 9110 section 10.2.3), from 0 to `most`;
+    None if it is missing or malformed. `now` is aware."""
     if value is None:
         return None
     seconds = _seconds(value, now)
-    return None if math.isnan(seconds) else min(max(seconds, 0.0), MAX_RETRY_AFTER)
+    return None if math.isnan(seconds) else min(max(seconds, 0.0), most)
 
 
 def _seconds(value: str, now: datetime) -> float:

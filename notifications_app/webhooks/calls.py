@@ -10,7 +10,7 @@ import ssl
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -33,6 +33,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 CALL_SECONDS: Final = 15.0
 AT_ONCE: Final = 4  # calls of one webhook
+LONGEST_WAIT: Final = 86_400.0  # seconds for which a receiver can ask
 _KEEPALIVE: Final = 30.0
 _RESOLVER_THREADS: Final = 8
 _SHOWN: Final = 200  # characters of a response
@@ -42,7 +43,8 @@ _GONE: Final = 410
 @dataclass(frozen=True)
 class Call:
     """A claimed message for a webhook. `attempts` includes this call. Only the claim with the
-    newest `lease_number` may write."""
+    newest `lease_number` may write. `is_troubled`: the last call of the webhook failed or was
+    slow."""
 
     message_id: UUID
     webhook_id: UUID
@@ -51,22 +53,28 @@ class Call:
     url: str = field(repr=False)
     body: bytes = field(repr=False)
     secrets: Sequence[str] = field(repr=False)
+    account_id: UUID
+    is_troubled: bool
 
 
 @dataclass(frozen=True)
 class Answer:
-    """`words`: for people. `retry_after`: seconds that the receiver asked for."""
+    """`words`: for people. `retry_after`: seconds that the receiver asked for, at most
+    LONGEST_WAIT. `seconds`: the call's time."""
 
     is_delivered: bool
     words: str
     is_gone: bool = False
     retry_after: float | None = None
+    seconds: float = 0.0
 
 
 class Caller:
-    """Makes one turn's calls in its own event loop. Close it when the turn ends."""
+    """Makes one turn's calls in its own event loop, at most `most` at once. Close it when the turn
+    ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._thread = EventLoopThread()
         self._resolver = SeparateResolver(_RESOLVER_THREADS, CALL_SECONDS)
         self._guarded, self._trusted = self._thread.run(self._clients())
@@ -86,15 +94,15 @@ class Caller:
         from notifications_app.delivery.http_client import HttpClient
 
         tls = _tls(settings.PROVIDER_CA_FILE)
-        at_once = AT_ONCE * 10  # webhooks of several channels may have one origin
+        # No request waits for another: many webhooks may have one origin.
         guarded = HttpClient(
             tls,
-            connections_per_origin=at_once,
+            connections_per_origin=self._most,
             keepalive=_KEEPALIVE,
             is_guarded=True,
             look_up=self._resolver.look_up,
         )
-        return guarded, HttpClient(tls, connections_per_origin=at_once, keepalive=_KEEPALIVE)
+        return guarded, HttpClient(tls, connections_per_origin=self._most, keepalive=_KEEPALIVE)
 
     async def _call(self, call: Call) -> Answer:
         begun = time.monotonic()
@@ -105,7 +113,7 @@ class Caller:
         seconds = time.monotonic() - begun
         outcome = "delivered" if answer.is_delivered else "failed"
         metrics.WEBHOOK_SECONDS.observe(seconds, outcome)
-        return answer
+        return replace(answer, seconds=seconds)
 
     async def _post(self, call: Call) -> Response:
         endpoint = check_endpoint(
@@ -134,7 +142,7 @@ def _answer_of(response: Response) -> Answer:
         is_delivered=False,
         words=f"{response.status}: {shown}" if shown else str(response.status),
         is_gone=response.status == _GONE,
-        retry_after=parse_retry_after(response.headers.get("Retry-After"), now),
+        retry_after=parse_retry_after(response.headers.get("Retry-After"), now, LONGEST_WAIT),
     )
 
 

@@ -1,14 +1,18 @@
 """The turn of a worker of webhooks: makes messages, claims them, calls, records."""
 
 import time
+from collections import Counter
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Final
 
-from notifications_app.webhooks import attempts, messages
+from notifications_app.webhooks import attempts, calls, messages
 from notifications_app.webhooks.calls import Answer, Call, Caller
 from pushsvc.common import worker
 
-CALLS_IN_FLIGHT: Final = 100
+# Of a process. Webhooks whose last call failed or was slow have places of their own, so that they
+# take none from the others.
+CALLS_IN_FLIGHT: Final = 400
+TROUBLED_IN_FLIGHT: Final = 100
 _LOOK_AGAIN_SECONDS: Final = 0.25
 _MAKING_SECONDS: Final = 0.5  # then due messages are claimed
 
@@ -17,7 +21,7 @@ def work(*, seconds: float) -> bool:
     """Collects and sends until nothing is due or the time is up, then waits for the calls in
     flight. Returns whether work is left."""
     until = time.monotonic() + seconds
-    turn = _Turn()
+    turn = _Turn(until - min(calls.CALL_SECONDS, seconds / 2))
     try:
         while time.monotonic() < until and not worker.is_stopping():
             if not turn.step():
@@ -28,7 +32,11 @@ def work(*, seconds: float) -> bool:
 
 
 class _Turn:
-    def __init__(self) -> None:
+    """Begins no calls of troubled webhooks after `trouble_until`, because the end of the turn waits
+    for its calls and makes no others meanwhile."""
+
+    def __init__(self, trouble_until: float) -> None:
+        self._trouble_until = trouble_until
         self._calls: dict[Future[Answer], Call] = {}
         self._caller: Caller | None = None
         self._collector = messages.Collector()
@@ -37,11 +45,12 @@ class _Turn:
         """Returns whether something was done or is in flight."""
         pause = time.monotonic() + _MAKING_SECONDS
         made = self._collector.make_messages(lambda: time.monotonic() < pause)
-        room = CALLS_IN_FLIGHT - len(self._calls)
-        claimed = attempts.claim(room) if room else []
+        claimed = self._claim(CALLS_IN_FLIGHT, is_troubled=False)
+        if time.monotonic() < self._trouble_until:
+            claimed += self._claim(TROUBLED_IN_FLIGHT, is_troubled=True)
         for call in claimed:
             if self._caller is None:
-                self._caller = Caller()
+                self._caller = Caller(CALLS_IN_FLIGHT + TROUBLED_IN_FLIGHT)
             self._calls[self._caller.begin(call)] = call
         self._record(_LOOK_AGAIN_SECONDS)
         return bool(made or claimed or self._calls)
@@ -54,6 +63,11 @@ class _Turn:
         finally:
             if self._caller:
                 self._caller.close()
+
+    def _claim(self, most: int, *, is_troubled: bool) -> list[Call]:
+        own = (each for each in self._calls.values() if each.is_troubled == is_troubled)
+        in_flight = Counter(each.account_id for each in own)
+        return attempts.claim(most, is_troubled=is_troubled, in_flight=in_flight)
 
     def _record(self, seconds: float) -> None:
         if not self._calls:

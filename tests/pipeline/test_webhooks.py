@@ -15,6 +15,7 @@ from standardwebhooks.webhooks import WebhookVerificationError
 from channels_app import webhooks
 from channels_app.feeds import EVENTS
 from channels_app.models import (
+    Account,
     Feed,
     Webhook,
     WebhookAttempt,
@@ -22,11 +23,11 @@ from channels_app.models import (
 )
 from notifications_app import tasks
 from notifications_app.events import events_record
-from notifications_app.webhooks import attempts, calls
+from notifications_app.webhooks import attempts, calls, turns
 from pushsvc.common.store.redis_client import redis_client
 from sandbox.certificate import server_chain
 from tests.pipeline import clicks, support
-from tests.pipeline.hooks import hook, make_due, only_attempt, work
+from tests.pipeline.hooks import claim, hook, make_due, only_attempt, work
 from tests.pipeline.receivers import running_receiver
 from tests.scrape import scrape
 
@@ -102,15 +103,28 @@ def test_the_tenth_failure_is_the_last(channel, receiver):
     assert (only_attempt().state, only_attempt().attempts) == ("failed", 10)
 
 
-def test_a_receiver_that_asks_for_a_pause_gets_it(channel, receiver):
+@pytest.mark.parametrize(
+    ("asked", "granted"),
+    [
+        ("1800", timedelta(minutes=30)),
+        ("86400", timedelta(days=1)),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", timedelta(days=1)),
+        ("9" * 400, timedelta(days=1)),
+    ],
+)
+def test_a_receiver_that_asks_for_a_pause_gets_it(channel, receiver, asked, granted):
+    """Its message waits for up to a day; its other messages for up to an hour."""
     row, _ = hook(channel, receiver)
-    receiver.answer = lambda _: (429, {"Retry-After": "3600"}, b"")
+    receiver.answer = lambda _: (429, {"Retry-After": asked}, b"")
     webhooks.webhook_test(channel_id=channel.id, webhook_id=row.pk)
 
     work()
 
     wait = WebhookAttempt.objects.annotate(wait=F("due_at") - Now()).get().wait
-    assert timedelta(minutes=59) < wait < timedelta(minutes=61)
+    assert granted - timedelta(minutes=1) < wait <= granted
+    held = Webhook.objects.annotate(wait=F("held_until") - Now()).get().wait
+    assert timedelta(minutes=29) < held <= timedelta(hours=1)
+    assert Webhook.objects.get().last_answer == "429"
 
 
 def test_a_webhook_that_is_gone_is_disabled_at_once(channel, receiver):
@@ -157,6 +171,21 @@ def test_a_webhook_that_fails_for_five_days_is_disabled(channel, receiver):
     assert (row.is_enabled, row.disabled_code) == (False, "failing")
 
 
+def test_days_without_a_call_do_not_count_as_failures(channel, receiver):
+    """A webhook that gets a message each month is not disabled by one failed call."""
+    row, _ = hook(channel, receiver)
+    receiver.answer = lambda _: 500
+    month = Now() - timedelta(days=30)
+    Webhook.objects.update(failing_since=month, last_failed_at=month)
+    webhooks.webhook_test(channel_id=channel.id, webhook_id=row.pk)
+
+    work()
+
+    row.refresh_from_db()
+    assert row.is_enabled
+    assert row.failing_since == row.last_failed_at
+
+
 def test_one_webhook_has_at_most_four_calls_at_once(channel, receiver):
     row, _ = hook(channel, receiver)
     for _ in range(20):
@@ -193,6 +222,100 @@ def test_a_receiver_that_hangs_delays_no_other(
     support.in_threads(partial(work, 10), talk)
 
     assert arrived == [4]
+
+
+def hang(channel, receiver, number, *, is_failing):
+    """Webhooks of the channel's receiver, which does not respond; each with several messages."""
+    for _ in range(number):
+        row, _ = hook(channel, receiver)
+        if is_failing:
+            Webhook.objects.filter(pk=row.pk).update(failing_since=Now(), last_failed_at=Now())
+        for _ in range(6):
+            message = WebhookMessage.objects.create(
+                channel_id=channel.id, type="webhook.test", body=b"{}"
+            )
+            WebhookAttempt.objects.create(message=message, webhook=row)
+
+
+@pytest.mark.parametrize("is_failing", [True, False])
+def test_many_receivers_that_hang_leave_places_for_others(
+    channel, other_channel, receiver, other_receiver, monkeypatch, is_failing
+):
+    """Failing ones of any account, and those of one account that have not failed yet."""
+    monkeypatch.setattr(turns, "CALLS_IN_FLIGHT", 8)
+    monkeypatch.setattr(turns, "TROUBLED_IN_FLIGHT", 8)
+    is_over = threading.Event()
+    receiver.answer = lambda _: is_over.wait(60) and 204
+    other_channel.account = Account.objects.create(name="Bob")
+    other_channel.save()
+    hang(channel, receiver, 10, is_failing=is_failing)
+    live, _ = hook(other_channel, other_receiver)
+    arrived = []
+
+    def talk():
+        support.until(lambda: receiver.requests)
+        for _ in range(20):
+            webhooks.webhook_test(channel_id=other_channel.id, webhook_id=live.pk)
+        support.until(lambda: len(other_receiver.requests) == 20)
+        arrived.append(len(receiver.requests))
+        is_over.set()
+
+    support.in_threads(partial(work, 10), talk)
+
+    assert arrived == [2]  # a quarter of the places is for one account
+
+
+def test_webhooks_with_all_their_calls_in_flight_hide_no_others(
+    channel, other_channel, receiver, other_receiver, monkeypatch
+):
+    monkeypatch.setattr(attempts, "_MOST_WEBHOOKS", 2)
+    hang(channel, receiver, 2, is_failing=False)
+    assert len(claim()) == 8
+    live, _ = hook(other_channel, other_receiver)
+    Webhook.objects.filter(pk=live.pk).update(served_at=Now())
+    webhooks.webhook_test(channel_id=other_channel.id, webhook_id=live.pk)
+
+    assert [each.webhook_id for each in claim()] == [live.pk]
+
+
+def test_a_failing_webhook_is_tried_ever_more_rarely(channel, receiver):
+    row, _ = hook(channel, receiver)
+    receiver.answer = lambda _: 500
+    hang(channel, receiver, 1, is_failing=False)
+    Webhook.objects.exclude(pk=row.pk).update(failing_since=Now() - timedelta(hours=3))
+
+    work()
+    support.tick()
+
+    assert len(receiver.requests) == 1
+    wait = Webhook.objects.annotate(wait=F("held_until") - Now()).exclude(pk=row.pk).get().wait
+    assert timedelta(minutes=4) < wait < timedelta(minutes=5)
+    assert support.waiting("hooks") == 0
+    receiver.answer = lambda _: 204
+    Webhook.objects.update(held_until=Now())
+    work()
+    assert len(receiver.requests) == 1 + 6 - 1  # the first one waits for its second attempt
+
+
+def test_a_test_is_sent_at_once_although_calls_fail(channel, receiver):
+    row, _ = hook(channel, receiver)
+    Webhook.objects.update(failing_since=Now(), held_until=Now() + timedelta(minutes=5))
+    webhooks.webhook_test(channel_id=channel.id, webhook_id=row.pk)
+
+    work()
+
+    assert len(receiver.requests) == 1
+    row.refresh_from_db()
+    assert (row.failing_since, row.held_until) == (None, None)
+
+
+def test_slow_receivers_have_the_places_of_failing_ones(channel, receiver):
+    row, _ = hook(channel, receiver)
+    for seconds, is_troubled in ((6.0, False), (0.1, True), (0.1, False)):
+        webhooks.webhook_test(channel_id=channel.id, webhook_id=row.pk)
+        [call] = claim()
+        assert call.is_troubled is is_troubled
+        attempts.record(call, calls.Answer(is_delivered=True, words="204", seconds=seconds))
 
 
 def test_a_silent_receiver_fails_after_the_time_of_a_call(channel, receiver, monkeypatch):
@@ -285,10 +408,10 @@ def test_an_address_inside_is_not_called(channel, receiver, url, words, monkeypa
 def test_a_worker_that_lost_its_lease_writes_nothing(channel, receiver):
     row, _ = hook(channel, receiver)
     webhooks.webhook_test(channel_id=channel.id, webhook_id=row.pk)
-    [lost] = attempts.claim(10)
-    assert attempts.claim(10) == []
+    [lost] = claim()
+    assert claim() == []
     WebhookAttempt.objects.update(lease_until=Now() - timedelta(seconds=1))
-    [held] = attempts.claim(10)
+    [held] = claim()
 
     attempts.record(lost, calls.Answer(is_delivered=False, words="late"))
     assert only_attempt().answer == ""
@@ -313,6 +436,22 @@ def test_a_replayed_message_has_the_same_id_and_bytes(channel, receiver):
     assert count == 1
     first, again = receiver.requests
     assert (first.message_id, first.body) == (again.message_id, again.body)
+
+
+def test_a_replay_of_failed_messages_ends_the_wait_of_others(channel, receiver):
+    """A receiver that asked for a day's pause works again."""
+    row, _ = hook(channel, receiver)
+    receiver.answer = lambda _: (503, {"Retry-After": "86400"}, b"")
+    of = {"channel_id": channel.id, "webhook_id": row.pk}
+    webhooks.webhook_test(**of)
+    work()
+    receiver.answer = lambda _: 204
+
+    assert webhooks.webhook_replay(**of, since=row.created_at, state="delivered") == 0
+    assert webhooks.webhook_replay(**of, since=row.created_at) == 1
+    work()
+
+    assert (only_attempt().state, only_attempt().attempts) == ("delivered", 1)
 
 
 def test_a_deleted_webhook_gets_nothing_more(channel, receiver):

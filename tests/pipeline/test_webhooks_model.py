@@ -27,6 +27,7 @@ from channels_app.models import Feed, Webhook, WebhookAttempt, WebhookMessage
 from notifications_app.webhooks import attempts, calls, messages
 from pushsvc.common.ids import uuid7
 from tests.factories import make_channel
+from tests.pipeline.hooks import claim, make_due
 
 KINDS = st.sampled_from([EventKind.CLICKED, EventKind.DISMISSED])
 ANSWERS = {
@@ -126,7 +127,7 @@ class Webhooks(RuleBasedStateMachine):
 
     @rule(target=calls, room=st.integers(1, 5))
     def claim(self, room):
-        claimed = attempts.claim(room)
+        claimed = claim(room)
         for call in claimed:
             key = call.message_id, call.webhook_id
             assert self.states[key] == "waiting"
@@ -158,7 +159,7 @@ class Webhooks(RuleBasedStateMachine):
     def kill_the_workers(self):
         """Their leases end, and so does the wait of messages whose call failed."""
         WebhookAttempt.objects.filter(lease_until__gte=Now()).update(lease_until=F("due_at"))
-        WebhookAttempt.objects.filter(state="waiting").update(due_at=Now())
+        make_due()
         self.held.clear()
 
     # What is true after every step
