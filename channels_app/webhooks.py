@@ -265,8 +265,8 @@ def waiting_fail(webhook_id: UUID) -> None:
 
 
 def person_remove(channel_id: UUID, external_id: str) -> int:
-    """Removes the person's id from messages that a webhook has not got, which may be sent later.
-    The facts stay. Returns how many messages."""
+    """Removes the person's id from messages that a webhook has not got, which may be sent later, or
+    never, if it was deleted. The facts stay. Returns how many messages."""
     named = f'"external_id":{json.dumps(external_id, ensure_ascii=False)}'
     parameters = {
         "channel": channel_id,
@@ -331,13 +331,15 @@ def _new_secret() -> str:
 # overlay() replaces the first one until there is none, as hex texts may match in the middle of a
 # byte.
 _REMOVE_PERSON: Final = """
-WITH RECURSIVE replaced AS (
-  SELECT message.id, message.body, position(%(named)s::bytea IN message.body) AS place
-  FROM channels_app_webhookmessage message
-  WHERE position(%(named)s::bytea IN message.body) > 0 AND message.id IN (
-    SELECT attempt.message_id FROM channels_app_webhook hook
-    JOIN channels_app_webhookattempt attempt ON attempt.webhook_id = hook.id
-    WHERE hook.channel_id = %(channel)s AND attempt.state <> 'delivered')
+WITH RECURSIVE undelivered AS MATERIALIZED (
+  SELECT message.id FROM channels_app_webhookmessage message
+  WHERE message.channel_id = %(channel)s AND EXISTS (
+    SELECT FROM channels_app_webhookattempt attempt
+    WHERE attempt.message_id = message.id AND attempt.state <> 'delivered')
+), replaced AS (
+  SELECT id, message.body, position(%(named)s::bytea IN message.body) AS place
+  FROM undelivered JOIN channels_app_webhookmessage message USING (id)
+  WHERE position(%(named)s::bytea IN message.body) > 0
   UNION ALL
   SELECT id, body, position(%(named)s::bytea IN body) FROM (
     SELECT id, overlay(body PLACING %(unnamed)s::bytea FROM place

@@ -252,6 +252,9 @@ class Migration(migrations.Migration):
                 ('body', models.BinaryField()),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
             ],
+            options={
+                'indexes': [models.Index(fields=['channel_id', 'id'], name='webhook_message_of_channel')],
+            },
         ),
         migrations.CreateModel(
             name='Feed',

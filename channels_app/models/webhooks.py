@@ -74,6 +74,9 @@ class WebhookMessage(models.Model):
     body = models.BinaryField()
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
+    class Meta:
+        indexes = [models.Index(fields=["channel_id", "id"], name="webhook_message_of_channel")]
+
     @override
     def __str__(self) -> str:
         return f"msg_{self.id.hex}"

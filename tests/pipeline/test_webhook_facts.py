@@ -5,15 +5,18 @@ from collections import Counter
 from datetime import timedelta
 from functools import partial
 
+import pytest
 from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from channels_app import webhooks
 from channels_app.feeds import EventKind
 from channels_app.models import (
     Channel,
     Feed,
     ProviderCredential,
+    Webhook,
     WebhookMessage,
 )
 from channels_app.pauses import credential_check_record, platform_pause
@@ -225,6 +228,33 @@ def test_an_erased_person_is_removed_from_messages_that_were_not_sent(channel, r
     last = receiver.requests[-1].said["data"]["subscriptions"]
     assert len(receiver.requests[0].said["data"]["subscriptions"]) == len(last)
     assert [each["external_id"] for each in last] == [None, None, "user-421"]
+
+
+@pytest.mark.parametrize("ending", ["delete", "disable", "disable by the service"])
+def test_an_erased_person_is_removed_from_messages_of_webhooks_that_ended(
+    channel, other_channel, receiver, ending
+):
+    registered(other_channel, receiver)
+    registered(channel, receiver)
+    receiver.answer = lambda _: 500
+    work()
+    row = Webhook.objects.get(channel=channel)
+    of = {"channel_id": channel.id, "webhook_id": row.pk}
+    if ending == "delete":
+        webhooks.webhook_delete(**of)
+    elif ending == "disable":
+        webhooks.webhook_update(**of, url=row.url, events=row.events, enabled=False)
+    else:
+        webhooks.webhook_disable(row.pk, webhooks.FAILING)
+
+    person_forget(channel=channel, external_id="user-42")
+
+    own, others = (
+        WebhookMessage.objects.get(channel_id=each.id) for each in (channel, other_channel)
+    )
+    assert b'"external_id":null' in bytes(own.body)
+    assert b"user-42" in bytes(others.body)
+    assert not Feed.objects.exists()
 
 
 def registered(channel, receiver):
