@@ -45,6 +45,9 @@ FAILING: Final = "failing"
 _CLOCKS_DIFFER: Final = timedelta(hours=1)
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _NOT_SENT: Final = "not sent: the webhook is disabled"
+_NOT_FOR_CHATS: Final = "not sent: a chat gets only alerts"
+# Messages that are texts for people.
+_FOR_CHATS: Final = Q(message__type__in=(EventKind.ALERT, EventKind.TEST))
 
 
 class TooManyWebhooks(Conflict):
@@ -136,6 +139,8 @@ def webhook_update(
     _change(webhook, values)
     if not enabled:
         waiting_fail(webhook.pk)
+    elif webhook.is_chat:
+        waiting_fail(webhook.pk, ~_FOR_CHATS, _NOT_FOR_CHATS)
     audit.record(webhook, audit.Action.UPDATE, before, audit.fields_of(webhook))
     return webhook
 
@@ -206,6 +211,8 @@ def webhook_replay(
         message_id__gte=_first_id(since),
         message__created_at__gte=since,
     )
+    if webhook.is_chat:
+        found = found.filter(_FOR_CHATS)
     if until is not None:
         found = found.filter(message__created_at__lt=until)
     ids = list(found.order_by("message_id").values_list("message_id", flat=True)[:MOST_REPLAYED])
@@ -255,11 +262,11 @@ def webhook_disable(webhook_id: UUID, code: str) -> bool:
     return True
 
 
-def waiting_fail(webhook_id: UUID) -> None:
+def waiting_fail(webhook_id: UUID, which: Q | None = None, why: str = _NOT_SENT) -> None:
     """Ends the messages that wait for the webhook, visibly. A message that was called for keeps the
     last answer."""
-    answer = Case(When(answer="", then=Value(_NOT_SENT)), default="answer")
-    attempts_of(webhook_id).filter(state=WebhookState.WAITING).update(
+    answer = Case(When(answer="", then=Value(why)), default="answer")
+    attempts_of(webhook_id).filter(which or Q(), state=WebhookState.WAITING).update(
         state=WebhookState.FAILED, answer=answer, finished_at=Now(), lease_until=None
     )
 

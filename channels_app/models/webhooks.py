@@ -60,6 +60,10 @@ class Webhook(models.Model):
         return self.description or self.origin
 
     @property
+    def is_chat(self) -> bool:
+        return self.format != WebhookFormat.STANDARD
+
+    @property
     def origin(self) -> str:
         """The address without path and query, which may contain secrets."""
         return "/".join(self.url.split("/", 3)[:3])

@@ -13,9 +13,7 @@ from uuid import UUID
 
 import structlog
 
-from channels_app.models import WebhookFormat
 from channels_app.webhooks import FAILING, GONE, webhook_disable
-from notifications_app.webhooks import chats
 from notifications_app.webhooks.calls import AT_ONCE, LONGEST_WAIT, Answer, Call
 from pushsvc.common import metrics
 from pushsvc.common.store import sql
@@ -54,19 +52,20 @@ def claim(
     once; one, while its calls fail. An account has at most a quarter of `most`."""
     busy = in_flight or {}
     share = max(most // _OF_ACCOUNT, 1)
-    parameters = {
+    room = most - sum(busy.values())
+    if room <= 0:
+        return []
+    parameters: dict[str, Any] = {
         "is_troubled": is_troubled,
         "most": _MOST_WEBHOOKS,
         "at_once": AT_ONCE,
-        "room": most - sum(busy.values()),
+        "room": room,
         "share": share,
         "accounts": list(busy),
         "numbers": list(busy.values()),
         "full": [account for account, number in busy.items() if number >= share],
         "lease": LEASE,
     }
-    if parameters["room"] <= 0:
-        return []
     with sql.brief_transaction():
         hooks = [row[0] for row in sql.rows(_NEXT, parameters)]
         if not hooks:
@@ -128,8 +127,18 @@ def _disable_if_hopeless(webhook_id: UUID, answer: Answer, *, failing_for: timed
 def _call(*row: Any, is_troubled: bool) -> Call:
     message, webhook, number, begun, url, format_, body, secret, old_secret, account = row
     secrets = _readable([secret, old_secret])
-    sent = chats.body_for(WebhookFormat(format_), bytes(body))
-    return Call(message, webhook, number, begun, url, sent, secrets, account, is_troubled)
+    return Call(
+        message_id=message,
+        webhook_id=webhook,
+        lease_number=number,
+        attempts=begun,
+        url=url,
+        format=format_,
+        body=bytes(body),
+        secrets=secrets,
+        account_id=account,
+        is_troubled=is_troubled,
+    )
 
 
 def _readable(encrypted: Sequence[str]) -> list[str]:

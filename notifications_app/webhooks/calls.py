@@ -19,9 +19,10 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 
+from channels_app.models import WebhookFormat
 from notifications_app.delivery.event_loop import EventLoopThread
 from notifications_app.delivery.types import parse_retry_after
-from notifications_app.webhooks import signing
+from notifications_app.webhooks import chats, signing
 from pushsvc.common import metrics
 from pushsvc.common.egress import AddressRefused, Response, SeparateResolver, tls_context
 from pushsvc.common.endpoints import EndpointNotAllowed, check_endpoint
@@ -51,6 +52,7 @@ class Call:
     lease_number: int
     attempts: int
     url: str = field(repr=False)
+    format: str
     body: bytes = field(repr=False)
     secrets: Sequence[str] = field(repr=False)
     account_id: UUID
@@ -121,9 +123,10 @@ class Caller:
         )
         client = self._trusted if endpoint.is_trusted else self._guarded
         message_id = f"msg_{call.message_id.hex}"
-        headers = signing.headers(message_id, call.body, int(time.time()), call.secrets)
+        body = chats.body_for(WebhookFormat(call.format), call.body)
+        headers = signing.headers(message_id, body, int(time.time()), call.secrets)
         until = asyncio.get_running_loop().time() + CALL_SECONDS
-        return await client.post(endpoint.url, headers=headers, body=call.body, until=until)
+        return await client.post(endpoint.url, headers=headers, body=body, until=until)
 
 
 @cache
@@ -152,6 +155,8 @@ def _words(error: Exception) -> str:
             return "no call: " + error.reason.replace("The endpoint", "The address")
         case AddressRefused():
             return "no call: the host's address is not public"
+        case chats.NotForChats():
+            return "no call: a chat gets only alerts"
         case TimeoutError():
             return f"no response within {CALL_SECONDS:.0f} seconds"
         case socket.gaierror():

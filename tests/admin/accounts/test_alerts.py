@@ -10,7 +10,9 @@ from auditlog.models import LogEntry
 from django.db.models import F
 from django.db.models.functions import Now
 from django.urls import reverse
+from django.utils import timezone
 
+from channels_app.feeds import encoded
 from channels_app.models import (
     Alert,
     ApiKey,
@@ -19,15 +21,17 @@ from channels_app.models import (
     ProviderCredential,
     Role,
     Webhook,
+    WebhookAttempt,
 )
 from channels_app.pauses import credential_check_record, platform_pause
 from channels_app.services import api_key_issue
 from channels_app.sign_in import mailing, mails
-from channels_app.webhooks import webhook_create
+from channels_app.webhooks import webhook_create, webhook_replay, webhook_update
 from notifications_app import alerts, tasks
 from notifications_app.deletion import deletion_ask
 from notifications_app.models import Schedule
-from notifications_app.webhooks import turns
+from notifications_app.webhooks import chats, turns
+from pushsvc.common.ids import uuid7
 from pushsvc.common.mail_server import MailServer, Security
 from pushsvc.common.platforms import Platform
 from tests import factories
@@ -360,6 +364,48 @@ def test_a_chat_gets_a_text_in_which_nobody_is_called(alice, receiver):
     assert lines[-1] == f"{PUBLIC}/admin/?channel={alice.channel.pk}"
 
 
+def test_texts_of_others_are_neither_calls_nor_links_nor_lines_in_a_chat(alice, receiver):
+    alice.channel.name = "Shop\n@channel &amp;"
+    alice.channel.save()
+    hook(alice, receiver, "slack")
+    pause(alice, detail="@all [Sign in](https://mallory.example)")
+
+    (body,) = bodies(receiver)
+
+    lines = body["text"].split("\n")
+    assert lines[0].endswith("(Shop @\u200bchannel &amp;amp;)")
+    assert "service_account_refused: @\u200ball [Sign in]\u200b(https://mallory.example)" in lines
+    assert lines[-1] == f"{PUBLIC}/admin/?channel={alice.channel.pk}"
+
+
+@pytest.mark.parametrize("format_", ["slack", "teams"])
+def test_a_text_for_a_chat_is_as_long_as_every_chat_takes(format_):
+    data = dict.fromkeys(("title", "channel_name", "since", "quote", "remedy"), "<" * 9_000)
+    message = encoded("alert.raised", uuid7(), {**data, "url": PUBLIC}, at=timezone.now())
+
+    body = json.loads(chats.body_for(format_, message))
+
+    text = body.get("text", "").replace("&lt;", "<")
+    assert len(text) < 4_096
+    assert len(json.dumps(body)) < 28 * 1024
+    assert PUBLIC in json.dumps(body)
+
+
+def test_a_webhook_that_becomes_a_chat_gets_no_other_messages(alice, receiver):
+    """Neither those that wait nor those of a replay."""
+    webhook, _ = webhook_create(
+        channel=alice.channel, url=f"{receiver.origin}/", events=["credential.paused"]
+    )
+    pause(alice)
+    of = {"channel_id": alice.channel.pk, "webhook_id": webhook.pk}
+    webhook_update(**of, url=webhook.url, events=["alert.raised"], format="slack")
+
+    assert webhook_replay(**of, since=webhook.created_at) == 0
+    assert [body["text"].partition(":")[0] for body in bodies(receiver)] == ["Android is paused"]
+    ended = WebhookAttempt.objects.get(message__type="credential.paused")
+    assert (ended.state, ended.answer) == ("failed", "not sent: a chat gets only alerts")
+
+
 def test_teams_gets_a_card(alice, receiver):
     hook(alice, receiver, "teams")
     pause(alice)
@@ -371,7 +417,17 @@ def test_teams_gets_a_card(alice, receiver):
     assert attachment["contentType"] == "application/vnd.microsoft.card.adaptive"
     card = attachment["content"]
     assert (card["type"], card["version"]) == ("AdaptiveCard", "1.4")
-    assert card["body"][0]["text"].startswith("Android is paused")
+    texts = [line["text"] for block in card["body"] for line in block["inlines"]]
+    assert texts[0] == "Android is paused: Google refused the credentials (Alice's channel)"
+    assert "service_account_refused: It is <!channel> invalid." in texts
+    assert card["actions"] == [
+        {
+            "type": "Action.OpenUrl",
+            "title": "Open the dashboard",
+            "url": f"{PUBLIC}/admin/?channel={alice.channel.pk}",
+        }
+    ]
+    assert "TextBlock" not in {block["type"] for block in card["body"]}  # it has Markdown
 
 
 def test_a_test_of_a_chat_is_a_text(alice, receiver):
