@@ -67,6 +67,7 @@ def _fill(subscribers: int, notifications: int) -> "Channel":
             for statement in (_HOURS, _CHANNEL_HOURS):
                 cursor.execute(statement, {"channel": channel.pk, "hours": _DAYS * 24})
         cursor.execute(_DELIVERIES, {"channel": channels[0].pk})
+        cursor.execute(_LABELS)
         cursor.execute(_BATCHES)
         cursor.execute(_MINUTES)
         cursor.execute(_EVENT_HOURS)
@@ -141,6 +142,11 @@ def pages(channel: "Channel") -> dict[str, str]:
         "notifications: scheduled": at(notifications, show="scheduled"),
         "notifications: many bounces": at(notifications, show="bounces"),
         "notifications: tests": at(notifications, show="tests"),
+        "notifications: last month": at(notifications, span="last_month"),
+        "notifications: by click rate": at(notifications, sort="clicked_rate"),
+        "notifications of a channel: by clicks": at(notifications, **mine, sort="clicked"),
+        "notifications: of a schedule": at(notifications, kind="scheduled"),
+        "labels, 52 weeks": at("notification_labels", weeks=52),
         "notifications: search": at(notifications, q="number+77"),
         "notifications: 24 hours": at(notifications, within=1),
         "notifications: 90 days": at(notifications, within=90),
@@ -248,6 +254,15 @@ SELECT largest.id, subscription.id, 1 + (row_number() OVER ()) / 1000,
   1 + (random() < 0.05)::int, CASE WHEN random() < 0.05 THEN 'endpoint_gone' ELSE '' END, now()
 FROM largest, subscriptions_app_subscription subscription
 WHERE subscription.channel_id = %(channel)s
+"""
+
+# Every notification has clicks, and every third has labels.
+_LABELS = """
+WITH numbered AS (SELECT id, row_number() OVER () AS n FROM notifications_app_notification)
+UPDATE notifications_app_notification AS own
+SET clicked_count = CASE WHEN status = 'sent' THEN n % 90 ELSE 0 END,
+  labels = CASE WHEN n % 3 = 0 THEN jsonb_build_array('newsletter', 'week ' || n % 40) END
+FROM numbered WHERE numbered.id = own.id
 """
 
 # Of every second notification: two minutes, on each platform.

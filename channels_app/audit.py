@@ -7,7 +7,7 @@ secrets.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import datetime
@@ -198,6 +198,13 @@ def actor_name() -> str:
 def is_key_name(actor: str) -> bool:
     """Whether an `actor_name` is an API key's."""
     return actor.startswith(_KEY_NAME)
+
+
+def key_names(actors: Iterable[str]) -> dict[str, str]:
+    """The names of API keys, by their `actor_name`. Keys without a name are missing."""
+    ids = [each.removeprefix(_KEY_NAME) for each in actors if is_key_name(each)]
+    named = ApiKey.objects.filter(public_id__in=ids).exclude(name="") if ids else ()
+    return {f"{_KEY_NAME}{each.public_id}": f"API key “{each.name}”" for each in named}
 
 
 @contextmanager

@@ -23,7 +23,14 @@ from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce, JSONObject
 from django.db.models.lookups import GreaterThan
 
-from notifications_app.models import Batch, Delivery, Notification, OutcomeMinute, Schedule
+from notifications_app.models import (
+    Batch,
+    Delivery,
+    Notification,
+    Occurrence,
+    OutcomeMinute,
+    Schedule,
+)
 from notifications_app.states import APART, DeliveryStatus, NotificationStatus
 from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import Platform
@@ -45,8 +52,8 @@ COUNTS: Final = (
     "dismissed_count",
 )
 
-_LABELS_OF: Final = 1_000  # notifications
-_MOST_LABELS: Final = 200  # that a filter offers
+_VALUES_OF: Final = 1_000  # notifications
+_MOST_VALUES: Final = 200  # that a filter offers
 
 
 def notification_get(*, channel_id: UUID, notification_id: UUID) -> Notification:
@@ -83,13 +90,27 @@ def notification_page(
     return list(listed[offset : offset + limit])
 
 
-def recent_labels(channel_ids: Sequence[UUID] | None) -> list[str]:
-    """The labels of the channels' newest notifications, in alphabetical order. None: of all
-    channels."""
-    newest = Notification.objects.filter(id__in=newest_ids(channel_ids, limit=_LABELS_OF))
-    lists = newest.filter(labels__isnull=False).values_list("labels", flat=True)
-    found = {label for labels in lists for label in labels or ()}
-    return sorted(found, key=str.casefold)[:_MOST_LABELS]
+class RecentValues(NamedTuple):
+    """What the newest notifications have, for filters."""
+
+    labels: Sequence[str]
+    authors: Sequence[str]
+    segments: Sequence[UUID]
+    templates: Sequence[UUID]
+
+
+def recent_values(channel_ids: Sequence[UUID] | None) -> RecentValues:
+    """Labels and authors in alphabetical order, of the channels' newest notifications. None: of
+    all channels."""
+    newest = Notification.objects.filter(id__in=newest_ids(channel_ids, limit=_VALUES_OF))
+    rows = list(newest.values_list("labels", "sent_by", "segment_id", "template_id"))
+    labels = {label for labels, *_ in rows for label in labels or ()}
+    return RecentValues(
+        sorted(labels, key=str.casefold)[:_MOST_VALUES],
+        sorted({author for _, author, *_ in rows if author}, key=str.casefold)[:_MOST_VALUES],
+        list({segment for _, _, segment, _ in rows if segment})[:_MOST_VALUES],
+        list({template for *_, template in rows if template})[:_MOST_VALUES],
+    )
 
 
 def notification_url(notification_id: UUID) -> tuple[str, bool]:
@@ -136,6 +157,15 @@ def notifications_with_outcome(
     """Notifications with a recipient of this outcome, one of ENDED, after `since` or at any time
     (None), on one platform or on any ("")."""
     return notifications.filter(Exists(_ended(_minutes(since, platform), outcome)))
+
+
+def campaigns(notifications: QuerySet[Any]) -> QuerySet[Any]:
+    """Notifications to an audience: neither tests nor to ids."""
+    return notifications.filter(only_subscription_id__isnull=True, has_targets=False)
+
+
+def sent_by_schedule(notifications: QuerySet[Any]) -> QuerySet[Any]:
+    return notifications.filter(Exists(Occurrence.objects.filter(notification_id=OuterRef("pk"))))
 
 
 def with_many_bounces(notifications: QuerySet[Any]) -> QuerySet[Any]:

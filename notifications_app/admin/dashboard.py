@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
+from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -16,12 +17,13 @@ from channels_app.console.access import channels_of, may, may_anywhere
 from channels_app.console.lists import list_url
 from channels_app.console.pages import channel_or_404, id_or_404
 from channels_app.models import Channel, Role
-from channels_app.selectors import ChannelTotals
 from notifications_app.admin.charts import Charts, chart_file, charts_of
+from notifications_app.admin.first_steps import first_steps
 from notifications_app.admin.states import STAGES, state_of
 from notifications_app.reporting.activity import MOST_SHOWN, Sending, due_next, sending
 from notifications_app.reporting.attention import attention
 from notifications_app.reporting.bounce_reasons import APART_WORDS
+from notifications_app.reporting.campaigns import recent_campaigns
 from notifications_app.reporting.hand_overs import hand_overs
 from notifications_app.reporting.statistics import Outcomes, Statistics, statistics_of
 from notifications_app.reporting.unshown import shown_lately
@@ -30,10 +32,12 @@ from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.findings import Finding, Kind
 from pushsvc.common.periods import PERIOD_NAMES, parse_days, period
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+from pushsvc.common.quantities import share
 from pushsvc.common.store import sql
 
 _DEFAULT_DAYS: Final = 7
 _MOST_CHANNELS_OFFERED: Final = 200
+_MOST_RECENT: Final = 6  # campaigns
 _WAKE_WITHIN_SECONDS: Final = 3600
 
 
@@ -78,9 +82,11 @@ def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str
     """The page's context, for `ConsoleSite`."""
     selection, now = _selection(request), sql.now()
     found = statistics_of(selection.channels, period(now, selection.days, reader_zone(request)))
+    choices = _choices(request, selection)
+    first = next(iter(choices["offered_channels"]), None)
     return (
         context
-        | _choices(request, selection)
+        | choices
         | _attention(request, selection, now)
         | _live(selection, now)
         | {
@@ -95,7 +101,8 @@ def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str
             "outcome_names": [name for _, name, _ in _shown_outcomes(found.outcomes.total)],
             "shown": selection.chosen and shown_lately(selection.chosen, now),
             "charts": _charts(selection, found),
-            "steps": _steps(request, selection, found.totals),
+            **_recent(request, selection, choices),
+            "steps": first_steps(request, selection.chosen or first, found.totals),
         }
     )
 
@@ -216,6 +223,35 @@ def _platforms(selection: Selection, found: Statistics) -> list[dict[str, Any]]:
         for platform in Platform
         if _is_used(found, platform)
     ]
+
+
+def _recent(
+    request: HttpRequest, selection: Selection, choices: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The newest campaigns with their rates."""
+    ids: list[UUID] | None
+    if selection.chosen:
+        ids = [selection.chosen.pk]
+    elif request.user.is_superuser:
+        ids = None
+    elif choices["has_more_channels"]:
+        ids = list(selection.channels.values_list("pk", flat=True))
+    else:
+        ids = [each.pk for each in choices["offered_channels"]]
+    return {
+        "recent": [
+            {
+                "notification": each,
+                "delivered_share": share(each.delivered_count, each.recipient_count),
+                "clicked_share": share(each.clicked_count, each.delivered_count),
+            }
+            for each in recent_campaigns(ids, limit=_MOST_RECENT)
+        ],
+        "best_url": selection.notifications(
+            kind="campaign", sort="clicked_rate", within=selection.days
+        ),
+        "campaigns_url": selection.notifications(kind="campaign"),
+    }
 
 
 def _shown_outcomes(total: Outcomes) -> list[tuple[str, str, str]]:
@@ -346,46 +382,3 @@ def _remedy(selection: Selection, finding: Finding) -> tuple[str, str]:
         channel_id = finding.channel_id or (selection.chosen.pk if selection.chosen else None)
         return list_url("notifications_app_notification", channel_id, **filters), text
     return "", ""
-
-
-def _steps(
-    request: HttpRequest, selection: Selection, totals: ChannelTotals
-) -> list[dict[str, Any]]:
-    """First steps of a new installation or channel; empty when all are done."""
-    has_subscribers, has_sent = totals.subscribers > 0, totals.notifications_sent > 0
-    if has_subscribers and has_sent:
-        return []
-    channel = selection.chosen or selection.channels.order_by("id").first()
-    compose = f"{reverse('admin:notification_compose')}?channel={channel.pk}" if channel else ""
-    steps: list[dict[str, Any]] = [
-        {
-            "is_done": channel is not None,
-            "title": "Create a channel",
-            "text": "It holds the subscribers of one site or app, and has its own keys.",
-            "link": "New channel",
-            "url": reverse("admin:channels_app_channel_add"),
-            "role": Role.MANAGER,
-        },
-        {
-            "is_done": has_subscribers,
-            "title": "Add it to your site",
-            "text": "Paste the snippet, open the site in a browser and allow notifications. That "
-            "makes the first subscriber. Apps subscribe through the API.",
-            "link": "The snippet",
-            "url": reverse("admin:channel_snippet", args=[channel.pk]) if channel else "",
-            "role": Role.VIEWER,
-        },
-        {
-            "is_done": has_sent,
-            "title": "Send a test",
-            "text": "Send it to yourself first. The preview shows how it will look.",
-            "link": "Compose",
-            "url": compose,
-            "role": Role.SENDER,
-        },
-    ]
-    current = next(step for step in steps if not step["is_done"])
-    for step in steps:
-        step["is_next"] = step is current
-        step["url"] = step["url"] if may_anywhere(request.user, step["role"]) else ""
-    return steps

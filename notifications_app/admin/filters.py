@@ -1,21 +1,30 @@
 """The filters of the list of notifications."""
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from typing_extensions import override
 
+from channels_app.audit import key_names
 from channels_app.console.access import channels_of
 from channels_app.console.lists import ChannelFilter, WithinFilter
 from notifications_app import selectors
+from notifications_app.models import Template
 from notifications_app.reporting.bounce_reasons import APART_WORDS
 from notifications_app.states import NotificationStatus
 from pushsvc.common.console.admin import DropdownFilter
 from pushsvc.common.console.zones import reader_zone
+from pushsvc.common.ids import parse_uuid
+from pushsvc.common.periods import SPAN_NAMES, span
 from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.store import sql
+from subscriptions_app.models import Segment
+
+NO_ID: Final = UUID(int=0)  # of no row
 
 
 class QuestionFilter(DropdownFilter):
@@ -45,36 +54,113 @@ class QuestionFilter(DropdownFilter):
 
 
 class KindFilter(DropdownFilter):
-    """Sends, or tests, which no figure counts."""
+    """How notifications were sent. No figure counts tests."""
 
     title = "kind"
     parameter_name = "kind"
 
     @override
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("send", "Without tests"), ("test", "Tests only")]
+        return [
+            ("send", "Without tests"),
+            ("campaign", "Campaigns: to everybody, a segment or by conditions"),
+            ("direct", "Direct: to people or subscribers by id"),
+            ("scheduled", "Sent by a schedule"),
+            ("test", "Tests only"),
+        ]
 
     @override
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() not in {"send", "test"}:
-            return queryset
-        return queryset.filter(only_subscription_id__isnull=self.value() == "send")
+        match self.value():
+            case "send":
+                return queryset.filter(only_subscription_id__isnull=True)
+            case "campaign":
+                return selectors.campaigns(queryset)
+            case "direct":
+                return queryset.filter(has_targets=True)
+            case "scheduled":
+                return selectors.sent_by_schedule(queryset)
+            case "test":
+                return queryset.filter(only_subscription_id__isnull=False)
+        return queryset
 
 
-class LabelFilter(DropdownFilter):
-    """Notifications with a label of one of the newest."""
+class _ValueFilter(DropdownFilter):
+    """Filters by a value that one of the newest notifications has."""
 
-    title = "label"
-    parameter_name = "label"
+    lookup: str
+    of: str  # the field of RecentValues
 
     @override
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(each, each) for each in selectors.recent_labels(chosen_channels(request))]
+        return list(self.names(getattr(_recent_values(request), self.of)).items())
+
+    @override
+    def has_output(self) -> bool:
+        """Also if only the address has a value. Otherwise the list would not be filtered by it."""
+        return bool(self.lookup_choices or self.value())
+
+    def names(self, values: Sequence[Any]) -> dict[str, str]:
+        """By their values in the address, the names of the values."""
+        return {each: each for each in values}
 
     @override
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        label = self.value()
-        return queryset.filter(labels__contains=[label]) if label else queryset
+        value = self.value()
+        return queryset.filter(**{self.lookup: self.parse(value)}) if value else queryset
+
+    def parse(self, value: str) -> Any:
+        return value
+
+
+class LabelFilter(_ValueFilter):
+    title, parameter_name = "label", "label"
+    lookup, of = "labels__contains", "labels"
+
+    @override
+    def parse(self, value: str) -> Any:
+        return [value]
+
+
+class AuthorFilter(_ValueFilter):
+    """Who sent it: staff, or an API key."""
+
+    title, parameter_name = "author", "author"
+    lookup, of = "sent_by", "authors"
+
+    @override
+    def names(self, values: Sequence[Any]) -> dict[str, str]:
+        names = key_names(values)
+        return {each: names.get(each, each) for each in values}
+
+
+class _NamedRowFilter(_ValueFilter):
+    """The value is the id of a row with a name."""
+
+    model: type[Model]
+
+    @override
+    def names(self, values: Sequence[Any]) -> dict[str, str]:
+        rows = self.model._default_manager.filter(pk__in=values) if values else []
+        names = {str(row.pk): str(row) for row in rows}
+        return dict(sorted(names.items(), key=lambda named: named[1].casefold()))
+
+    @override
+    def parse(self, value: str) -> Any:
+        try:
+            return parse_uuid(value)
+        except ValueError:
+            return NO_ID
+
+
+class SegmentFilter(_NamedRowFilter):
+    title, parameter_name = "segment", "segment"
+    lookup, of, model = "segment_id", "segments", Segment
+
+
+class TemplateFilter(_NamedRowFilter):
+    title, parameter_name = "template", "template"
+    lookup, of, model = "template_id", "templates", Template
 
 
 class PlatformFilter(DropdownFilter):
@@ -156,6 +242,25 @@ class _DateFilter(DropdownFilter):
             return queryset.none()
 
 
+class SpanFilter(DropdownFilter):
+    """Notifications that were or are due in a day, week or month of the reader's time zone."""
+
+    title = "day, week or month"
+    parameter_name = "span"
+
+    @override
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return list(SPAN_NAMES.items())
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        name = self.value() or ""
+        if name not in SPAN_NAMES:
+            return queryset
+        begin, end = span(sql.now(), name, reader_zone(request))
+        return queryset.filter(scheduled_at__gte=begin, scheduled_at__lt=end)
+
+
 class FromFilter(_DateFilter):
     title = "day, from"
     parameter_name = "from"
@@ -176,6 +281,14 @@ def chosen_channels(request: HttpRequest) -> list[UUID] | None:
         return None
     own = channels_of(request.user).values_list("id", flat=True)
     return [each for each in own if not chosen or str(each) == chosen]
+
+
+def _recent_values(request: HttpRequest) -> selectors.RecentValues:
+    """Read once for all filters of a page."""
+    kept: list[selectors.RecentValues] = vars(request).setdefault("_recent_values", [])
+    if not kept:
+        kept.append(selectors.recent_values(chosen_channels(request)))
+    return kept[0]
 
 
 def _platform(request: HttpRequest) -> str:

@@ -41,17 +41,22 @@ from notifications_app.admin.edit import EditPage
 from notifications_app.admin.explaining import TryPart, WhyPart
 from notifications_app.admin.export import ListDownload
 from notifications_app.admin.filters import (
+    AuthorFilter,
     FromFilter,
     KindFilter,
     LabelFilter,
     OutcomeFilter,
     PlatformFilter,
     QuestionFilter,
+    SegmentFilter,
     SentWithinFilter,
+    SpanFilter,
+    TemplateFilter,
     UntilFilter,
     chosen_channels,
 )
 from notifications_app.admin.images import ImageCheckPage
+from notifications_app.admin.labels import LabelsChart, LabelsPage
 from notifications_app.admin.log import LogDownload
 from notifications_app.admin.page import (
     ChartDownload,
@@ -69,6 +74,7 @@ from notifications_app.admin.schedules import (
     SchedulesPage,
 )
 from notifications_app.admin.segments import RemovePage
+from notifications_app.admin.sorting import FEWEST_DELIVERED, SortFilter, sort_links, sort_of
 from notifications_app.admin.states import state_of
 from notifications_app.admin.subscribers import ExportPage, HistoryPage
 from notifications_app.content.values import AudienceKind
@@ -100,12 +106,17 @@ class NotificationAdmin(ScopedAdmin):
     list_display = ("message", "channel", "to", "state", "progress", "clicked", "when", "compare")
     list_filter = (
         ChannelFilter,
-        SentWithinFilter,
+        SortFilter,
+        SpanFilter,
         FromFilter,
         UntilFilter,
+        SentWithinFilter,
         QuestionFilter,
         KindFilter,
         LabelFilter,
+        AuthorFilter,
+        SegmentFilter,
+        TemplateFilter,
         OutcomeFilter,
         PlatformFilter,
         "status",
@@ -148,6 +159,7 @@ class NotificationAdmin(ScopedAdmin):
             width(delivered),
             width(bounced),
             percent(delivered),
+            f"{of:,}",
             percent(bounced),
             format_html_join("", _APART, apart),
         )
@@ -166,7 +178,10 @@ class NotificationAdmin(ScopedAdmin):
 
     @admin.display(description="Clicked")
     def clicked(self, notification: Notification) -> str:
-        return percent(share(notification.clicked_count, notification.delivered_count))
+        if notification.started_at is None:
+            return NOTHING
+        rate = percent(share(notification.clicked_count, notification.delivered_count))
+        return format_html(_CLICKED, f"{notification.clicked_count:,}", rate)
 
     @admin.display(description="When")
     def when(self, notification: Notification) -> str:
@@ -201,10 +216,11 @@ class NotificationAdmin(ScopedAdmin):
 
     @override
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        changelist = super().get_changelist_instance(request)
+        changelist: Any = super().get_changelist_instance(request)
         states = states_of(changelist.result_list)
         for each in changelist.result_list:
             each.sending = states.get(each.pk)
+        changelist.sorts = sort_links(request, changelist)
         if _is_schedule(request):
             audiences = audiences_of(changelist.result_list)
             for each in changelist.result_list:
@@ -212,8 +228,11 @@ class NotificationAdmin(ScopedAdmin):
         return changelist
 
     @override
-    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
-        """Scheduled notifications: the soonest first. Others: the newest first."""
+    def get_ordering(self, request: HttpRequest) -> tuple[Any, ...]:
+        """As asked. Otherwise scheduled notifications: the soonest first; others: the newest
+        first."""
+        if sort := sort_of(request):
+            return sort.order
         return ("scheduled_at", "id") if _is_schedule(request) else ("-id",)
 
     @override
@@ -232,6 +251,9 @@ class NotificationAdmin(ScopedAdmin):
             "tab": "notifications",
             "since": WithinFilter.since(request),
             "outcome": request.GET.get(OutcomeFilter.parameter_name),
+            "sort": sort_of(request),
+            "looked_at": LOOKED_AT,
+            "fewest_delivered": FEWEST_DELIVERED,
         }
         return super().changelist_view(request, {**(extra_context or {}), **more})
 
@@ -251,6 +273,8 @@ class NotificationAdmin(ScopedAdmin):
             self.page("delivery/<uuid:channel_id>/", DeliverySettingsPage, "channel_delivery"),
             self.page("delete-channel/<uuid:channel_id>/", DeletionPage, "channel_deletion"),
             self.page("calendar/", CalendarPage, "notification_calendar"),
+            self.page("labels/", LabelsPage, "notification_labels"),
+            self.page("labels/chart.csv", LabelsChart, "notification_labels_chart"),
             self.page("compare/", ComparePage, "notification_compare"),
             self.page("compare/chart.csv", CompareChart, "notification_compare_chart"),
             self.page("compose/", ComposePage, "notification_compose"),
@@ -326,7 +350,11 @@ def _bounded(request: HttpRequest, notifications: QuerySet[Any]) -> QuerySet[Any
     return notifications.filter(id__in=selectors.newest_ids(chosen_channels(request), limit=limit))
 
 
-_FILTERS: Final = ("show", "status__exact", "within", "from", "until", "outcome", "platform", "q")
+_FILTERS: Final = (
+    *(each.parameter_name for each in NotificationAdmin.list_filter[1:-1]),
+    "status__exact",
+    "q",
+)
 _UNFINISHED: Final = {"running", "scheduled"}
 _AUDIENCES: Final = {
     AudienceKind.SEGMENT: " in a segment",
@@ -341,7 +369,8 @@ _COMPARE: Final = (
 _PROGRESS: Final = (
     '<span class="ps-bar ps-notification-bar" role="img" aria-label="{}"><i style="width:{}"></i>'
     '<i data-tone="bad" style="width:{}"></i></span>'
-    '<small class="ps-notification-rates">{}'
+    '<small class="ps-notification-rates">{}<span class="ps-notification-of"> of {}</span>'
     '<span class="ps-notification-bounced"> · {}</span>{}</small>'
 )
+_CLICKED: Final = '{} <small class="ps-notification-rates">{}</small>'
 _APART: Final = '<span class="ps-notification-apart"> · {} {}</span>'

@@ -1,11 +1,12 @@
 """The periods of the console's figures and lists: whole hours, or whole days of a time zone.
 
-A period includes the current hour or day. So a figure is always the sum of its chart.
+A period includes the current hour or day. So a figure is always the sum of its chart. A span is a
+day, week or month of the calendar.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final, Literal
 
 PERIOD_NAMES: Final[Mapping[int, str]] = {
@@ -13,6 +14,14 @@ PERIOD_NAMES: Final[Mapping[int, str]] = {
     7: "7 days",
     30: "30 days",
     90: "90 days",
+}
+SPAN_NAMES: Final[Mapping[str, str]] = {
+    "today": "Today",
+    "yesterday": "Yesterday",
+    "this_week": "This week",
+    "last_week": "Last week",
+    "this_month": "This month",
+    "last_month": "Last month",
 }
 Unit = Literal["hour", "day"]
 _STEPS: Final[Mapping[Unit, timedelta]] = {"hour": timedelta(hours=1), "day": timedelta(days=1)}
@@ -49,6 +58,29 @@ def period_between(since: datetime, until: datetime, unit: Unit, *, most: int) -
     last = until - timedelta(microseconds=1)
     count = (_begun(last, unit) - _begun(since, unit)) // _STEPS[unit] + 1
     return _period(last, unit, count, UTC, is_compared=False) if count <= most else None
+
+
+def span(now: datetime, name: str, zone: tzinfo) -> tuple[datetime, datetime]:
+    """The beginning and the end of one of SPAN_NAMES, by the days of the zone. Weeks begin on
+    Monday."""
+    today = now.astimezone(zone).date()
+    first, last = _span_days(today, name)
+    begin, end = (datetime.combine(each, time(), zone) for each in (first, last))
+    return begin.astimezone(UTC), end.astimezone(UTC)
+
+
+def _span_days(today: date, name: str) -> tuple[date, date]:
+    """The first day, and the day after the last."""
+    day, week = timedelta(days=1), timedelta(days=7)
+    monday, first = today - today.weekday() * day, today.replace(day=1)
+    return {
+        "today": (today, today + day),
+        "yesterday": (today - day, today),
+        "this_week": (monday, monday + week),
+        "last_week": (monday - week, monday),
+        "this_month": (first, (first + 31 * day).replace(day=1)),
+        "last_month": ((first - day).replace(day=1), first),
+    }[name]
 
 
 def parse_days(text: str) -> int | None:

@@ -38,6 +38,8 @@ QUERIES = {
     "dashboard_chart": {"channel": "id"},
     "notification_compare": {"id": "id"},
     "notification_compare_chart": {"id": "id"},
+    "notification_labels": {"channel__id__exact": "id"},
+    "notification_labels_chart": {"channel__id__exact": "id"},
     "notification_compose": {"channel": "id", "draft": "id"},
     "search": {"s": "name"},
     "channel_devices": {"q": "name"},

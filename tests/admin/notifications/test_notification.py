@@ -337,7 +337,7 @@ def test_a_stopped_send_has_no_bounces_on_its_page_and_in_the_list(viewer, alice
     assert "Bounced 1 1.0 % of recipients Stopped 96 96.0 % of recipients Expired 1" in page
     assert "Opted out" not in page
     assert "Web 100 2 1 96 1 0" in page
-    assert "2.0 % · 1.0 % · 96.0 % stopped · 1.0 % expired" in row
+    assert "2.0 % of 100 · 1.0 % · 96.0 % stopped · 1.0 % expired" in row
 
 
 def test_a_notification_is_found_by_its_id_or_its_words(viewer, alice, bob):

@@ -85,6 +85,8 @@ def furnished(alice):
         "notifications_app/notification/compose/",
         "notifications_app/notification/?show=scheduled",
         "notifications_app/notification/calendar/",
+        "notifications_app/notification/labels/",
+        "notifications_app/notification/?sort=clicked_rate",
         "notifications_app/draft/",
         f"notifications_app/notification/compose/?draft={draft.pk}",
         f"notifications_app/notification/{sent.pk}/change/",
