@@ -53,6 +53,7 @@ SHOWN: dict[str, tuple[str, ...]] = {  # notifications_app adds its own
         "timezone",
         "rate_per_minute",
         "quiet_hours",
+        "inbox_days",
         "identity",
         "deletion_asked_at",
     ),

@@ -1,4 +1,4 @@
-"""Errors of sending, editing, cancelling, templates, schedules, and deleting segments."""
+"""Errors of sending, inboxes, editing, cancelling, templates, schedules, and deleting segments."""
 
 from uuid import UUID
 
@@ -100,6 +100,14 @@ class PayloadTooLarge(Invalid):
     ) -> None:
         detail = f"The message has {size} bytes on {platform}; the limit is {limit}."
         super().__init__([FieldError(attr, self.code, detail)])
+
+
+class InboxOff(Conflict):
+    """The channel's devices cannot list what they were sent."""
+
+    code = "inbox_off"
+    title = "The inbox is off"
+    detail = "The channel's delivery setting `inbox_days` is 0."
 
 
 class IdempotencyKeyInvalid(Invalid):

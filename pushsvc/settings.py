@@ -266,7 +266,7 @@ REST_FRAMEWORK = {
     "UNICODE_JSON": True,
 }
 CORS_URLS_REGEX = (
-    r"^/(subscribe|unsubscribe|preferences|prompt|prompt-events|web-push-key|events)/?$"
+    r"^/(subscribe|unsubscribe|preferences|inbox|prompt|prompt-events|web-push-key|events)/?$"
 )
 CORS_ALLOW_ALL_ORIGINS = True
 CORS_ALLOW_CREDENTIALS = False

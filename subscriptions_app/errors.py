@@ -74,6 +74,14 @@ class IdentityRefused(Forbidden):
     detail = "There is no token."
 
 
+class DeviceUnproven(Forbidden):
+    """Nothing proves that the request comes from the device that it names."""
+
+    code = "device_unproven"
+    title = "Device not proven"
+    detail = "The channel has no device with this address and this `auth`."
+
+
 class TooManyDevices(Conflict):
     """A person may have MOST_DEVICES active devices."""
 

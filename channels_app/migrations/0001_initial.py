@@ -81,6 +81,7 @@ class Migration(migrations.Migration):
                 ('timezone', models.CharField(default='UTC', help_text='An IANA name: the zone of devices whose own time zone is unknown.', max_length=64)),
                 ('rate_per_minute', models.PositiveIntegerField(blank=True, help_text='Of a send that names no rate. Null: none.', null=True)),
                 ('deletion_asked_at', models.DateTimeField(blank=True, help_text='The channel is deleted GRACE later.', null=True)),
+                ('inbox_days', models.PositiveSmallIntegerField(db_default=0, default=0, help_text='How long devices can list what they were sent. 0: not at all.')),
                 ('quiet_hours', models.JSONField(blank=True, help_text="From and to when, by the recipient's clock, sends wait unless they ignore it.", null=True)),
                 ('account', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='channels', to='channels_app.account')),
             ],

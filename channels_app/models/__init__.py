@@ -9,6 +9,7 @@ from channels_app.models.accounts import (
 )
 from channels_app.models.channels import (
     GRACE,
+    MAX_INBOX_DAYS,
     ApiKey,
     Channel,
     Identity,
@@ -37,6 +38,7 @@ from channels_app.models.webhooks import (
 
 __all__ = [
     "GRACE",
+    "MAX_INBOX_DAYS",
     "PROMPT_EVENTS",
     "Account",
     "Alert",

@@ -13,6 +13,7 @@ from pushsvc.common.ids import uuid7
 from pushsvc.common.links import CLICK_DEFAULT, CLICKS
 from pushsvc.common.platforms import Platform
 
+MAX_INBOX_DAYS: Final = 30
 GRACE: Final = timedelta(days=1)  # in which the deletion of a channel can be undone
 
 
@@ -74,6 +75,11 @@ class Channel(models.Model):
     )
     rate_per_minute = models.PositiveIntegerField(
         null=True, blank=True, help_text="Of a send that names no rate. Null: none."
+    )
+    inbox_days = models.PositiveSmallIntegerField(
+        default=0,
+        db_default=0,
+        help_text="How long devices can list what they were sent. 0: not at all.",
     )
     deletion_asked_at = models.DateTimeField(
         null=True, blank=True, help_text="The channel is deleted GRACE later."

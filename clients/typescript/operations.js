@@ -662,6 +662,22 @@ export class Methods extends Calls {
   }
 
   /**
+   * List what a device or a person was sent.
+   *
+   * For an inbox in an app or on a site, and for its badge. It has what the device was sent
+   * within the channel's `inbox_days`, also what it missed, among the channel's newest 200 sends
+   * to many and the newest 200 that name the person or the device. A device proves itself with
+   * its `keys` or `auth`; its address is no proof. With `identity_token` in place of a device it
+   * has what any of the person's 10 newest devices was sent. See [inbox](/docs/inbox).
+   *
+   * @param {Schemas["InboxInput"]} body
+   * @returns {Promise<Schemas["InboxOutput"]>}
+   */
+  readInbox(body) {
+    return this.request("POST", "/inbox", { body, isRepeatable: true });
+  }
+
+  /**
    * Send messages of a webhook again.
    *
    * At most 10,000 messages of the last 14 days, the oldest first. A message keeps its id, so

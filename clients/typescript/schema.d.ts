@@ -820,6 +820,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/inbox": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * List what a device or a person was sent
+         * @description For an inbox in an app or on a site, and for its badge. It has what the device was sent within the channel's `inbox_days`, also what it missed, among the channel's newest 200 sends to many and the newest 200 that name the person or the device. A device proves itself with its `keys` or `auth`; its address is no proof. With `identity_token` in place of a device it has what any of the person's 10 newest devices was sent. See [inbox](/docs/inbox).
+         */
+        post: operations["read_inbox"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/notification/{notification_id}": {
         parameters: {
             query?: never;
@@ -1476,6 +1496,8 @@ export interface components {
             category_required?: boolean | null;
             /** @description When nobody is sent anything, unless the send says otherwise. Null: never. */
             quiet_hours?: components["schemas"]["QuietTimes"] | null;
+            /** @description For how many days devices can list what they were sent (`POST /inbox`). 0: they cannot. Default: `0`. */
+            inbox_days?: number | null;
         };
         /** @description A channel's delivery settings. */
         DeliverySettingsOutput: {
@@ -1489,6 +1511,8 @@ export interface components {
             quiet_hours: {
                 [key: string]: string;
             } | null;
+            /** @description For how many days devices can list what they were sent. 0: they cannot. */
+            inbox_days: number;
         };
         /** @description Active subscriptions by platform. */
         DeviceCountsOutput: {
@@ -2034,6 +2058,77 @@ export interface components {
             refusals: components["schemas"]["RefusalOutput"][];
             /** @description Names of attributes that were not taken. */
             attributes_dropped: string[];
+        };
+        /**
+         * @description A device with its proof, or a person in its place, and which page. Undeclared fields are
+         *     ignored, because browsers add their own, but a misspelling of a declared field is refused.
+         */
+        InboxInput: {
+            /** @description What the device receives push by. Default: `"web"`. */
+            platform?: (string & components["schemas"]["Platform"]) | null;
+            /** @description Of a browser: the endpoint of its PushSubscription. A phone may name its token here. */
+            endpoint?: string | null;
+            /** @description Of a phone: its FCM registration token, its Firebase installation id (FID), or its APNs token. */
+            provider_token?: string | null;
+            /** @description Of a browser: prove that it is the device. */
+            keys?: components["schemas"]["KeysInput"];
+            /** @description Of a phone: proves that it is the device. */
+            auth?: string | null;
+            /** @description In place of a device: proves the person ([identity](/docs/identity)). */
+            identity_token?: string | null;
+            /** @description The most messages. Default: `20`. */
+            limit?: number | null;
+            /**
+             * Format: uuid
+             * @description The last `notification_id` of the page before.
+             */
+            before?: string | null;
+        };
+        /** @description A message as the device would show it now, in its language and with its values. */
+        InboxMessageOutput: {
+            /**
+             * Format: uuid
+             * @description The notification's id.
+             */
+            notification_id: string;
+            /**
+             * Format: date-time
+             * @description When a push service took it, or when it was given up.
+             */
+            sent_at: string;
+            /** @description Empty: none. */
+            title: string;
+            /** @description Its text. */
+            body: string;
+            /** @description Empty: none. May be a path of the site. */
+            url: string;
+            /** @description Empty: none. */
+            icon: string;
+            /** @description Empty: none. */
+            image: string;
+            /** @description Its buttons: `id`, `title`, and `url` if it has one. */
+            actions: {
+                [key: string]: string;
+            }[];
+            /** @description The sender's own. */
+            data: {
+                [key: string]: string;
+            };
+            /** @description Whether a device has reported that it arrived. */
+            received: boolean;
+            /** @description Whether a device has reported a click. */
+            clicked: boolean;
+            /** @description Whether a device has reported that it was dismissed. */
+            dismissed: boolean;
+            /** @description For `POST /events`: `received` for a message that did not arrive, `clicked` when it is opened, `dismissed` to mark it as read. */
+            token: string;
+        };
+        /** @description A page of messages, the newest first. */
+        InboxOutput: {
+            /** @description The newest first. */
+            messages: components["schemas"]["InboxMessageOutput"][];
+            /** @description How many of all messages were neither clicked nor dismissed. */
+            unread: number;
         };
         /**
          * @description How much an iPhone lets the notification disturb.
@@ -2680,14 +2775,14 @@ export interface components {
             endpoint?: string | null;
             /** @description Of a phone: its FCM registration token, its Firebase installation id (FID), or its APNs token. */
             provider_token?: string | null;
-            /** @description Of a browser: prove that it chooses. */
+            /** @description Of a browser: prove that it is the device. */
             keys?: components["schemas"]["KeysInput"];
-            /** @description Of a phone: proves that it chooses. */
+            /** @description Of a phone: proves that it is the device. */
             auth?: string | null;
-            /** @description By the category's key: whether its notifications are wanted. null removes a choice. Other categories stay as they are. */
-            choices?: components["schemas"]["Choices"];
             /** @description In place of a device: proves the person ([identity](/docs/identity)). */
             identity_token?: string | null;
+            /** @description By the category's key: whether its notifications are wanted. null removes a choice. Other categories stay as they are. */
+            choices?: components["schemas"]["Choices"];
             /** @description Only with `identity_token`: whether all devices get nothing. */
             opted_out?: boolean | null;
         };
@@ -9246,6 +9341,119 @@ export interface operations {
             /** @description The input is not valid */
             400: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_inbox: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The channel's id. */
+                "X-Channel-ID": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["InboxInput"];
+            };
+        };
+        responses: {
+            /** @description The messages. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Device not proven */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The inbox is off */
+            409: {
+                headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
 from channels_app.console.pages import FormPage
-from channels_app.models import Role
+from channels_app.models import MAX_INBOX_DAYS, Role
 from notifications_app.sends.delivery_settings import delivery_settings_replace
 from notifications_app.sends.schema import MAX_RATE
 from pushsvc.common.console.forms import ConsoleForm
@@ -52,6 +52,14 @@ class DeliverySettingsForm(ConsoleForm):
         required=False,
         help_text="For example 08:00. Leave both empty for none.",
         widget=forms.TimeInput(attrs={"type": "time"}),
+    )
+
+    inbox_days = forms.IntegerField(
+        label="Days in the inbox",
+        min_value=0,
+        max_value=MAX_INBOX_DAYS,
+        help_text="For how long apps and sites can list what a device was sent, including what did "
+        "not arrive. 0 if they cannot.",
     )
 
     @override

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from channels_app.http import KeyedView, own_channel, own_channel_now, require_scope
-from channels_app.models import Scope
+from channels_app.models import MAX_INBOX_DAYS, Scope
 from channels_app.selectors import ChannelNotFound
 from notifications_app.sends.delivery_settings import delivery_settings_replace
 from notifications_app.sends.schema import MAX_RATE, QuietTimes
@@ -24,6 +24,7 @@ _EXAMPLE: Final = {
     "rate_per_minute": 5000,
     "category_required": False,
     "quiet_hours": {"from": "22:00", "to": "08:00"},
+    "inbox_days": 7,
 }
 _SHOWN: Final = OpenApiExample("Delivery settings", _EXAMPLE, response_only=True)
 _REFUSED: Final = (401, MissingScope(Scope.MANAGE), ChannelNotFound(), 429, 503)
@@ -54,6 +55,13 @@ class DeliverySettingsInput(StrictSerializer):
         allow_null=True,
         help_text="When nobody is sent anything, unless the send says otherwise. Null: never.",
     )
+    inbox_days = WholeNumber(
+        min=0,
+        max=MAX_INBOX_DAYS,
+        default=0,
+        help_text="For how many days devices can list what they were sent (`POST /inbox`). 0: they"
+        " cannot.",
+    )
 
 
 class DeliverySettingsOutput(serializers.Serializer[Any]):
@@ -74,6 +82,9 @@ class DeliverySettingsOutput(serializers.Serializer[Any]):
         child=serializers.CharField(),
         allow_null=True,
         help_text="From and to when nobody is sent anything, by the clock where the device is.",
+    )
+    inbox_days = serializers.IntegerField(
+        help_text="For how many days devices can list what they were sent. 0: they cannot."
     )
 
 

@@ -3,6 +3,7 @@ from notifications_app.api.delivery_views import DeliveriesExportView
 from notifications_app.api.device_views import ClickView, EventsView
 from notifications_app.api.explain_views import ExplainView
 from notifications_app.api.halt_views import PauseView, ResumeView, StopView
+from notifications_app.api.inbox_views import InboxView
 from notifications_app.api.person_views import PersonExportView, PersonView
 from notifications_app.api.schedule_views import (
     OccurrencesView,
@@ -46,6 +47,7 @@ urlpatterns = [
     endpoint("channel/<id:channel_id>/explain", ExplainView),
     endpoint("channel/<id:channel_id>/person", PersonView),
     endpoint("channel/<id:channel_id>/person/export", PersonExportView),
+    endpoint("inbox", InboxView),
     endpoint("events", EventsView),
     endpoint("c/<token>", ClickView),
 ]

@@ -211,7 +211,7 @@ class Migration(migrations.Migration):
                 ('devices', models.IntegerField(help_text='How many of its devices became recipients. Null: no window knew it.', null=True)),
             ],
             options={
-                'indexes': [models.Index(condition=models.Q(('external_id__isnull', False)), fields=['channel_id', 'external_id'], name='target_external_id'), models.Index(condition=models.Q(('subscription_id__isnull', False), ('vars__isnull', False)), fields=['subscription_id'], name='target_own_vars')],
+                'indexes': [models.Index(condition=models.Q(('external_id__isnull', False)), fields=['channel_id', 'external_id'], name='target_external_id'), models.Index(condition=models.Q(('subscription_id__isnull', False)), fields=['subscription_id'], name='target_subscription')],
                 'constraints': [models.UniqueConstraint(fields=('notification_id', 'external_id'), name='target_person_once'), models.UniqueConstraint(fields=('notification_id', 'subscription_id'), name='target_subscription_once'), models.CheckConstraint(condition=models.Q(('external_id__isnull', True), ('subscription_id__isnull', True), _connector='OR'), name='target_names_one')],
             },
         ),
@@ -333,6 +333,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='notification',
             index=models.Index(fields=['channel', '-id'], name='notification_newest'),
+        ),
+        migrations.AddIndex(
+            model_name='notification',
+            index=models.Index(condition=models.Q(('has_targets', False), ('only_subscription_id__isnull', True)), fields=['channel', '-id'], name='notification_broadcast'),
         ),
         migrations.AddIndex(
             model_name='notification',

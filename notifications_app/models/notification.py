@@ -201,6 +201,11 @@ class Notification(models.Model):
                 name="notification_segment_open",
             ),
             models.Index(fields=["channel", "-id"], name="notification_newest"),
+            models.Index(
+                fields=["channel", "-id"],
+                condition=Q(has_targets=False, only_subscription_id__isnull=True),
+                name="notification_broadcast",  # for inboxes
+            ),
             # For lists of a period, and of the few with these statuses.
             models.Index(fields=["channel", "scheduled_at"], name="notification_period"),
             models.Index(

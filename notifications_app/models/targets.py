@@ -107,8 +107,8 @@ class Target(models.Model):
             ),
             models.Index(
                 fields=["subscription_id"],
-                condition=Q(vars__isnull=False, subscription_id__isnull=False),
-                name="target_own_vars",
+                condition=Q(subscription_id__isnull=False),
+                name="target_subscription",
             ),
         ]
 

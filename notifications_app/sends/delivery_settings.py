@@ -25,11 +25,13 @@ def delivery_settings_replace(
     rate_per_minute: int | None,
     category_required: bool,
     quiet_hours: Mapping[str, str] | None,
+    inbox_days: int = 0,
 ) -> Channel:
     """Replaces all delivery settings. `timezone`: a name in tzdata's spelling. `rate_per_minute`:
     for sends that name no rate and start from now on. `quiet_hours`: as in a send. Pending
-    notifications get the time zone and the quiet hours, too, unless they have their own. Other
-    processes may use the old settings for another second. Safe to repeat."""
+    notifications get the time zone and the quiet hours, too, unless they have their own.
+    `inbox_days`: as in the model. Other processes may use the old settings for another second.
+    Safe to repeat."""
     channel = Channel.objects.select_for_update(no_key=True).get(pk=channel_id)
     before = audit.fields_of(channel)
     values = {
@@ -37,6 +39,7 @@ def delivery_settings_replace(
         "rate_per_minute": rate_per_minute,
         "category_required": category_required,
         "quiet_hours": quiet_hours,
+        "inbox_days": inbox_days,
     }
     for name, value in values.items():
         setattr(channel, name, value)

@@ -33,6 +33,32 @@ export interface Category {
 /** By the category's key; `null` goes back to the channel's default. */
 export type Choices = Record<string, boolean | null>;
 
+/** A message as this browser would show it now. */
+export interface InboxMessage {
+  notification_id: string;
+  sent_at: string;
+  title: string;
+  body: string;
+  /** Of the page to open, or "". It may be a path of the site. */
+  url: string;
+  icon: string;
+  image: string;
+  actions: { id: string; title: string; url?: string }[];
+  data: Record<string, string>;
+  /** Whether it arrived. */
+  received: boolean;
+  clicked: boolean;
+  dismissed: boolean;
+  /** For `report`. */
+  token: string;
+}
+
+export interface Inbox {
+  messages: InboxMessage[];
+  /** How many of all messages were neither clicked nor dismissed. */
+  unread: number;
+}
+
 export type ErrorCode =
   | "permission_denied"
   | "permission_dismissed"
@@ -121,6 +147,16 @@ export interface PushClient extends EventTarget {
   preferences(): Promise<Category[]>;
   /** Stores choices, of the person if one is signed in, and answers as `preferences`. */
   setPreferences(choices: Choices): Promise<Category[]>;
+  /**
+   * What this browser was sent lately, the newest first, also what it missed. `limit`: 1 to 50, 20
+   * by default; `before`: the last `notification_id` of the page before. Rejects with a PushError.
+   */
+  inbox(page?: { limit?: number; before?: string }): Promise<Inbox>;
+  /** Reports what the visitor did with a message of the inbox. Safe to repeat. */
+  report(token: string, event: "received" | "clicked" | "dismissed"): Promise<void>;
+  /** Shows how many messages are unread on the app's icon, where the browser can, and resolves to
+   * that number. */
+  badge(): Promise<number>;
   /**
    * Ends the subscription: in the browser at once, at the service as soon as it can be reached.
    * Rejects with a PushError.

@@ -8,9 +8,8 @@ from rest_framework import serializers
 from typing_extensions import override
 
 from pushsvc.common.http.fields import Flag, StrictSerializer, Text, Timestamp, WholeNumber, refuse
-from pushsvc.common.platforms import Platform
-from subscriptions_app.api.serializers import Auth, DeviceInput, KeysInput
 from subscriptions_app.categories.fields import Choices
+from subscriptions_app.http import ProvableInput
 from subscriptions_app.models import (
     CATEGORY_KEY,
     MAX_CATEGORY_DESCRIPTION,
@@ -72,46 +71,6 @@ class CategoryOutput(serializers.Serializer[Category]):
     created_at = Timestamp(help_text="When the category was created.")
 
 
-class PreferencesInput(DeviceInput):
-    """A device, and what it chooses. Undeclared fields are ignored, because browsers add their
-    own, but a misspelling of a declared field is refused."""
-
-    keys = KeysInput(required=False, help_text="Of a browser: prove that it chooses.")
-    auth = Auth(required=False, help_text="Of a phone: proves that it chooses.")
-    choices = Choices(required=False)
-    identity_token = Text(
-        min_length=1,
-        max_length=MAX_TOKEN,
-        required=False,
-        help_text="In place of a device: proves the person (docs/identity.md).",
-    )
-    opted_out = Flag(
-        required=False, help_text="Only with `identity_token`: whether all devices get nothing."
-    )
-
-    @override
-    @classmethod
-    def checked(cls, data: object) -> dict[str, Any]:
-        if isinstance(data, dict) and data.get("identity_token") is not None:
-            return PersonPreferencesInput.checked(data)
-        return super().checked(data)
-
-    @override
-    def narrow(self, name: str, platform: Platform) -> None:
-        for each in ("auth" if platform == Platform.WEB else "keys", "identity_token"):
-            del self.fields[each]
-
-    @override
-    def to_internal_value(self, data: dict[str, Any]) -> Any:
-        known = super().to_internal_value(data)
-        if "opted_out" in known:
-            detail = "Only a person can opt out: send `identity_token`."
-            error = serializers.ErrorDetail(detail, code="not_combinable")
-            raise serializers.ValidationError({"opted_out": [error]})
-        auth = known.pop("keys", {}).get("auth") or known.pop("auth", "")
-        return known | {"auth": auth, "changes": known.pop("choices", None)}
-
-
 class PersonPreferencesInput(StrictSerializer):
     """A person, and what they choose. Undeclared fields are ignored, as for devices."""
 
@@ -129,6 +88,27 @@ class PersonPreferencesInput(StrictSerializer):
             "changes": known.get("choices"),
             "opted_out": known.get("opted_out"),
         }
+
+
+class PreferencesInput(ProvableInput):
+    """A device, and what it chooses. Undeclared fields are ignored, because browsers add their
+    own, but a misspelling of a declared field is refused."""
+
+    choices = Choices(required=False)
+    opted_out = Flag(
+        required=False, help_text="Only with `identity_token`: whether all devices get nothing."
+    )
+
+    of_person = PersonPreferencesInput
+
+    @override
+    def to_internal_value(self, data: dict[str, Any]) -> Any:
+        known = super().to_internal_value(data)
+        if "opted_out" in known:
+            detail = "Only a person can opt out: send `identity_token`."
+            error = serializers.ErrorDetail(detail, code="not_combinable")
+            raise serializers.ValidationError({"opted_out": [error]})
+        return known | {"changes": known.pop("choices", None)}
 
 
 class PreferenceOutput(serializers.Serializer[Any]):

@@ -19,10 +19,10 @@ from subscriptions_app.api.category_serializers import (
     PreferencesInput,
     PreferencesOutput,
 )
-from subscriptions_app.api.views import BROWSER, DeviceView, count_refused
 from subscriptions_app.categories.consent import category_page, device_preferences
 from subscriptions_app.categories.services import category_archive, category_create, category_update
 from subscriptions_app.errors import CategoryKeyTaken, CategoryUnknown, IdentityOff, IdentityRefused
+from subscriptions_app.http import BROWSER, DeviceView, count_refused
 from subscriptions_app.models import CATEGORY_KEY
 from subscriptions_app.people.services import person_preferences
 

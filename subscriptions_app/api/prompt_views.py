@@ -17,8 +17,8 @@ from pushsvc.common.http.fields import Choice, StrictSerializer
 from pushsvc.common.http.openapi import problem_responses
 from pushsvc.common.store.recent import Recent
 from subscriptions_app.api.category_serializers import PreferenceOutput
-from subscriptions_app.api.views import DeviceView
 from subscriptions_app.categories.consent import categories_of
+from subscriptions_app.http import DeviceView
 
 
 class PromptEventInput(StrictSerializer):

@@ -1,39 +1,34 @@
 """The requests of devices, and the responses to them."""
 
 import re
-from collections.abc import Callable, Mapping
-from functools import cache, partial
-from typing import Any, Final, NoReturn, Self
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final, NoReturn
 
 from rest_framework import serializers
 from typing_extensions import override
 
 from pushsvc.common.http.fields import (
-    Choice,
     Id,
     Language,
-    StrictSerializer,
     Text,
     refuse,
 )
-from pushsvc.common.platforms import PLATFORM_VALUES, Platform
+from pushsvc.common.platforms import Platform
 from subscriptions_app.addresses import (
     Address,
-    checked_auth,
-    checked_p256dh,
     is_fcm_address,
     is_ios_token,
     url_spelling,
 )
 from subscriptions_app.devices.fields import Attributes, TimeZone
 from subscriptions_app.devices.values import Facts, Previous
+from subscriptions_app.http import MAX_IDENTITY_TOKEN, MAX_KEY, Auth, DeviceInput, KeysInput
 from subscriptions_app.people.fields import ExternalId
-from subscriptions_app.people.identity_tokens import MAX_TOKEN as MAX_IDENTITY_TOKEN
 from subscriptions_app.people.proof import Login
 from subscriptions_app.tags.fields import Tags
 from subscriptions_app.tags.services import TagChange
 
-MAX_KEY: Final = 255
 MAX_TOKEN: Final = 4096
 
 _TOKENS: Final = {
@@ -43,105 +38,6 @@ _TOKENS: Final = {
     ),
     Platform.IOS: (is_ios_token, "Must be 32 to 200 hexadecimal digits."),
 }
-
-
-class WebKey(Text):
-    """A key of the device, in any spelling of base64. It is stored as base64url without padding."""
-
-    def __init__(self, check: Callable[[str], str], code: str, detail: str, **kw: Any) -> None:
-        super().__init__(min_length=1, max_length=MAX_KEY, **kw)
-        self._check, self._error = check, (code, detail)
-
-    @override
-    def run_validation(self, data: Any = serializers.empty) -> str:
-        text: str = super().run_validation(data)
-        try:
-            return self._check(text)
-        except ValueError:
-            refuse(*self._error)
-
-
-class Auth(WebKey):
-    """RFC 8291 section 3.2. With it the device can prove later that it is the same device."""
-
-    def __init__(self, **kw: Any) -> None:
-        super().__init__(checked_auth, "not_16_bytes", "Must be 16 bytes, as base64url.", **kw)
-
-
-class KeysInput(StrictSerializer):
-    """The keys of a browser's PushSubscription."""
-
-    refuse_unknown = False
-
-    p256dh = WebKey(
-        checked_p256dh,
-        "not_a_p256_point",
-        "Must be an uncompressed point on P-256 (65 bytes), as base64url.",
-        help_text="The browser's public key, base64url.",
-    )
-    auth = Auth(help_text="The browser's secret of 16 bytes, base64url.")
-
-
-class DeviceInput(StrictSerializer):
-    """Names a device, by a browser's endpoint or a phone's token.
-
-    For a phone, `provider_token` takes precedence over `endpoint`. For a browser, only `endpoint`
-    counts. The other field is not validated. Undeclared fields are ignored, because browsers add
-    their own, but a misspelling of a declared field is refused.
-    """
-
-    refuse_unknown = False
-
-    platform = Choice(
-        PLATFORM_VALUES, default=Platform.WEB.value, help_text="What the device receives push by."
-    )
-    endpoint = Text(
-        min_length=1,
-        required=False,
-        help_text="Of a browser: the endpoint of its PushSubscription. A phone may name its token"
-        " here.",
-    )
-    provider_token = Text(
-        min_length=1,
-        required=False,
-        help_text="Of a phone: its FCM registration token, its Firebase installation id (FID), or"
-        " its APNs token.",
-    )
-
-    _address_field = "endpoint"
-
-    @override
-    @classmethod
-    def checked(cls, data: object) -> dict[str, Any]:
-        platform, is_by_token = Platform.WEB, False
-        if isinstance(data, dict) and data.get("platform") in (Platform.ANDROID, Platform.IOS):
-            platform = Platform(data["platform"])
-            has_token = data.get("provider_token") is not None
-            is_by_token = has_token or data.get("endpoint") is None
-        return dict(cls._for(platform, is_by_token).run_validation(data))
-
-    @classmethod
-    @cache
-    def _for(cls, platform: Platform, is_by_token: bool) -> Self:
-        """The serializer for a kind of device, shared as in StrictSerializer."""
-        made = cls()
-        name, unused = (
-            ("provider_token", "endpoint") if is_by_token else ("endpoint", "provider_token")
-        )
-        made._address_field = name
-        del made.fields[unused]
-        made.fields[name].required = True
-        made.narrow(name, platform)
-        return made
-
-    @override
-    def to_internal_value(self, data: dict[str, Any]) -> Any:
-        known = super().to_internal_value(data)
-        platform, text = Platform(known.pop("platform")), known.pop(self._address_field)
-        return known | {"address": Address.of(platform, text)}
-
-    def narrow(self, name: str, platform: Platform) -> None:
-        """Subclasses add rules for this platform. The address is in the field `name`."""
 
 
 class SubscribeInput(DeviceInput):

@@ -1,25 +1,15 @@
 """Public views for devices. X-Channel-ID names the channel."""
 
-from functools import cached_property
-from typing import Any, ClassVar
-
-from django.conf import settings
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from typing_extensions import override
 
-from channels_app.http import ChannelIdMissing, channel_from_header
-from channels_app.models import Channel
+from channels_app.http import ChannelIdMissing
 from channels_app.openapi import CHANNEL_ID_HEADER
-from channels_app.selectors import ChannelDeleted, ChannelNotFound, refuse_deleted
-from pushsvc.common.http.client_address import counted_address
-from pushsvc.common.http.drf import ApiView, django_request
+from channels_app.selectors import ChannelDeleted, ChannelNotFound
 from pushsvc.common.http.openapi import follow_ups, problem_responses
-from pushsvc.common.http.ratelimit import Limit, enforce
 from pushsvc.common.platforms import Platform
 from subscriptions_app.api.serializers import (
-    DeviceInput,
     SubscribeInput,
     SubscriptionOutput,
     UnsubscribeOutput,
@@ -35,51 +25,13 @@ from subscriptions_app.errors import (
     TooManyDevices,
     VapidKeyUnknown,
 )
+from subscriptions_app.http import BROWSER, DeviceInput, DeviceView, count_refused
 
-BROWSER = {
-    "endpoint": "https://updates.push.services.mozilla.com/wpush/v2/gAAAAABn",
-    "keys": {
-        "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyP"
-        "js7Vd8pZGH6SRpkNtoIAiw4",
-        "auth": "BTBZMqHH6r4Tts7J_aSIgg",
-    },
-    "attributes": {"plan": "pro", "visits": 3},
-    "tags": ["team-7"],
-}
 _PHONE = {"platform": "ios", "provider_token": "00fc13adff785122b4ad28809a3420982341241421348097"}
 _RESUBSCRIBE = (
     "The push service takes no message for this endpoint with the channel's key. Subscribe again."
 )
 _ID = "019aa2f0-5a3e-7c11-9f3a-3f0c6d1f7b52"
-
-
-class DeviceView(ApiView):
-    limit_name: ClassVar[str]
-    serves_deleted: ClassVar[bool] = False  # also while the channel is being deleted
-
-    @override
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)
-        if not self.serves_deleted:
-            refuse_deleted(self.channel.deletion_asked_at)
-
-    @cached_property
-    def channel(self) -> Channel:
-        return channel_from_header(self.request)
-
-    @override
-    def limit(self, request: Request) -> Limit | None:
-        """The limit of the address. A channel with its own limit is counted separately. Unknown
-        channels too, so that requests for them do not use up the limit of real channels."""
-        address = counted_address(django_request(request))
-        try:
-            own = self.channel.subscribes_per_minute
-        except ChannelNotFound:
-            enforce(Limit("unknown-channels", address, settings.UNKNOWN_CHANNELS_PER_MINUTE, 60))
-            raise
-        if own is None:
-            return Limit(self.limit_name, address, settings.SUBSCRIBES_PER_MINUTE, 60)
-        return Limit(self.limit_name, f"{self.channel.id}:{address}", own, 60)
 
 
 class SubscribeView(DeviceView):
@@ -168,12 +120,6 @@ class SubscribeView(DeviceView):
         if stored.resubscribe:
             body |= {"message": _RESUBSCRIBE, "resubscribe": stored.resubscribe}
         return Response(body, status=201 if stored.is_new else 200)
-
-
-def count_refused(request: Request) -> None:
-    """Counts a refused token. Raises 429 instead of 403 if the address sent too many of them."""
-    address, quota = counted_address(django_request(request)), settings.REFUSED_TOKENS_PER_MINUTE
-    enforce(Limit("refused-tokens", address, quota, 60))
 
 
 class UnsubscribeView(DeviceView):

@@ -9,7 +9,6 @@ only what was chosen with proof. Without a choice, the category's default counts
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hmac import compare_digest
 from typing import Final
 from uuid import UUID
 
@@ -181,7 +180,7 @@ def choices_take_over(person_id: UUID, choices: Mapping[str, bool]) -> None:
 def _choices(device: Subscription | None, auth: str) -> dict[str, bool]:
     if device is None:
         return {}
-    person = device.person if _is_proven(device, auth) else None
+    person = device.person if device.is_proved_by(auth) else None
     return {**device.choices, **(person.choices if person else {})}
 
 
@@ -190,20 +189,13 @@ def _choose(device: Subscription | None, auth: str, changes: ChoiceChanges) -> d
     person."""
     if device is None:
         return {}
-    if not _is_proven(device, auth):
+    if not device.is_proved_by(auth):
         return choices_merge(device, changes)
     if device.person is None:
         return choices_merge(device, changes, columns=("choices", "proven_choices"))
     if choices_forget(device, changes):
         device.save(update_fields=["choices"])
     return {**device.choices, **choices_merge(device.person, changes)}
-
-
-def _is_proven(device: Subscription, auth: str) -> bool:
-    """Whether the request is the device's. Endpoints and tokens are not secret, so an address alone
-    proves nothing. Compares in constant time."""
-    is_same = compare_digest(device.auth.encode(), auth.encode())
-    return is_same and bool(device.auth) and not device.awaits_login
 
 
 _SEEN: Final = 1_000

@@ -11,12 +11,15 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from channels_app.models import VapidKey
+from channels_app.models import Channel, VapidKey
 from pushsvc.common.errors import NotFound
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.store import sql
+from subscriptions_app.addresses import Address
+from subscriptions_app.errors import DeviceUnproven
 from subscriptions_app.models import Subscription, SubscriptionQuerySet
+from subscriptions_app.people.proof import proven_person
 
 PROVING_ROWS: Final = 1_000
 
@@ -102,6 +105,28 @@ def exists_part(id_column: str) -> str:
     """The SQL condition that the subscription is stored, active or not."""
     table = Subscription._meta.db_table
     return f"EXISTS (SELECT FROM {table} WHERE id = {id_column})"
+
+
+def device_proven(channel_id: UUID, address: Address, auth: str) -> Subscription:
+    """The channel's device at the address that `auth` proves, active or not, with its person.
+    Raises DeviceUnproven, also if there is no device at the address."""
+    rows = Subscription.objects.filter(
+        channel_id=channel_id, platform=address.platform, address_sha256=address.digest
+    )
+    for device in rows.select_related("person"):
+        if device.is_proved_by(auth):
+            return device
+    raise DeviceUnproven
+
+
+def devices_of_token(channel: Channel, token: str, *, limit: int) -> list[Subscription]:
+    """The newest devices of the person whom the identity token proves, active or not, with the
+    person. Empty for a person who is not known. Raises IdentityOff, IdentityRefused."""
+    external_id = proven_person(channel, token)
+    own = Subscription.objects.filter(
+        person__channel=channel, person__external_id=external_id
+    ).select_related("person")
+    return list(own.order_by("-id")[:limit])
 
 
 def vapid_key_id(channel_id: UUID, public_key: str) -> UUID | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from datetime import timedelta
+from hmac import compare_digest
 from typing import Any, Final, Self
 from uuid import UUID
 
@@ -211,3 +212,9 @@ class Subscription(models.Model):
         `auth` does not prove the person, because the first device with the address may have set it.
         """
         return self.takeover_until is not None and self.person_id is not None
+
+    def is_proved_by(self, auth: str) -> bool:
+        """Whether a request with this `auth` is the device's. Endpoints and tokens are not secret,
+        so an address alone proves nothing. Compares in constant time."""
+        is_same = compare_digest(self.auth.encode(), auth.encode())
+        return is_same and bool(self.auth) and not self.awaits_login

@@ -12,6 +12,7 @@ DEFAULTS = {
     "rate_per_minute": None,
     "category_required": False,
     "quiet_hours": None,
+    "inbox_days": 0,
 }
 NIGHT = {"from": "22:00", "to": "08:00"}
 
@@ -33,6 +34,7 @@ def test_a_put_replaces_all_settings_and_each_change_is_audited(alice, bob):
         "rate_per_minute": 5_000,
         "category_required": True,
         "quiet_hours": NIGHT,
+        "inbox_days": 30,
     }
     shown = given | {"timezone": "Europe/Berlin"}
 
@@ -46,6 +48,7 @@ def test_a_put_replaces_all_settings_and_each_change_is_audited(alice, bob):
         "rate_per_minute": [None, 5_000],
         "category_required": [False, True],
         "quiet_hours": [None, NIGHT],
+        "inbox_days": [0, 30],
     }
     assert last.changes["timezone"] == ["Europe/Berlin", "UTC"]
 
@@ -59,6 +62,7 @@ def test_a_put_replaces_all_settings_and_each_change_is_audited(alice, bob):
         ({"quiet_hours": {"from": "22:00"}}, ("quiet_hours.to", "required")),
         ({"quiet_hours": {"from": "9", "to": "10:00"}}, ("quiet_hours.from", "not_a_local_time")),
         ({"quiet_hours": {"from": "09:00", "to": "09:00"}}, ("quiet_hours.to", "out_of_range")),
+        ({"inbox_days": 31}, ("inbox_days", "out_of_range")),
         ({"zone": "UTC"}, ("zone", "unknown_field")),
     ],
 )
@@ -78,6 +82,7 @@ def test_managers_change_them_in_the_console(db):
     house = make_house("Alice")
     page = reverse("admin:channel_delivery", args=[house.channel.pk])
     form = {"timezone": "America/Lima", "rate_per_minute": "60", "category_required": "on"}
+    form["inbox_days"] = "7"
 
     shown = signed_in(house.members["viewer"]).get(page).content.decode()
     assert '<option value="UTC" selected>' in shown
@@ -88,4 +93,4 @@ def test_managers_change_them_in_the_console(db):
 
     house.channel.refresh_from_db()
     assert (house.channel.timezone, house.channel.category_required) == ("America/Lima", True)
-    assert house.channel.rate_per_minute == 60
+    assert (house.channel.rate_per_minute, house.channel.inbox_days) == (60, 7)

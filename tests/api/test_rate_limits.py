@@ -113,6 +113,7 @@ def requests(owner):
             200,
             lambda: owner.device("/preferences", {"endpoint": "https://a.example"}),
         ),
+        ("inboxes", 400, lambda: owner.device("/inbox", {"endpoint": "https://a.example"})),
         (
             "prompts",
             204,

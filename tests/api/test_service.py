@@ -205,6 +205,7 @@ PUBLIC = [
     "/subscribe",
     "/unsubscribe",
     "/preferences",
+    "/inbox",
     "/prompt",
     "/prompt-events",
     "/events",

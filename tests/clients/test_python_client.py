@@ -144,7 +144,7 @@ def use_channel(push):
     days = push.get_channel_time_series(from_=since, interval="day", platform="web")
     assert sum(each["gained"] - each["lost"] for each in days["subscribers"]) == 1
     push.update_provider_credentials(providers_config={"fcm_service_account": json.dumps(GOOGLE)})
-    push.update_delivery_settings(timezone="Europe/Berlin")
+    push.update_delivery_settings(timezone="Europe/Berlin", inbox_days=7)
     assert push.get_delivery_settings()["timezone"] == "Europe/Berlin"
     states = push.get_channel_platforms()["platforms"]
     assert states["android"]["credential"]["kind"] == "fcm_service_account"
@@ -167,6 +167,8 @@ def use_everything(push, browser):
     use_events(push, sent, subscription_id)
     use_halts(push)
     use_channel(push)
+    inbox = push.read_inbox(endpoint=browser["endpoint"], keys=browser["keys"], limit=1)
+    assert [each["body"] for each in inbox["messages"]] == ["It works."]
     use_content(push)
     use_schedules(push)
     use_webhooks(push)

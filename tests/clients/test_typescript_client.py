@@ -21,6 +21,7 @@ refused 400 segment_not_found true
 paused true 409 not_running true
 pending Even later 2999-01-01T00:00:00.000Z
 now cancelled
+inbox It works\. 1
 zone Europe/Berlin
 days 1
 channel 1 fcm_service_account

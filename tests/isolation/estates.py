@@ -101,6 +101,8 @@ def make_estate(name: str, word: str) -> Estate:
     house = make_house(name)
     _rename(house, word)
     channel = house.channel
+    channel.inbox_days = 7
+    channel.save()
     fill_hours(channel, days=1)
     provider_credentials_store(
         channel=channel,
@@ -196,11 +198,13 @@ def _devices(channel: Channel, word: str) -> list[Subscription]:
         "android": f"{word}:the-token-of-a-phone",
         "ios": f"{word.encode().hex():0<64}",
     }
+    auth = browser_keys()["auth"]
     return [
         register(
             channel,
             platform,
             address,
+            auth=auth,
             attributes={word: word},
             tags=TagChange(added=[f"{word}-fans"]),
         )

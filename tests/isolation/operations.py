@@ -82,7 +82,7 @@ send
 format include outcome dry_run attributes tags_from columns takeover_days
 tags add_tags remove_tags prefix after external_ids subscription_ids remove
 enabled since until
-category_required rate_per_minute label labels
+category_required rate_per_minute inbox_days label labels before
 actions id action web_url android_url ios_url web android ios translations
 """
 PLAIN = frozenset(_PLAIN.split())
@@ -130,6 +130,8 @@ _BODIES = {
 # Routes whose body is a file, with a query.
 _ROW = {"endpoint": "https://fcm.googleapis.com/fcm/send/x", "keys": browser_keys()}
 _EXPLAIN = "channel/<id:channel_id>/explain"
+_INBOX = "inbox"
+_KEYS = browser_keys()
 _FILES = {
     ("POST", "channel/<id:channel_id>/subscriptions/import"): (
         "application/x-ndjson",
@@ -222,6 +224,8 @@ class Operation:
             return Request(method, f"{path}?{urlencode(query | fields)}", text, headers, kind)
         if self.route == _EXPLAIN:
             return Request(self.method, path, _explained(own, fields), headers)
+        if self.route == _INBOX:
+            return Request(self.method, path, _proved(own, fields), headers)
         return Request(self.method, path, _filled(body, fields), headers)
 
 
@@ -230,6 +234,15 @@ def _explained(own, fields):
     who = {"subscription_id": own.ids.get("subscription_id", own.ids["channel_id"])}
     what = {} if "notification_id" in fields else {"send": {"body": "Hello"}}
     return who | what | fields
+
+
+def _proved(own, fields):
+    """Of the estate's browser, or of its phone, with the `auth` of its devices, if it has some."""
+    auth = own.things.get("auth", [_KEYS["auth"]])[0]
+    if "provider_token" in fields:
+        return {"platform": "android", "auth": auth, **fields}
+    endpoint = own.things.get("endpoint", ["https://fcm.googleapis.com/x"])[0]
+    return {"endpoint": endpoint, "keys": _KEYS | {"auth": auth}, **fields}
 
 
 def _filled(body, fields):

@@ -25,6 +25,8 @@ from pushsvc_client.schemas import (
     ExportedSubscriptionOutput,
     IdentityKeyInput,
     IdentityKeyOutput,
+    InboxInput,
+    InboxOutput,
     LinkedOutput,
     LinksInput,
     MembersInput,
@@ -660,6 +662,19 @@ class Operations:
         that was paused for seven days while it was `processing` is stopped. Safe to repeat.
         """
         return Call("POST", f"/notification/{part(notification_id)}/pause")
+
+    @operation
+    def read_inbox(self, /, **fields: Unpack[InboxInput]) -> Call[InboxOutput]:
+        """List what a device or a person was sent.
+
+        For an inbox in an app or on a site, and for its badge. It has what the device was
+        sent within the channel's `inbox_days`, also what it missed, among the channel's
+        newest 200 sends to many and the newest 200 that name the person or the device. A
+        device proves itself with its `keys` or `auth`; its address is no proof. With
+        `identity_token` in place of a device it has what any of the person's 10 newest
+        devices was sent. See [inbox](/docs/inbox).
+        """
+        return Call("POST", "/inbox", json=fields)
 
     @operation
     def replay_webhook(

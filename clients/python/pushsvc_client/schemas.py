@@ -196,6 +196,7 @@ class DeliverySettingsInput(TypedDict):
     rate_per_minute: NotRequired[int | None]
     category_required: NotRequired[bool | None]
     quiet_hours: NotRequired[QuietTimes | None]
+    inbox_days: NotRequired[int | None]
 
 
 class DeliverySettingsOutput(TypedDict):
@@ -205,6 +206,7 @@ class DeliverySettingsOutput(TypedDict):
     rate_per_minute: int | None
     category_required: bool
     quiet_hours: dict[str, str] | None
+    inbox_days: int
 
 
 class DeviceCountsOutput(TypedDict):
@@ -497,6 +499,47 @@ class ImportOutput(TypedDict):
     refused: int
     refusals: list[RefusalOutput]
     attributes_dropped: list[str]
+
+
+class InboxInput(TypedDict):
+    """A device with its proof, or a person in its place, and which page. Undeclared fields are
+    ignored, because browsers add their own, but a misspelling of a declared field is
+    refused.
+    """
+
+    platform: NotRequired[Platform | None]
+    endpoint: NotRequired[str | None]
+    provider_token: NotRequired[str | None]
+    keys: NotRequired[KeysInput | None]
+    auth: NotRequired[str | None]
+    identity_token: NotRequired[str | None]
+    limit: NotRequired[int | None]
+    before: NotRequired[str | None]
+
+
+class InboxMessageOutput(TypedDict):
+    """A message as the device would show it now, in its language and with its values."""
+
+    notification_id: str
+    sent_at: str
+    title: str
+    body: str
+    url: str
+    icon: str
+    image: str
+    actions: list[dict[str, str]]
+    data: dict[str, str]
+    received: bool
+    clicked: bool
+    dismissed: bool
+    token: str
+
+
+class InboxOutput(TypedDict):
+    """A page of messages, the newest first."""
+
+    messages: list[InboxMessageOutput]
+    unread: int
 
 
 class IosContent(TypedDict):
@@ -861,8 +904,8 @@ class PreferencesInput(TypedDict):
     provider_token: NotRequired[str | None]
     keys: NotRequired[KeysInput | None]
     auth: NotRequired[str | None]
-    choices: NotRequired[Choices]
     identity_token: NotRequired[str | None]
+    choices: NotRequired[Choices]
     opted_out: NotRequired[bool | None]
 
 

@@ -20,6 +20,7 @@ import { callService } from "./service.js";
  * @typedef {import("../push").Category} Category
  * @typedef {import("../push").Choices} Choices
  * @typedef {import("../push").Events} Events
+ * @typedef {import("../push").Inbox} Inbox
  * @typedef {import("../push").Options} Options
  * @typedef {import("../push").Subscribed} Subscribed
  * @typedef {import("../push").Attributes} Attributes
@@ -140,6 +141,28 @@ class PushClient extends EventTarget {
   /** @param {Choices} choices */
   setPreferences(choices) {
     return this.#prefer(choices);
+  }
+
+  /** @param {{ limit?: number, before?: string }} page */
+  async inbox({ limit, before } = {}) {
+    this.#demandWanted();
+    const { endpoint, keys } = (await this.#subscription())?.toJSON() ?? {};
+    const page = await this.#call("/inbox", { endpoint, keys, limit, before });
+    return /** @type {Inbox} */ (page);
+  }
+
+  /**
+   * @param {string} token
+   * @param {"received" | "clicked" | "dismissed"} event
+   */
+  async report(token, event) {
+    await this.#call("/events", { events: [{ token, event }] });
+  }
+
+  async badge() {
+    const { unread } = await this.inbox({ limit: 1 });
+    await (unread ? navigator.setAppBadge?.(unread) : navigator.clearAppBadge?.());
+    return unread;
   }
 
   async unsubscribe() {

@@ -20,12 +20,12 @@ def get(name, **headers):
     return Client().get(f"/sdk/{name}", headers=headers)
 
 
-def doc():
-    return (settings.BASE_DIR / "docs" / "browser.md").read_text(encoding="utf-8")
+def doc(name="browser.md"):
+    return (settings.BASE_DIR / "docs" / name).read_text(encoding="utf-8")
 
 
-def code_blocks(language):
-    return re.findall(rf"```{language}\n(.*?)```", doc(), re.DOTALL)
+def code_blocks(language, name="browser.md"):
+    return re.findall(rf"```{language}\n(.*?)```", doc(name), re.DOTALL)
 
 
 def types():
