@@ -14,7 +14,10 @@ from bench.database import own_database
 from bench.results import Options, Result, ResultRow, ratio
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from channels_app.models import Channel
+    from pushsvc.common.store.lines import Page
 
 _FEWER: Final = 10  # times fewer rows than `subscribers`
 _PAGE: Final = 5_000
@@ -76,40 +79,39 @@ def _exported(channel: "Channel", *, with_address: bool = False, is_csv: bool = 
         _write(page, with_address=with_address, is_csv=is_csv)
 
 
-def _pages(channel: "Channel") -> Iterator[object]:
+def _pages(channel: "Channel") -> Iterator["Page"]:
     from pushsvc.common.http.exports import NO_ID
     from subscriptions_app.devices.exporting import subscriptions_page
 
-    after = NO_ID
+    after: UUID | None = NO_ID
     while after is not None:
         page = subscriptions_page(channel.pk, after=after, limit=_PAGE)
         yield page
         after = page.next_after
 
 
-def _page(channel: "Channel", after: object) -> None:
+def _page(channel: "Channel", after: "UUID") -> None:
     from subscriptions_app.devices.exporting import subscriptions_page
 
     page = subscriptions_page(channel.pk, after=after, limit=_PAGE)
     _write(page, with_address=False, is_csv=False)
 
 
-def _write(page: object, **how: bool) -> None:
+def _write(page: "Page", *, with_address: bool, is_csv: bool) -> None:
     """Encodes the texts, as a response does."""
     from subscriptions_app.devices.exporting import subscription_texts
 
-    for text in subscription_texts(page, **how):
+    for text in subscription_texts(page, with_address=with_address, is_csv=is_csv):
         text.encode()
 
 
-def _id(place: int) -> object:
+def _id(place: int) -> "UUID":
     """The id before the row at this place."""
-    from uuid import UUID
-
+    from pushsvc.common.http.exports import NO_ID
     from subscriptions_app.models import Subscription
 
     ids = Subscription.objects.order_by("id").values_list("id", flat=True)
-    return ids[place - 1] if place else UUID(int=0)
+    return ids[place - 1] if place else NO_ID
 
 
 _PEOPLE = """

@@ -2046,9 +2046,9 @@ export interface components {
         };
         /** @description What became of the rows. */
         ImportOutput: {
-            /** @description Rows of new subscribers. */
+            /** @description Rows of new subscribers or people. */
             created: number;
-            /** @description Rows that changed a known subscriber. */
+            /** @description Rows that changed a known one. */
             updated: number;
             /** @description Rows that changed nothing. */
             unchanged: number;
@@ -7314,7 +7314,7 @@ export interface operations {
                 /** @description true: nothing is stored. */
                 dry_run?: boolean;
                 /** @description The format of the body. */
-                format: "pushsvc_ndjson" | "webpush_json" | "tokens_csv" | "onesignal_csv" | "pinpoint_json";
+                format: "pushsvc_ndjson" | "people_ndjson" | "webpush_json" | "tokens_csv" | "onesignal_csv" | "pinpoint_json";
                 /** @description Of rows of `tokens_csv` that name none. */
                 platform?: "web" | "android" | "ios";
                 /** @description The attribute whose words become tags. */

@@ -17,13 +17,14 @@ from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.importing.formats import Format
 from subscriptions_app.importing.guessing import IGNORED, looked_at
 from subscriptions_app.importing.parts import MOST_ROWS, Part, parameters
-from subscriptions_app.importing.values import MAX_TAKEOVER_DAYS, Options, Row
+from subscriptions_app.importing.values import MAX_TAKEOVER_DAYS, Options, PersonRow, Result, Row
 
 _SHOWN: Final = 10
 _MOST_ADDRESS: Final = 48  # characters
 _FORMATS: Final = {
     Format.TOKENS_CSV: "A table (CSV)",
     Format.PUSHSVC_NDJSON: "pushsvc (JSON lines)",
+    Format.PEOPLE_NDJSON: "pushsvc: people's choices and opt-outs (JSON lines)",
     Format.WEBPUSH_JSON: "Browsers' subscriptions (JSON lines)",
     Format.ONESIGNAL_CSV: "OneSignal's export (CSV)",
     Format.PINPOINT_JSON: "Amazon Pinpoint's export (JSON lines)",
@@ -107,7 +108,7 @@ class RowsPage(_JsonPage):
         part, options = self.part(body, _SHOWN)
         judged = part.imported(self.channel, Options(options.takeover_days, dry_run=True))
         rows = [
-            {"line": line, **result._asdict(), **(_fields(row) if isinstance(row, Row) else {})}
+            {"line": line, **result._asdict(), **_fields(row)}
             for (line, row), (_, result) in zip(part.rows, judged, strict=True)
         ]
         return {"rows": rows, "attributes_dropped": part.dropped}
@@ -129,7 +130,11 @@ def _number(text: str) -> int:
         return 1
 
 
-def _fields(row: Row) -> dict[str, Any]:
+def _fields(row: Row | PersonRow | Result) -> dict[str, Any]:
+    if isinstance(row, Result):
+        return {}
+    if isinstance(row, PersonRow):
+        return {"external_id": row.external_id, "tags": (), "attributes": {}}
     moments = {"created_at": row.created_at, "last_seen_at": row.last_seen_at}
     address = row.address.text
     half = _MOST_ADDRESS // 2

@@ -69,8 +69,8 @@ class RefusalOutput(serializers.Serializer[Any]):
 class ImportOutput(serializers.Serializer[Any]):
     """What became of the rows."""
 
-    created = serializers.IntegerField(help_text="Rows of new subscribers.")
-    updated = serializers.IntegerField(help_text="Rows that changed a known subscriber.")
+    created = serializers.IntegerField(help_text="Rows of new subscribers or people.")
+    updated = serializers.IntegerField(help_text="Rows that changed a known one.")
     unchanged = serializers.IntegerField(help_text="Rows that changed nothing.")
     refused = serializers.IntegerField(help_text="Rows that are not imported.")
     refusals = RefusalOutput(many=True, help_text="The refused rows, in their order.")

@@ -15,6 +15,7 @@ from rest_framework import serializers
 
 from pushsvc.common.endpoints import TOKEN_SERVICES, EndpointNotAllowed, check_endpoint
 from pushsvc.common.http.drf import errors_of
+from pushsvc.common.http.fields import Flag
 from pushsvc.common.http.strict_json import is_storable
 from pushsvc.common.languages import NOT_A_LANGUAGE, canonical_language
 from pushsvc.common.platforms import Platform
@@ -30,7 +31,7 @@ from subscriptions_app.addresses import (
 from subscriptions_app.categories.fields import Choices
 from subscriptions_app.categories.services import MAX_STORED
 from subscriptions_app.devices.fields import Attributes
-from subscriptions_app.importing.values import Result, Row, refused
+from subscriptions_app.importing.values import PersonRow, Result, Row, refused
 from subscriptions_app.people.fields import ExternalId
 from subscriptions_app.tags.fields import Tags
 
@@ -39,6 +40,7 @@ _EXTERNAL_ID: Final = ExternalId()
 _ATTRIBUTES: Final = Attributes()
 _TAGS: Final = Tags()
 _CHOICES: Final = Choices(most=MAX_STORED)  # an export has those of archived categories
+_OPTED_OUT: Final = Flag()
 _MAX_CODE: Final = 64
 _AHEAD: Final = timedelta(days=1)  # clocks of other services, and times without a zone
 _NOT_A_MOMENT: Final = (
@@ -67,6 +69,18 @@ def row_of(given: Mapping[str, Any], now: datetime) -> Row | Result:
     """The row with these fields, or why it is refused. Unknown fields are ignored."""
     try:
         return _row(given, now)
+    except _Refused as error:
+        return error.result
+
+
+def person_of(given: Mapping[str, Any]) -> PersonRow | Result:
+    """The person with these fields, or why the row is refused. Unknown fields are ignored."""
+    try:
+        external_id = _checked(given, "external_id", _EXTERNAL_ID)
+        if external_id is None:
+            raise _Refused("required", "external_id", "The row names nobody.")
+        opted_out = _checked(given, "opted_out", _OPTED_OUT) or False
+        return PersonRow(external_id, _choices(given) or {}, opted_out)
     except _Refused as error:
         return error.result
 

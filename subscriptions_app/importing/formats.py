@@ -16,9 +16,9 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from pushsvc.common.languages import canonical_language
 from pushsvc.common.platforms import Platform
 from pushsvc.common.timestamps import canonical_timezone
-from subscriptions_app.importing.fields import row_of
+from subscriptions_app.importing.fields import person_of, row_of
 from subscriptions_app.importing.files import csv_records, json_records
-from subscriptions_app.importing.values import Result, Row, refused
+from subscriptions_app.importing.values import PersonRow, Result, Row, refused
 from subscriptions_app.models import MAX_ATTRIBUTES
 
 _Fields = Mapping[str, Any]
@@ -26,6 +26,7 @@ _Fields = Mapping[str, Any]
 
 class Format(StrEnum):
     PUSHSVC_NDJSON = "pushsvc_ndjson"
+    PEOPLE_NDJSON = "people_ndjson"
     WEBPUSH_JSON = "webpush_json"
     TOKENS_CSV = "tokens_csv"
     ONESIGNAL_CSV = "onesignal_csv"
@@ -56,7 +57,7 @@ class Read(NamedTuple):
     """A row of a file, or why it is refused, with the line where it begins."""
 
     line: int
-    row: Row | Result
+    row: Row | PersonRow | Result
 
 
 def rows_read(
@@ -78,10 +79,11 @@ def rows_read(
 class _Mapping:
     def __init__(self, reading: Reading, dropped: Counter[str], now: datetime) -> None:
         self._reading, self._dropped, self._now = reading, dropped, now
-        self._fields = _FORMATS[reading.format]
 
-    def row(self, given: _Fields, line: int) -> Row | Result:
-        fields = self._fields(self._renamed(given), self)
+    def row(self, given: _Fields, line: int) -> Row | PersonRow | Result:
+        if self._reading.format == Format.PEOPLE_NDJSON:
+            return person_of(given)
+        fields = _FORMATS[self._reading.format](self._renamed(given), self)
         if isinstance(fields, Result):
             return fields
         if self._reading.tags_from:

@@ -72,6 +72,8 @@ def _json_format(start: bytes) -> Format:
         return Format.PUSHSVC_NDJSON
     if "ChannelType" in fields:
         return Format.PINPOINT_JSON
+    if "opted_out" in fields:
+        return Format.PEOPLE_NDJSON
     is_of_browser = "subscription" in fields or "keys" in fields
     return (
         Format.WEBPUSH_JSON if is_of_browser and "platform" not in fields else Format.PUSHSVC_NDJSON

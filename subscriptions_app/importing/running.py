@@ -10,9 +10,10 @@ from typing import NamedTuple
 from channels_app.models import Channel
 from subscriptions_app.importing.files import FileUnreadable
 from subscriptions_app.importing.formats import Read
+from subscriptions_app.importing.people import PeopleImport
 from subscriptions_app.importing.rehearsal import Rehearsal
 from subscriptions_app.importing.services import SLICE, subscriptions_import
-from subscriptions_app.importing.values import Options, Outcome, Result, Row
+from subscriptions_app.importing.values import Options, Outcome, PersonRow, Result, Row
 
 
 class Judged(NamedTuple):
@@ -45,19 +46,26 @@ def imported(
     raises; then the rows that were read before are stored, and returned before."""
     source = _Source(reads)
     readable = source.rows()
+    people = PeopleImport(channel, options)
     with Rehearsal() if options.dry_run else nullcontext() as rehearsal:
         while part := list(islice(readable, SLICE)):
             rows = [read.row for read in part if isinstance(read.row, Row)]
             results = subscriptions_import(
                 channel=channel, rows=rows, options=options, rehearsal=rehearsal
             )
-            stored = iter(results)
-            yield [
-                Judged(read.line, next(stored) if isinstance(read.row, Row) else read.row)
-                for read in part
-            ]
+            persons = [read.row for read in part if isinstance(read.row, PersonRow)]
+            stored, merged = iter(results), iter(people.store(persons))
+            yield [Judged(read.line, _result(read.row, stored, merged)) for read in part]
     if source.error is not None:
         raise source.error
+
+
+def _result(
+    row: Row | PersonRow | Result, stored: Iterator[Result], merged: Iterator[Result]
+) -> Result:
+    if isinstance(row, Result):
+        return row
+    return next(stored if isinstance(row, Row) else merged)
 
 
 class _Source:

@@ -36,6 +36,15 @@ class Row:
     expired_code: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class PersonRow:
+    """A person's choices, and whether the person opted out, with checked values."""
+
+    external_id: str
+    choices: Mapping[str, bool]
+    opted_out: bool
+
+
 class Outcome(StrEnum):
     CREATED = "created"
     UPDATED = "updated"

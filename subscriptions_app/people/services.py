@@ -4,8 +4,9 @@ Each change locks the person's devices in the order of their ids, then the perso
 linked meanwhile, the person's count shows it, and the change begins again.
 """
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
@@ -58,6 +59,18 @@ class PersonChange:
     tags: TagChange | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Stance:
+    """What a person wants: choices by category, and whether the person opted out."""
+
+    choices: Mapping[str, bool] = field(default_factory=dict)
+    opted_out: bool = False
+
+    def merged(self, choices: Mapping[str, bool], *, opted_out: bool) -> "Stance":
+        """With choices about which there is none, and an opt-out."""
+        return Stance({**choices, **self.choices}, self.opted_out or opted_out)
+
+
 def person_get(*, channel_id: UUID, external_id: str) -> Person:
     """Returns the person. Raises NotFound."""
     found = _named(channel_id, external_id).first()
@@ -101,6 +114,29 @@ def person_change(
         return person
 
     return until_counted(channel, act)
+
+
+def people_merge(*, channel: Channel, stances: Mapping[str, Stance], note: str) -> None:
+    """Gives each person the choices about which it has none, and opts out those who are so in
+    `stances`. Creates unknown persons. Nobody is opted in. Safe to repeat. For an import: the audit
+    log has one entry, with the note."""
+
+    def act(_: bool) -> None:
+        persons = people_get_or_create(channel.pk, stances.keys())
+        ids = {name: persons[name].pk for name in stances}
+        out = [ids[name] for name, each in stances.items() if each.opted_out]
+        ended = _end(list(Subscription.objects.filter(person__in=out).locked_by_id()))
+        ended.is_import = True
+        for id_ in ids.values():
+            ended.hold(id_)
+        changes_count(channel.pk, ended)
+        given = [{"id": str(ids[name]), **asdict(each)} for name, each in stances.items()]
+        # A device that was linked after the devices were locked is counted by now.
+        if sql.execute(_MERGE, {"given": json.dumps(given)}) < len(given):
+            raise PersonsChanged
+        audit.record(channel, audit.Action.UPDATE, note=note)
+
+    until_counted(channel, act)
 
 
 def person_erase(*, channel: Channel, external_id: str, also: Callable[[], int]) -> int:
@@ -184,6 +220,19 @@ INSERT INTO subscriptions_app_person (id, channel_id, external_id)
 SELECT id, %(channel)s, external_id
 FROM unnest(%(ids)s::uuid[], %(external_ids)s::text[]) AS given (id, external_id)
 ON CONFLICT DO NOTHING
+"""
+
+
+# Raw, because the ORM cannot merge JSON. With `left_at`, so that a person who never had a device is
+# deleted after the choices are removed, as one whose last device ended.
+_MERGE: Final = """
+UPDATE subscriptions_app_person AS person
+SET choices = given.choices || person.choices,
+  opted_out_at = CASE
+    WHEN given.opted_out THEN coalesce(opted_out_at, statement_timestamp()) ELSE opted_out_at END,
+  left_at = CASE WHEN active_devices = 0 THEN coalesce(left_at, statement_timestamp()) END
+FROM jsonb_to_recordset(%(given)s::jsonb) AS given (id uuid, choices jsonb, opted_out boolean)
+WHERE person.id = given.id AND (active_devices = 0 OR NOT given.opted_out)
 """
 
 

@@ -11,7 +11,12 @@ from pushsvc_client.schemas import ImportOutput
 
 Rows: TypeAlias = Iterable[str] | Iterable[Mapping[str, Any]]
 Format: TypeAlias = Literal[
-    "pushsvc_ndjson", "webpush_json", "tokens_csv", "onesignal_csv", "pinpoint_json"
+    "pushsvc_ndjson",
+    "people_ndjson",
+    "webpush_json",
+    "tokens_csv",
+    "onesignal_csv",
+    "pinpoint_json",
 ]
 MOST_BYTES: Final = 1024 * 1024
 MOST_ROWS: Final = 5_000

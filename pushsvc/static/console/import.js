@@ -178,7 +178,8 @@
     for (const name of ["kind", "how", "first", "run"]) show($(name), true);
     show($("columns"), isTable());
     show($("of-table"), isTable());
-    show($("of-vendor"), !isTable() && $("format").value !== "webpush_json");
+    const isPlain = ["webpush_json", "people_ndjson"].includes($("format").value);
+    show($("of-vendor"), !isTable() && !isPlain);
     for (const name of ["results", "progress"]) show($(name), false);
     $("state").textContent = "";
     tell($("error"), "");
@@ -278,8 +279,8 @@
       ];
       cells(row, [
         ["", badge(each.outcome, "good")],
-        ["Platform", each.platform],
-        ["Address", each.address, "ps-mono"],
+        ["Platform", each.platform ?? ""],
+        ["Address", each.address ?? "", "ps-mono"],
         ["Person", each.external_id, "ps-breaks"],
         ["Language", [each.language, each.timezone].filter(Boolean).join(", ")],
         ["Attributes and tags", [...pairs, ...each.tags].join(" · "), "ps-breaks"],

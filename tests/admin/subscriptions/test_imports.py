@@ -5,7 +5,7 @@ import pytest
 from auditlog.models import LogEntry
 from django.urls import reverse
 
-from subscriptions_app.models import Subscription
+from subscriptions_app.models import Person, Subscription
 from tests.admin.support import signed_in
 from tests.api.devices import FID
 
@@ -103,3 +103,14 @@ def test_what_cannot_be_read_is_refused_with_its_place(alice, name, body, parame
     assert response.status_code == 400
     assert words in response.json()["detail"]
     assert not Subscription.objects.exists()
+
+
+def test_people_are_guessed_and_shown(alice):
+    client, body = signed_in(alice.members["manager"]), '{"external_id": "a", "opted_out": true}\n'
+    assert send(client, alice, "_look", body, format="").json()["format"] == "people_ndjson"
+    people = {"format": "people_ndjson", "line": "1"}
+    (row,) = send(client, alice, "_rows", body, **people).json()["rows"]
+    assert (row["outcome"], row["external_id"], row["attributes"]) == ("created", "a", {})
+    assert not Person.objects.exists()
+    assert send(client, alice, body=body, **people).json()["created"] == 1
+    assert Person.objects.get().opted_out_at is not None

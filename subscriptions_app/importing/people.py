@@ -1,0 +1,88 @@
+"""Stores the people of an import: their choices and opt-outs, also of those without a device."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from channels_app.models import Channel
+from pushsvc.common.store import sql
+from subscriptions_app.categories.consent import stored_category_keys
+from subscriptions_app.errors import CategoryUnknown
+from subscriptions_app.importing.values import Options, Outcome, PersonRow, Result, refused
+from subscriptions_app.models import Person
+from subscriptions_app.people.services import Stance, people_merge
+
+PEOPLE_FULL: Final = "people_full"
+_FULL: Final = "The channel has as many people as it may have subscribers."
+
+
+class PeopleImport:
+    """Stores rows of people, some hundreds at a time. Use one for an import, because it counts the
+    channel's people once.
+
+    A row only adds: an opt-out, and choices about which the person has none here. So importing it
+    again changes nothing, and nobody is opted in. Without either, no person is created. A channel
+    gets no new people by imports once it has as many as it may have subscribers.
+    """
+
+    def __init__(self, channel: Channel, options: Options) -> None:
+        self._channel, self._options = channel, options
+        self._categories: frozenset[str] = frozenset()
+        self._room: int | None = None
+
+    def store(self, rows: Sequence[PersonRow]) -> list[Result]:
+        """Stores all of them in a transaction. Returns a result for each, in their order."""
+        if not rows:
+            return []
+        self._categories = stored_category_keys(self._channel.pk)
+        names = {row.external_id for row in rows}
+        found = Person.objects.filter(channel_id=self._channel.pk, external_id__in=names)
+        stances = {
+            each.external_id: Stance(each.choices, each.opted_out_at is not None) for each in found
+        }
+        changed: dict[str, Stance] = {}
+        results = []
+        for row in rows:
+            before = stances.get(row.external_id)
+            result = self._judged(row, before)
+            if result.outcome in (Outcome.CREATED, Outcome.UPDATED):
+                after = (before or Stance()).merged(row.choices, opted_out=row.opted_out)
+                stances[row.external_id] = changed[row.external_id] = after
+            results.append(result)
+        if changed and not self._options.dry_run:
+            outcomes = [each.outcome for each in results]
+            people_merge(
+                channel=self._channel,
+                stances=changed,
+                note=f"People imported: {outcomes.count(Outcome.CREATED)} created,"
+                f" {outcomes.count(Outcome.UPDATED)} updated.",
+            )
+        return results
+
+    def _judged(self, row: PersonRow, before: Stance | None) -> Result:
+        unknown = next((each for each in row.choices if each not in self._categories), None)
+        if unknown is not None:
+            first = CategoryUnknown(f"choices.{unknown}").errors[0]
+            return refused(first.code, first.attr, first.detail)
+        known = before or Stance()
+        if known == known.merged(row.choices, opted_out=row.opted_out):
+            return Result(Outcome.UNCHANGED)
+        if before is not None:
+            return Result(Outcome.UPDATED)
+        if not self._has_room():
+            return refused(PEOPLE_FULL, "", _FULL)
+        return Result(Outcome.CREATED)
+
+    def _has_room(self) -> bool:
+        if self._room is None:
+            most = self._channel.most_subscriptions
+            parameters = {"channel": self._channel.pk, "most": most}
+            self._room = most - sql.rows(_COUNT, parameters)[0][0]
+        self._room -= 1
+        return self._room >= 0
+
+
+_COUNT: Final = """
+SELECT count(*) FROM (
+  SELECT FROM subscriptions_app_person WHERE channel_id = %(channel)s LIMIT %(most)s
+) AS own
+"""
