@@ -7,7 +7,8 @@ before its part was planned, for a zone whose part was planned already.
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -48,19 +49,23 @@ _failed: dict[UUID, float] = {}  # by notification, until when on the monotonic 
 Releases = Mapping[Platform, Mapping[datetime, Sequence[str]]]
 
 
-def start_timed(*, round_robin: RoundRobin | None = None) -> int:
-    """Starts the timed notification that has been due longest of each of the next channels. Returns
-    how many. One that cannot be started is left alone for a while, and delays no other."""
+def start_timed(limit: int = 25, *, round_robin: RoundRobin | None = None) -> int:
+    """Starts the `limit` timed notifications that have been due longest of each of the next
+    channels. Returns how many. One that cannot be started is left alone for a while, and delays no
+    other. While more new plans wait than a claim takes, `limit` counts as 1, as in `start_due`."""
     round_robin = round_robin or RoundRobin()
     parameters = {
         "after": round_robin.last_timed,
         "most_channels": CHANNELS_AT_ONCE,
+        "limit": 1 if round_robin.is_new_left else limit,
         "failed": _failed_lately(),
     }
-    found = sql.rows(NEXT_TIMED, STATES | parameters)
-    is_round = len(found) < CHANNELS_AT_ONCE
-    round_robin.last_timed = BEFORE_ALL if is_round else found[-1][1]
-    return note_started({id_ for id_, _ in found if _start(id_)})
+    due: defaultdict[UUID, list[UUID]] = defaultdict(list)
+    for notification_id, channel_id in sql.rows(NEXT_TIMED, STATES | parameters):
+        due[channel_id].append(notification_id)
+    is_round = len(due) < CHANNELS_AT_ONCE
+    round_robin.last_timed = BEFORE_ALL if is_round else max(due)
+    return note_started({started for own in due.values() for started in _started_of(own)})
 
 
 def zones_of(notification: Notification) -> dict[Platform, list[str]]:
@@ -90,28 +95,26 @@ def movers_releases(notification_id: UUID, platform: Platform) -> dict[str, date
     return {zone: timing.release(zone, now=asked_at) for zone in zones} if timing else {}
 
 
-def _start(notification_id: UUID) -> bool:
+def _started_of(ids: Sequence[UUID]) -> Set[UUID]:
+    """Starts these notifications of a channel together; if that fails, each alone. Returns the ids
+    of those that it started."""
     try:
-        with sql.brief_transaction():
-            own = Notification.objects.due().filter(pk=notification_id)
-            notification = own.select_for_update(no_key=True, skip_locked=True).first()
-            if notification is None or notification.timed is None:
-                return False
-            _start_locked(notification, notification.timed)
-            return True
+        return _start(ids)
     except Exception as error:
         # Also a statement that PostgreSQL ended, because it took too long or waited for itself.
         if not connection.is_usable():
             raise
-        _failed[notification_id] = time.monotonic() + _FAILED_WAIT_SECONDS
+        if len(ids) > 1:
+            return {started for each in ids for started in _started_of([each])}
+        _failed[ids[0]] = time.monotonic() + _FAILED_WAIT_SECONDS
         # Without the traceback of an error of the database, which would quote the row.
         logger.error(
             "notification.start_failed",
-            notification=notification_id,
+            notification=ids[0],
             error=type(error).__name__,
             exc_info=not isinstance(error, DatabaseError),
         )
-        return False
+        return frozenset()
 
 
 def _failed_lately() -> list[UUID]:
@@ -121,16 +124,44 @@ def _failed_lately() -> list[UUID]:
     return list(_failed)
 
 
-def _start_locked(notification: Notification, timing: Timing) -> None:
-    now = sql.now()
-    moments = {
-        platform: releases(zones, timing, now=now)
-        for platform, zones in zones_of(notification).items()
-    }
-    own = {"id": notification.pk, "ttl_zero": settings.TTL_ZERO_SECONDS}
-    if all(list(each) == [now] for each in moments.values()):
-        sql.execute(START_AT_ONCE, STATES | START_PARAMETERS | own)
-        return
+@sql.brief_transaction()
+def _start(ids: Sequence[UUID]) -> Set[UUID]:
+    own = Notification.objects.due().filter(pk__in=ids).order_by("pk")
+    locked = list(own.select_for_update(no_key=True, skip_locked=True))
+    now, moments_of = sql.now(), _MomentsOf()
+    at_once: list[UUID] = []
+    for notification in locked:
+        moments = moments_of(notification, now)
+        if all(list(each) == [now] for each in moments.values()):
+            at_once.append(notification.pk)
+        else:
+            _start_in_parts(notification, moments, now)
+    if at_once:
+        parameters = {"ids": at_once, "ttl_zero": settings.TTL_ZERO_SECONDS}
+        sql.execute(START_AT_ONCE, STATES | START_PARAMETERS | parameters)
+    return {each.pk for each in locked}
+
+
+class _MomentsOf:
+    """The releases of notifications of one channel. Most have the same, which are found once."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, Timing], Releases] = {}
+
+    def __call__(self, notification: Notification, now: datetime) -> Releases:
+        timing = Timing.of(notification.timing)
+        audience = str(
+            notification.pk if notification.has_targets else notification.target_platforms
+        )
+        if (audience, timing) not in self._found:
+            self._found[audience, timing] = {
+                platform: releases(zones, timing, now=now)
+                for platform, zones in zones_of(notification).items()
+            }
+        return self._found[audience, timing]
+
+
+def _start_in_parts(notification: Notification, moments: Releases, now: datetime) -> None:
     ends_at = notification.expires_at
     late = {
         zone
@@ -140,13 +171,16 @@ def _start_locked(notification: Notification, timing: Timing) -> None:
         for zone in zones
     }
     parts = _parts(moments, ends_at)
+    timing = replace(Timing.of(notification.timing), zones_too_late=len(late))
     parameters = {
+        "id": notification.pk,
+        "ttl_zero": settings.TTL_ZERO_SECONDS,
         "parts": json.dumps(parts, default=datetime.isoformat),
         "latest": max((part["release_at"] for part in parts), default=now),
-        "timing": json.dumps(replace(timing, zones_too_late=len(late)).stored()),
+        "timing": json.dumps(timing.stored()),
         "nobody_of_old": NO_SUBSCRIPTION,
     }
-    sql.execute(START_IN_PARTS, STATES | START_PARAMETERS | own | parameters)
+    sql.execute(START_IN_PARTS, STATES | START_PARAMETERS | parameters)
 
 
 def _parts(moments: Releases, ends_at: datetime | None) -> list[dict[str, Any]]:
@@ -177,15 +211,19 @@ WITH RECURSIVE channel (id) AS (
   (SELECT channel_id FROM ({NEXT_CHANNEL.format(after="%(after)s", more=_NEXT)}) AS first)
   UNION ALL
   SELECT ({NEXT_CHANNEL.format(after="channel.id", more=_NEXT)}) FROM channel WHERE id IS NOT NULL
+), turn AS MATERIALIZED (
+  SELECT channel.id FROM channel
+  CROSS JOIN LATERAL ({DUE_OF_CHANNEL.format(channel="channel.id", kind=_STARTABLE)} 1) AS due
+  LIMIT %(most_channels)s
 )
-SELECT due.id, channel.id FROM channel
-CROSS JOIN LATERAL ({DUE_OF_CHANNEL.format(channel="channel.id", kind=_STARTABLE)} 1) AS due
-LIMIT %(most_channels)s
+SELECT own.id, turn.id FROM turn
+CROSS JOIN LATERAL (
+  {DUE_OF_CHANNEL.format(channel="turn.id", kind=_STARTABLE)} %(limit)s) AS own
 """  # noqa: S608 - text of our own
 
 # If it is time in every zone. Then one part reaches all of them, whatever their zone.
 START_AT_ONCE: Final = f"""
-WITH {started_at_once("SELECT %(id)s::uuid")}
+WITH {started_at_once("SELECT unnest(%(ids)s::uuid[])")}
 SELECT FROM planned
 """  # noqa: S608 - text of our own
 

@@ -379,13 +379,28 @@ def test_timed_notifications_of_many_channels_take_turns(channel, other_channel)
     own = plan_queue.RoundRobin()
     assert plan_queue.start_due(round_robin=own) == 0
     assert own.is_timed_due
-    assert timed_starts.start_timed(round_robin=own) == 2
+    assert timed_starts.start_timed(1, round_robin=own) == 2
     other.refresh_from_db()
     assert other.status == "processing"
     support.plan()
     assert not Notification.objects.filter(status="pending").exists()
     plan_queue.start_due(round_robin=own)
     assert not own.is_timed_due
+
+
+def test_many_small_sends_with_quiet_hours_start_with_few_statements(channel):
+    """As all sends of a channel with quiet hours do, by day."""
+    later = f"{sql.now() + HOUR:%H:%M}", f"{sql.now() + 2 * HOUR:%H:%M}"
+    for _ in range(20):
+        request = SendRequest(
+            content=Content(body="Fresh bread"),
+            target_platforms=(Platform.WEB,),
+            quiet_hours=dict(zip(("from", "to"), later, strict=True)),
+        )
+        notification_accept(channel=channel, request=request)
+    with support.statements() as made:
+        assert timed_starts.start_timed() == 20
+    assert len(made) <= 8
 
 
 def test_one_that_cannot_be_started_delays_no_other(channel, other_channel, caplog):
