@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from typing import Any, Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -16,12 +16,13 @@ from django.urls import reverse
 from typing_extensions import override
 
 from channels_app.console.access import channels_of, is_superuser, may_anywhere
-from channels_app.console.lists import list_url
 from channels_app.console.pages import ConsolePage
 from channels_app.models import Role
+from notifications_app.admin.states import Shown, state_of, usual
 from notifications_app.content.values import AudienceKind
 from notifications_app.models import Notification, Occurrence, OccurrenceCode, Schedule
 from notifications_app.recurrence import RECIPIENT
+from notifications_app.reporting.activity import states_of
 from notifications_app.selectors import newest_ids
 from notifications_app.states import NotificationStatus
 from pushsvc.common.console.figures import NOTHING
@@ -40,7 +41,10 @@ _MOST_IN_A_DAY: Final = 4
 _MONTH: Final = re.compile(r"(?P<year>[1-9]\d{3})-(?P<month>0[1-9]|1[0-2])", re.ASCII)
 # Their own pages show how many they reach.
 _UNCOUNTED: Final = {AudienceKind.RULE, AudienceKind.TARGETS}
+_BY_CLOCKS: Final = "by each recipient\N{RIGHT SINGLE QUOTATION MARK}s clock"
+_DAY: Final = timedelta(days=1)
 _LAST_YEAR: Final = 9998  # the year after it has no dates
+_USUAL: Final = {usual(NotificationStatus.PENDING), usual(NotificationStatus.SENT)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +57,18 @@ class Entry:
     url: str
     note: str
     kind: str
-    badge: str = ""
+    state: Shown | None
 
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """`more` counts the entries that do not fit; they are in the list at `url`."""
+    """`more`: the entries that are shown on request."""
 
     day: date
     is_outside: bool
     is_today: bool
     entries: Sequence[Entry]
-    more: int
-
-    @property
-    def url(self) -> str:
-        day = self.day.isoformat()
-        return list_url("notifications_app_notification", None, until=day, **{"from": day})
+    more: Sequence[Entry]
 
 
 class CalendarPage(ConsolePage):
@@ -85,14 +84,17 @@ class CalendarPage(ConsolePage):
         today = now.astimezone(zone).date()
         month = _month(self.request.GET.get("month", "")) or today.replace(day=1)
         weeks = calendar.Calendar().monthdatescalendar(month.year, month.month)
-        period = _period(weeks[0][0], weeks[-1][-1], zone)
+        days = weeks[0][0], weeks[-1][-1]
+        period = _period(*days, zone)
+        # By each recipient's clock, it is a day earlier or later at most.
+        around = _period(days[0] - _DAY, days[1] + _DAY, zone)
         channels = channels_of(self.request.user)
-        found = [
-            *_pending(channels, period, zone),
-            *_sent(self._newest(), period, zone),
-            *_recurring(channels, period, zone, now),
-        ]
-        entries = _by_day(found)
+        kinds = (
+            _notifications(_pending(channels, around), zone, now),
+            _notifications(_sent(self._newest(), around), zone, now),
+            _recurring(channels, period, zone, now),
+        )
+        entries = _by_day(chain.from_iterable(found for found, _ in kinds), *days)
         return super().get_context_data(
             tab="calendar",
             may_send=may_anywhere(self.request.user, Role.SENDER),
@@ -101,9 +103,10 @@ class CalendarPage(ConsolePage):
             following=(month + timedelta(days=31)).replace(day=1),
             weekdays=calendar.day_name,
             weeks=[[_day(day, month, today, entries[day]) for day in week] for week in weeks],
-            has_entries=bool(found),
+            has_entries=any(entries.values()),
             most=_MOST_SHOWN,
-            is_cut=len(found) >= _MOST_SHOWN,
+            most_schedules=_MOST_SCHEDULES,
+            is_cut=any(is_cut for _, is_cut in kinds),
             looked_at=_LOOKED_AT,
             **kwargs,
         )
@@ -122,80 +125,90 @@ def _period(first: date, last: date, zone: ZoneInfo) -> tuple[datetime, datetime
     return begin.astimezone(UTC), end.astimezone(UTC)
 
 
-def _pending(channels: Any, period: tuple[datetime, datetime], zone: ZoneInfo) -> list[Entry]:
-    pending = Notification.objects.filter(
+def _pending(channels: Any, period: tuple[datetime, datetime]) -> QuerySet[Notification]:
+    return Notification.objects.filter(
         status=NotificationStatus.PENDING,
         scheduled_at__gte=period[0],
         scheduled_at__lt=period[1],
         channel__in=channels,
-    ).order_by("scheduled_at", "id")
-    found = list(pending[:_MOST_SHOWN])
-    audiences = audiences_of(found)
-    return [
-        _entry(
-            each,
-            zone,
-            f"to {audiences[each.pk]}",
-            "scheduled",
-            "paused" if each.is_paused else "",
-        )
-        for each in found
-    ]
+    )
 
 
 def _sent(
-    newest: QuerySet[Notification], period: tuple[datetime, datetime], zone: ZoneInfo
-) -> list[Entry]:
+    newest: QuerySet[Notification], period: tuple[datetime, datetime]
+) -> QuerySet[Notification]:
     """Campaigns: neither tests nor what programs send to people."""
-    sent = newest.filter(
+    return newest.filter(
         scheduled_at__gte=period[0],
         scheduled_at__lt=period[1],
         only_subscription_id__isnull=True,
         has_targets=False,
     ).exclude(status=NotificationStatus.PENDING)
-    return [
-        _entry(
-            each,
-            zone,
-            f"{each.delivered_count:,} delivered",
-            "sent",
-            "" if each.status == NotificationStatus.SENT else each.status,
-        )
-        for each in sent.order_by("scheduled_at", "id")[:_MOST_SHOWN]
-    ]
+
+
+def _notifications(
+    own: QuerySet[Notification], zone: ZoneInfo, now: datetime
+) -> tuple[list[Entry], bool]:
+    """At most _MOST_SHOWN of them, and whether there are more."""
+    found = list(own.order_by("scheduled_at", "id")[: _MOST_SHOWN + 1])
+    shown = found[:_MOST_SHOWN]
+    pending = [each for each in shown if each.status == NotificationStatus.PENDING]
+    audiences, states = audiences_of(pending), states_of(shown)
+    entries = []
+    for each in shown:
+        is_pending = each.pk in audiences
+        note = f"to {audiences[each.pk]}" if is_pending else f"{each.delivered_count:,} delivered"
+        state = state_of(each, states.get(each.pk), now)
+        entries.append(_entry(each, zone, note, "scheduled" if is_pending else "sent", state))
+    return entries, len(found) > _MOST_SHOWN
 
 
 def _recurring(
     channels: Any, period: tuple[datetime, datetime], zone: ZoneInfo, now: datetime
-) -> list[Entry]:
-    """The coming occurrences of schedules, except those that already are notifications."""
+) -> tuple[list[Entry], bool]:
+    """The coming occurrences of schedules, except those that already are notifications, and whether
+    there are more of them."""
     begin, end = max(now, period[0]), period[1]
     if begin >= end:
-        return []
+        return [], False
     due = Schedule.objects.filter(channel__in=channels, is_enabled=True, next_at__lt=end)
-    schedules = list(due.order_by("next_at")[:_MOST_SCHEDULES])
+    schedules = list(due.order_by("next_at")[: _MOST_SCHEDULES + 1])
     known = Occurrence.objects.filter(
         schedule__in=schedules, occurs_at__gte=begin, occurs_at__lt=end
     ).values_list("schedule_id", "occurs_at", "code")
     codes = {(schedule_id, at): code for schedule_id, at, code in known}
-    found: list[Entry] = []
-    for each in schedules:
-        coming = each.recurs.after(begin, within=end - begin)
-        for at in islice(takewhile(lambda at: at < end, coming), _MOST_SHOWN - len(found)):
-            code = codes.get((each.pk, at))
-            if code in {None, OccurrenceCode.SKIPPED}:
-                url = reverse("admin:schedule_edit", args=[each.pk])
-                own = each.recurs.zone if each.recurs.timezone == RECIPIENT else zone
-                local = at.astimezone(own).replace(tzinfo=None)
-                badge = "skipped" if code else ""
-                found.append(Entry(local, each.name, url, "recurs", "recurring", badge))
-    return found
+    occurrences = (
+        (each, at)
+        for each in schedules[:_MOST_SCHEDULES]
+        for at in takewhile(lambda at: at < end, each.recurs.after(begin, within=end - begin))
+        if codes.get((each.pk, at)) in {None, OccurrenceCode.SKIPPED}
+    )
+    found = list(islice(occurrences, _MOST_SHOWN + 1))
+    is_cut = len(found) > _MOST_SHOWN or len(schedules) > _MOST_SCHEDULES
+    return [_coming(*each, codes.get((each[0].pk, each[1])), zone) for each in found], is_cut
 
 
-def _entry(notification: Notification, zone: ZoneInfo, note: str, kind: str, badge: str) -> Entry:
+def _coming(schedule: Schedule, at: datetime, code: str | None, zone: ZoneInfo) -> Entry:
+    recurs = schedule.recurs
+    own = recurs.zone if recurs.timezone == RECIPIENT else zone
+    return Entry(
+        local=at.astimezone(own).replace(tzinfo=None),
+        text=schedule.name,
+        url=reverse("admin:schedule_edit", args=[schedule.pk]),
+        note=f"recurs {_BY_CLOCKS}" if recurs.timezone == RECIPIENT else "recurs",
+        kind="recurring",
+        state=Shown("skipped", "warn") if code else None,
+    )
+
+
+def _entry(notification: Notification, zone: ZoneInfo, note: str, kind: str, state: Shown) -> Entry:
     local = notification.scheduled_at.astimezone(zone).replace(tzinfo=None)
+    if (timed := notification.timed) and timed.local_at:
+        note += f" {_BY_CLOCKS}"
+        local = local if timed.is_daily else datetime.fromisoformat(timed.local_at)
     url = reverse("admin:notifications_app_notification_change", args=[notification.pk])
-    return Entry(local, str(notification), url, note, kind, badge)
+    shown = None if state in _USUAL else state
+    return Entry(local, str(notification), url, note, kind, shown)
 
 
 def audiences_of(notifications: Iterable[Notification]) -> dict[UUID, str]:
@@ -231,10 +244,11 @@ def _month(text: str) -> date | None:
     return date(int(found["year"]), int(found["month"]), 1)
 
 
-def _by_day(found: Iterable[Entry]) -> dict[date, list[Entry]]:
+def _by_day(found: Iterable[Entry], first: date, last: date) -> dict[date, list[Entry]]:
     entries: dict[date, list[Entry]] = defaultdict(list)
     for each in sorted(found, key=lambda entry: (entry.local, entry.text)):
-        entries[each.local.date()].append(each)
+        if first <= each.local.date() <= last:
+            entries[each.local.date()].append(each)
     return entries
 
 
@@ -244,5 +258,5 @@ def _day(day: date, month: date, today: date, entries: Sequence[Entry]) -> Day:
         is_outside=day.month != month.month,
         is_today=day == today,
         entries=entries[:_MOST_IN_A_DAY],
-        more=max(0, len(entries) - _MOST_IN_A_DAY),
+        more=entries[_MOST_IN_A_DAY:],
     )

@@ -38,6 +38,11 @@ STAGES: Final[Mapping[Stage, Shown]] = {
 _STALLED_AFTER: Final = timedelta(seconds=30)
 
 
+def usual(status: NotificationStatus) -> Shown:
+    """The badge of a notification of which nothing but its status is known."""
+    return _STATES[status]
+
+
 def state_of(notification: Notification, sending: Sending | None, now: datetime) -> Shown:
     """`sending`: of a notification that is being sent, if it is known."""
     if sending is not None:

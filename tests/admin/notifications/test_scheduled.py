@@ -11,6 +11,7 @@ from django.utils import timezone
 from notifications_app.admin import scheduled
 from notifications_app.models import Notification, Occurrence, Schedule
 from notifications_app.recurrence import NEXT_WITHIN
+from notifications_app.timing import Timing
 from subscriptions_app.segments.services import segment_create
 from tests.factories import add_crowd, add_each, make_notification, make_schedule
 
@@ -143,15 +144,40 @@ def test_the_first_and_the_last_month_are_shown(viewer, month):
     assert viewer.get(CALENDAR, {"month": month}).status_code == 200
 
 
-def test_a_full_day_leads_to_its_list(alice, viewer):
+def test_a_full_day_shows_the_rest_on_request(alice, viewer):
     for number in range(6):
         make(alice, f"Number {number}", at(14, hour=number))
 
     page = viewer.get(CALENDAR, {"month": "2031-03"}).content.decode()
 
-    link = re.search(r'href="([^"]+)">2 more<', page).group(1).replace("&amp;", "&")
-    listed = viewer.get(link).context["cl"].result_list
-    assert {each.title for each in listed} == {f"Number {number}" for number in range(6)}
+    shown, _, rest = page.partition("<details><summary>2 more</summary>")
+    assert shown.count("Number ") == 4
+    assert re.findall(r">(Number \d)<", rest.partition("</details>")[0]) == ["Number 4", "Number 5"]
+
+
+def test_a_send_by_local_time_is_on_its_day_of_each_recipients_clock(alice, viewer):
+    """Its first part is released on the day before, where the reader is."""
+    viewer.cookies["browser-time-zone"] = "America/Los_Angeles"
+    timing = Timing(local_at="2031-02-24T09:00", timezone="UTC").stored()
+    make(alice, "For all", datetime(2031, 2, 23, 19, tzinfo=UTC), timing=timing)
+
+    page = viewer.get(CALENDAR, {"month": "2031-03"}).content.decode()
+
+    assert days(page) == {"2031-02-24": "For all 09:00 · to 0 by each recipient\u2019s clock"}
+
+
+def test_a_stopped_send_and_one_that_is_being_sent_are_marked_as_on_their_pages(alice, viewer):
+    make_notification(alice.channel, body="Runs", status="processing", scheduled_at=at(14))
+    make_notification(
+        alice.channel, body="Over", status="sent", scheduled_at=at(15), stopped_at=timezone.now()
+    )
+
+    page = viewer.get(CALENDAR, {"month": "2031-03"}).content.decode()
+
+    assert days(page) == {
+        "2031-03-14": "Runs 09:30 · 0 delivered sending",
+        "2031-03-15": "Over 09:30 · 0 delivered stopped",
+    }
 
 
 def test_a_month_has_a_bounded_number_and_says_so(alice, viewer, monkeypatch):
@@ -161,6 +187,11 @@ def test_a_month_has_a_bounded_number_and_says_so(alice, viewer, monkeypatch):
     page = viewer.get(CALENDAR, {"month": "2031-03"}).content.decode()
     assert "at most 2 of each kind" in page
     assert "Number 2" not in page
+    for _ in range(2):
+        make_notification(alice.channel, body="x", status="sent", scheduled_at=at(14, month=4))
+    make(alice, "Scheduled", at(14, month=4))
+    page = viewer.get(CALENDAR, {"month": "2031-04"}).content.decode()
+    assert "at most" not in page
 
 
 def test_the_list_of_what_is_scheduled_leads_with_when_and_to_how_many(alice, viewer):
