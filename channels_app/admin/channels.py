@@ -4,6 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.db.models import F, QuerySet, Sum
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponseRedirect, QueryDict
@@ -48,10 +49,18 @@ class NewChannelPage(FormPage):
     def make_form(self, data: QueryDict | None = None) -> NewChannelForm:
         accounts = accounts_of(self.request.user, Role.MANAGER).order_by("name")
         form = NewChannelForm(
-            data, initial={"vapid_subject": settings.VAPID_SUBJECT, "account": accounts.first()}
+            data, initial={"vapid_subject": _contact(self.staff), "account": accounts.first()}
         )
         form.fields["account"].queryset = accounts  # type: ignore[attr-defined] # a model's choices
         return form
+
+
+def _contact(user: User) -> str:
+    """Where push services reach the channel's owner: the installation's address, unless it is the
+    example; otherwise the user's, "" if it is unknown."""
+    if settings.VAPID_SUBJECT != settings.DEFAULT_VAPID_SUBJECT:
+        return settings.VAPID_SUBJECT
+    return f"mailto:{user.email}" if user.email else ""
 
 
 class OverviewPage(TabPage):

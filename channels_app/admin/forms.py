@@ -1,14 +1,17 @@
 """The forms of a channel's pages. The forms only read values; the services check them."""
 
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django import forms
 from django.forms.models import model_to_dict
+from typing_extensions import override
 
 from channels_app.models import Account, Channel, Identity, Scope
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.links import CLICKS
 from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.timestamps import timezone_names
 
 
 class ChannelForm(ConsoleForm):
@@ -16,7 +19,8 @@ class ChannelForm(ConsoleForm):
     vapid_subject = forms.CharField(
         max_length=255,
         label="Contact for push services",
-        help_text="A mailto: or https: address where they can reach you (the VAPID subject).",
+        help_text="Where they reach you if your messages cause problems, such as "
+        "mailto:push@shop.example or an https: address (the VAPID subject).",
     )
     site_url = forms.CharField(
         max_length=2000,
@@ -83,7 +87,7 @@ class SettingsForm(ChannelForm):
 
 
 class KeyForm(ConsoleForm):
-    name = forms.CharField(max_length=200, required=False, help_text="What the key is for.")
+    name = forms.CharField(max_length=200, help_text="Which program uses it, such as shop backend.")
     scopes = forms.MultipleChoiceField(
         choices=[
             (Scope.SEND.value, "send: sends and cancels notifications"),
@@ -96,10 +100,30 @@ class KeyForm(ConsoleForm):
     )
     expires_at = forms.DateTimeField(
         required=False,
-        label="Expires (UTC)",
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}),
         help_text="Leave empty for a key that never expires.",
     )
+    # Of the page that was shown: the reader may choose another one meanwhile.
+    zone = forms.ChoiceField(
+        required=False,
+        choices=lambda: [(name, name) for name in timezone_names()],
+        widget=forms.HiddenInput,
+    )
+
+    @classmethod
+    def of(cls, zone: str, data: Any = None) -> "KeyForm":
+        """The form, whose times are on the clock of the zone unless `data` names another one."""
+        form = cls(data, initial={"zone": zone})
+        form.fields["expires_at"].label = f"Expires ({form['zone'].value()})"
+        return form
+
+    @override
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        zone = cleaned.pop("zone", "") or self.initial["zone"]
+        if expires_at := cleaned.get("expires_at"):
+            cleaned["expires_at"] = expires_at.replace(tzinfo=ZoneInfo(zone))
+        return cleaned
 
 
 def _pasted(label: str, help_text: str) -> forms.CharField:

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from typing_extensions import override
@@ -24,6 +24,7 @@ from channels_app.services import (
     api_key_revoke,
     vapid_key_rotate,
 )
+from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.http.origin import own_origin
 from pushsvc.sdk import snippet, worker_snippet
 
@@ -34,6 +35,10 @@ class KeysPage(TabPage, FormPage):
     tab = "channel_keys"
     post_role = Role.MANAGER
     form_class = KeyForm
+
+    @override
+    def make_form(self, data: QueryDict | None = None) -> KeyForm:
+        return KeyForm.of(reader_zone(self.request).key, data)
 
     @override
     def accept(self, form: KeyForm) -> HttpResponseBase:

@@ -23,6 +23,7 @@ from channels_app.console.access import accounts_of, is_superuser, may_anywhere
 from channels_app.models import Role
 from pushsvc.common.console.admin import DropdownFilter, ReadOnlyAdmin, badge, site
 from pushsvc.common.console.figures import NOTHING, moment
+from pushsvc.common.timestamps import parse_timestamp
 
 site.unregister(LogEntry)  # the package's page shows other columns
 
@@ -34,6 +35,12 @@ _KINDS = {label: label.rpartition(".")[2] for label in SHOWN} | {
     "channels_app.vapidkey": "web push key",
     "subscriptions_app.subscription": "subscriber",
     "subscriptions_app.testdevice": "test device",
+}
+# What a changed field means, by the name and whether it has a value now.
+_MOVES = {
+    ("paused_at", True): "paused",
+    ("paused_at", False): "resumed",
+    ("stopped_at", True): "stopped",
 }
 _NOBODY = {"command": "a command", "nobody": "a visitor who was not signed in"}
 
@@ -177,8 +184,9 @@ class AuditAdmin(ReadOnlyAdmin):
         """The note, or the names of the changed fields."""
         if note := (entry.additional_data or {}).get("note"):
             return str(note)
-        names = entry.changes if entry.action == Action.UPDATE else {}
-        return ", ".join(sorted(names or {})) or NOTHING
+        changes = (entry.changes if entry.action == Action.UPDATE else None) or {}
+        words = [_MOVES.get((name, bool(new)), _name(name)) for name, (_, new) in changes.items()]
+        return ", ".join(sorted(words)) or NOTHING
 
     @admin.display(description="Before and after")
     def differences(self, entry: LogEntry) -> str:
@@ -187,7 +195,10 @@ class AuditAdmin(ReadOnlyAdmin):
         rows = format_html_join(
             "",
             '<tr><th scope="row">{}</th><td>{}</td><td>{}</td></tr>',
-            ((name, _shown(old), _shown(new)) for name, (old, new) in entry.changes.items()),
+            (
+                (_name(name).capitalize(), _shown(name, old), _shown(name, new))
+                for name, (old, new) in entry.changes.items()
+            ),
         )
         return format_html(
             '<div class="ps-scroll"><table class="ps-table"><thead><tr><th scope="col">Field</th>'
@@ -195,6 +206,13 @@ class AuditAdmin(ReadOnlyAdmin):
             "<tbody>{}</tbody></table></div>",
             rows,
         )
+
+
+def _moment(text: str) -> str:
+    try:
+        return moment(parse_timestamp(text), "seconds")
+    except ValueError:
+        return text
 
 
 def _text_of(column: str) -> Func:
@@ -218,11 +236,20 @@ def _has_page(kind: ContentType) -> bool:
     return model is not None and site.is_registered(model)
 
 
-def _shown(value: Any) -> str:
-    """The value as text for people."""
+def _name(field: str) -> str:
+    """The name of a field for people: `is_enabled` is "enabled"."""
+    return field.removeprefix("is_").replace("_", " ")
+
+
+def _shown(name: str, value: Any) -> str:
+    """The value of a field as text for people."""
     match value:
         case None:
             return NOTHING
+        case bool():
+            return "yes" if value else "no"
+        case str() if name.endswith(("_at", "_until")):
+            return _moment(value)
         case str():
             return value
         case _:

@@ -5,7 +5,8 @@ from typing import Any, ClassVar
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Sum, Value
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from typing_extensions import override
@@ -17,6 +18,7 @@ from pushsvc.common.console.admin import DropdownFilter, ReadOnlyAdmin
 from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.periods import PERIOD_NAMES, parse_days, period
+from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 
 
@@ -82,14 +84,14 @@ class ChannelFilter(DropdownFilter):
 
 
 class OneChannelAdmin(ScopedAdmin):
-    """A list that always shows one channel: by default the user's first."""
+    """A list that always shows one channel: by default the user's with most subscribers."""
 
     list_always_of = ChannelFilter.parameter_name
 
     @override
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         is_chosen = self.list_always_of in request.GET
-        first = None if is_chosen else channels_of(request.user).first()
+        first = None if is_chosen else _largest_channel(request)
         if first is None:
             own = {"channel": self.chosen_channel(request)}
             return super().changelist_view(request, {**(extra_context or {}), **own})
@@ -103,6 +105,11 @@ class OneChannelAdmin(ScopedAdmin):
         except ValueError:
             return None
         return channels_of(request.user).filter(pk=chosen).first()
+
+
+def _largest_channel(request: HttpRequest) -> Channel | None:
+    held = sum((Coalesce(Sum(f"counters__{name}_subscribers"), 0) for name in Platform), Value(0))
+    return channels_of(request.user).annotate(held=held).order_by("-held", "name", "pk").first()
 
 
 class WithinFilter(DropdownFilter):

@@ -365,7 +365,8 @@ class Draft(models.Model):
 
     @override
     def __str__(self) -> str:
-        text: str = self.form.get("title") or self.form.get("body") or ""
+        texts = (self.form.get(name) for name in ("name", "title", "body"))
+        text: str = next(filter(None, texts), "")
         return text[:60] or "Without text"
 
 

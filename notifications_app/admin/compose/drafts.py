@@ -36,8 +36,8 @@ class DraftAdmin(ScopedAdmin):
     list_display = ("message", "channel", "owner", "changed")
     list_filter = (ChannelFilter,)
     list_select_related = ("channel", "owner", "changed_by")
-    search_fields = ("form__title", "form__body")
-    search_help_text = "Words of the title or text"
+    search_fields = ("form__name", "form__title", "form__body")
+    search_help_text = "Words of the name, title or text"
     ordering = ("-changed_at", "-id")
     sortable_by = ()
 

@@ -11,10 +11,12 @@ from django.core.exceptions import BadRequest
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.forms import Media
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from typing_extensions import override
 from unfold.templatetags.unfold_list import result_headers
 
@@ -152,10 +154,31 @@ class ModelAdmin(ThemedModelAdmin):
         """Refuses a NUL, which PostgreSQL does not store, before a filter uses it. Loads the
         admin's scripts only if there are actions, because only actions need them."""
         refuse_nul(request)
-        context = extra_context or {}
+        title = capfirst(self.list_name or self.opts.verbose_name_plural)
+        context = {"title": title, "subtitle": None, **(extra_context or {})}
         if not self.actions:
             context = {"media": Media(), **context}
         return super().changelist_view(request, context)
+
+    @override
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
+        """With the name of the list for the breadcrumbs."""
+        context = {"list_name": self.list_name, **(extra_context or {})}
+        return super().changeform_view(request, object_id, form_url, context)
+
+    @override
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Redirects to the object's entries in the audit log. Django's own log is not written."""
+        entries = reverse("admin:auditlog_logentry_changelist")
+        return HttpResponseRedirect(f"{entries}?{urlencode({SEARCH_VAR: object_id})}")
 
     @override
     def get_search_results(

@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib.admin import AdminSite
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils.module_loading import import_string
 from typing_extensions import override
 
@@ -37,6 +38,13 @@ class ConsoleSite(ThemedSite):
             "is_popup": False,
             "side_bar": import_string(_SIDE_BAR)(request) if has_permission else [],
         }
+
+    @override
+    def app_index(
+        self, request: HttpRequest, app_label: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponseRedirect:
+        """Redirects to the dashboard: the side bar replaces Django's lists of models."""
+        return HttpResponseRedirect(reverse("admin:index"))
 
     @override
     def index(

@@ -239,6 +239,47 @@ def test_a_key_is_shown_once_and_revoked(alice):
     assert ApiKey.objects.get(pk=key.pk).revoked_at is not None
 
 
+def test_a_key_expires_on_the_clock_of_the_page_that_was_shown(alice):
+    client, page = manager(alice), address("channel_keys", alice)
+    client.cookies["browser-time-zone"] = "America/Los_Angeles"
+    assert "Expires (America/Los_Angeles)" in client.get(page).content.decode()
+    given = {"name": "Shop", "scopes": ["send"], "expires_at": "2031-11-23T23:30"}
+
+    client.post(page, given)
+    client.post(page, given | {"zone": "Asia/Tokyo"})
+
+    times = ApiKey.objects.filter(name="Shop").order_by("pk").values_list("expires_at", flat=True)
+    assert [f"{each:%Y-%m-%d %H:%M}" for each in times] == ["2031-11-24 07:30", "2031-11-23 14:30"]
+
+
+def test_a_key_needs_a_name(alice):
+    client, page = manager(alice), address("channel_keys", alice)
+    refused = client.post(page, {"name": " ", "scopes": ["send"]})
+    assert refused.status_code == 400
+    assert "This field is required" in refused.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("subject", "email", "offered"),
+    [
+        (None, "", 'name="vapid_subject" maxlength'),
+        (None, "me@shop.example", 'value="mailto:me@shop.example"'),
+        ("mailto:ops@shop.example", "me@shop.example", 'value="mailto:ops@shop.example"'),
+    ],
+)
+def test_a_new_channel_is_not_offered_the_example_as_its_contact(
+    alice, settings, subject, email, offered
+):
+    settings.VAPID_SUBJECT = subject or settings.DEFAULT_VAPID_SUBJECT
+    alice.members["manager"].email = email
+    alice.members["manager"].save()
+
+    page = manager(alice).get(reverse("admin:channels_app_channel_add")).content.decode()
+
+    assert offered in page
+    assert 'value="mailto:push@example.com"' not in page
+
+
 def test_the_list_keeps_a_vapid_key_that_was_rotated(alice):
     old = alice.channel.vapid_keys.get()
 

@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 from auditlog.models import LogEntry
 from django.contrib.auth.models import User
+from django.urls import reverse
 
 from notifications_app.models import Draft, Notification
 from notifications_app.sends import drafts
@@ -117,6 +118,13 @@ def test_colleagues_share_drafts_and_the_list_shows_owner_and_last_change(alice,
     assert draft.changed_by == alice.members["sender"]
     assert sender.get(DRAFTS, {"q": "still OURS"}).context["cl"].result_count == 1
     assert sender.get(DRAFTS, {"q": "nothing"}).context["cl"].result_count == 0
+
+
+def test_the_list_shows_a_drafts_internal_name_and_finds_it_by_that(alice, sender):
+    make_draft(alice.channel, alice.members["owner"], title="Hi {{ first_name }}", name="Autumn")
+    page = sender.get(reverse("admin:notifications_app_draft_changelist"), {"q": "autumn"})
+    assert "Autumn</a>" in page.content.decode()
+    assert "first_name" not in page.content.decode()
 
 
 def test_sending_a_draft_deletes_it_and_a_second_confirmation_sends_nothing(alice, sender):
