@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from notifications_app.reporting.bounce_reasons import APART_WORDS
 from notifications_app.reporting.hand_overs import HandOvers
 from notifications_app.reporting.statistics import Outcomes, Statistics
+from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.http.csv_files import csv_response
 from pushsvc.common.periods import Unit
 from pushsvc.common.platforms import PLATFORM_NAMES
@@ -120,9 +121,11 @@ def chart_file(request: HttpRequest, charts: Charts) -> HttpResponse:
     chart = next((each for each in charts.charts if each.name == name), None)
     if chart is None:
         raise Http404
-    heading = [charts.heading, *(line.label for line in chart.lines)]
+    zone = reader_zone(request)
+    first = f"{charts.heading} ({zone.key})" if charts.unit == "hour" else charts.heading
+    heading = [first, *(line.label for line in chart.lines)]
     rows = ([start, *values] for start, values in zip(charts.labels, chart.rows, strict=True))
-    return csv_response(f"{chart.name}.csv", [[heading, *rows]])
+    return csv_response(f"{chart.name}.csv", zone, [[heading, *rows]])
 
 
 def charts_of(

@@ -353,6 +353,7 @@ _PAGES: Final = {
 }
 _GUIDES: Final = {
     Kind.WEB_UNSHOWN.code: ("/docs/browser#a-second-service-worker", "A second service worker"),
+    Kind.LIMITED.code: ("/docs/webpush#limited-channels", "Why, and what helps"),
 }
 _SENDING: Final = ({"status__exact": "processing"}, "What is being sent")
 _LISTS: Final = {
@@ -370,6 +371,8 @@ _LISTS: Final = {
 def _remedy(selection: Selection, finding: Finding) -> tuple[str, str]:
     """The address and the name of the page that helps; empty if only the servers can be
     corrected."""
+    if finding.code == Kind.SCHEDULE_DISABLED.code:
+        return reverse("admin:schedule_edit", args=[finding.subject]), "The schedule"
     if page := _PAGES.get(finding.code):
         name, text = page
         return reverse(f"admin:{name}", args=[finding.channel_id]), text

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import BadRequest
@@ -13,7 +14,8 @@ from channels_app.console.pages import ConsolePage
 from notifications_app.models import Notification
 from notifications_app.selectors import COUNTS
 from pushsvc.common.console.admin import refuse_nul
-from pushsvc.common.http.csv_files import csv_response
+from pushsvc.common.console.zones import reader_zone
+from pushsvc.common.http.csv_files import csv_response, zoned
 
 _FIELDS: Final = (
     "channel",
@@ -47,11 +49,14 @@ class ListDownload(ConsolePage):
             found = self.model_admin.get_changelist_instance(request).queryset
         except IncorrectLookupParameters as error:
             raise BadRequest("The address asks for what no filter offers.") from error
-        return csv_response("notifications.csv", _pages(found.order_by("-id")))
+        zone = reader_zone(request)
+        return csv_response("notifications.csv", zone, _pages(found.order_by("-id"), zone))
 
 
-def _pages(notifications: QuerySet[Notification]) -> Iterator[Sequence[Sequence[object]]]:
-    yield [COLUMNS]
+def _pages(
+    notifications: QuerySet[Notification], zone: ZoneInfo
+) -> Iterator[Sequence[Sequence[object]]]:
+    yield [zoned(COLUMNS, zone)]
     rows = list(notifications[:_PAGE])
     while rows:
         yield [[row.id, *(_value(row, name) for name in _FIELDS)] for row in rows]

@@ -22,7 +22,7 @@ from notifications_app.admin.scheduled import audiences_of
 from notifications_app.admin.states import state_of
 from notifications_app.admin.targets import named_context
 from notifications_app.models import Notification
-from notifications_app.reporting.activity import states_of
+from notifications_app.reporting.activity import Sending, states_of
 from notifications_app.reporting.attention import pauses_of
 from notifications_app.reporting.bounce_reasons import Words, words_for
 from notifications_app.reporting.details import clicks_of_buttons
@@ -100,7 +100,7 @@ class _WithProgress(OneNotification):
             shares=_shares(self.notification),
             ended=_ended_count(self.notification),
             waiting=_waiting_count(self.notification),
-            steps=_steps(self.notification, progress),
+            steps=_steps(self.notification, progress, sending),
             apart=apart,
             platforms=[
                 (each, [each.apart[one.code] for one in apart]) for each in progress.platforms
@@ -236,8 +236,9 @@ def _shares(notification: Notification) -> dict[str, float | None]:
     }
 
 
-def _steps(notification: Notification, progress: Progress) -> list[Step]:
+def _steps(notification: Notification, progress: Progress, sending: Sending | None) -> list[Step]:
     """The timeline. It ends where the notification was cancelled."""
+    is_waiting = sending is not None and sending.stage == "waiting"
     state = "done" if notification.started_at else "ahead"
     accepted = Step("Accepted", notification.created_at, "done")
     if notification.status == NotificationStatus.CANCELLED and not notification.is_stopped:
@@ -246,13 +247,13 @@ def _steps(notification: Notification, progress: Progress) -> list[Step]:
         accepted,
         Step("Due", notification.scheduled_at, state),
         Step("Started", notification.started_at, state),
-        _planned(notification, progress, state),
+        _planned(notification, progress, "now" if is_waiting else state),
     ]
     if notification.is_paused:
         steps.append(Step("Paused", notification.paused_at, "now"))
     elif notification.is_stopped:
         steps.append(Step("Stopped", notification.stopped_at, "done"))
-    return [*steps, _ended(notification)]
+    return [*steps, _ended(notification, is_waiting=is_waiting)]
 
 
 def _releases(notification: Notification, progress: Progress) -> list[tuple[Release, float | None]]:
@@ -265,7 +266,8 @@ def _releases(notification: Notification, progress: Progress) -> list[tuple[Rele
 
 def _planned(notification: Notification, progress: Progress, state: str) -> Step:
     if progress.next_release_at:
-        return Step("Next release", progress.next_release_at, "now")
+        ahead = state if state == "now" else "ahead"
+        return Step("Next release", progress.next_release_at, ahead)
     if progress.is_planning:
         note = f"{notification.recipient_count:,} so far"
         return Step("Counting recipients", None, "now", note)
@@ -273,11 +275,12 @@ def _planned(notification: Notification, progress: Progress, state: str) -> Step
     return Step("Recipients counted", progress.planned_at, state, note)
 
 
-def _ended(notification: Notification) -> Step:
+def _ended(notification: Notification, *, is_waiting: bool) -> Step:
     if not notification.is_unfinished:
         name = NotificationStatus(notification.status).label
         return Step(name, notification.finished_at, "done")
-    is_running = notification.started_at is not None and not notification.is_paused
+    is_held = notification.is_paused or is_waiting
+    is_running = notification.started_at is not None and not is_held
     return Step("Being sent", None, "now") if is_running else Step("Sent", None, "ahead")
 
 

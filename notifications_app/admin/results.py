@@ -167,6 +167,7 @@ _VERDICTS: Final = {
     Verdict.HIGHEST: ("highest", "good"),
     Verdict.CHANCE: ("difference may be chance", ""),
     Verdict.TOO_FEW: ("too few clicks to tell", ""),
+    Verdict.SLOW: ("sent over a longer time: not compared", ""),
 }
 
 

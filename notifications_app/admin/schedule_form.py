@@ -1,7 +1,7 @@
 """The form of a schedule: the content and the audience of the compose form, and when it repeats."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Self
 
 from django.http import QueryDict
@@ -60,10 +60,6 @@ class RecurrenceForm:
             repeat_until=stored["ends_on"] or "",
             repeat_count=str(stored["count"] or ""),
         )
-
-    @property
-    def as_dict(self) -> dict[str, str]:
-        return asdict(self)
 
 
 def read_recurrence(form: RecurrenceForm) -> dict[str, Any]:

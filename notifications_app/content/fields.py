@@ -250,7 +250,9 @@ SOUND: Final[Table] = {
     "volume": Field(Type.SHARE, "Volume", "From 0, silent, to 1."),
 }
 ACTION: Final[Table] = {
-    "id": Field(Type.ID, "Id in reports", "Its name in reports of clicks.", least=1, required=True),
+    "id": Field(
+        Type.ID, "Name in reports", "Its name in reports of clicks.", least=1, required=True
+    ),
     "title": shown("Label", "Text of the button.", MAX_ACTION_TITLE, 1, required=True),
     "url": _link("Opens", "Opened on click, instead of the notification's."),
     "web_url": _link("Opens on Web", "Replaces the url in browsers.", Type.SITE_LINK),

@@ -16,6 +16,9 @@ from notifications_app.reporting.funnel import Funnel, funnel_of
 # How likely a difference as large as the found one may be if both rates are the same. It is divided
 # by the number of pairs, because the highest of several is chosen after the fact (Bonferroni).
 SIGNIFICANCE: Final = 0.05
+# The longest time that sending may have taken, as a share of the age of the comparison. Recipients
+# of a send that took longer had much less time to click than those of the others.
+LONGEST_SENDING: Final = 0.25
 # The least expected number of clicks, and of recipients without a click, in each of both. The test
 # is not exact with fewer.
 LEAST_EXPECTED: Final = 5
@@ -25,6 +28,7 @@ class Verdict(Enum):
     """What is known of a notification's click rate."""
 
     UNKNOWN = ""  # it is being sent, has no clicks to compare, or nothing is known of another
+    SLOW = "sent over a longer time"
     HIGHEST = "highest"
     LOWER = "lower"
     CHANCE = "may be chance"
@@ -56,7 +60,7 @@ def compare(notifications: Sequence[Notification], now: datetime) -> Comparison:
     ages = [now - each.started_at for each in notifications if each.started_at]
     age = min([*ages, timedelta(days=TOKEN_DAYS)]) if ages else None
     funnels = [_funnel(each, curves.get(each.pk), age) for each in notifications]
-    verdicts = _verdicts(notifications, funnels)
+    verdicts = _verdicts(notifications, funnels, age)
     return Comparison(
         age,
         [
@@ -80,15 +84,17 @@ def _funnel(notification: Notification, curve: Curve | None, age: timedelta | No
     )
 
 
-def _verdicts(notifications: Sequence[Notification], funnels: Sequence[Funnel]) -> list[Verdict]:
+def _verdicts(
+    notifications: Sequence[Notification], funnels: Sequence[Funnel], age: timedelta | None
+) -> list[Verdict]:
     """One for each notification. A notification that is being sent is not judged, because more
-    recipients are to come."""
+    recipients are to come, nor is one that was sent over a longer time."""
+    verdicts = [Verdict.SLOW if _is_slow(each, age) else Verdict.UNKNOWN for each in notifications]
     judged = [
         index
         for index, each in enumerate(notifications)
-        if not each.is_unfinished and funnels[index].delivered
+        if not each.is_unfinished and funnels[index].delivered and not verdicts[index].value
     ]
-    verdicts = [Verdict.UNKNOWN] * len(notifications)
     best = max(judged, key=lambda index: funnels[index].clicked_share or 0.0, default=None)
     if best is None or len(judged) < 2 or not funnels[best].clicked:
         return verdicts
@@ -99,6 +105,12 @@ def _verdicts(notifications: Sequence[Notification], funnels: Sequence[Funnel]) 
     if all(verdicts[index] is Verdict.LOWER for index in judged if index != best):
         verdicts[best] = Verdict.HIGHEST
     return verdicts
+
+
+def _is_slow(notification: Notification, age: timedelta | None) -> bool:
+    if age is None or notification.started_at is None or notification.finished_at is None:
+        return False
+    return notification.finished_at - notification.started_at > LONGEST_SENDING * age
 
 
 def _against(best: Funnel, other: Funnel, significance: float) -> Verdict:

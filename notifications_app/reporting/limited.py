@@ -35,11 +35,11 @@ _HELP: Final = "Send fewer messages, or spread them over time."
 @dataclass(frozen=True, slots=True)
 class Outlook:
     """What becomes of recipients that wait at a push service that limits the channel: `waiting`
-    now, until the last is called at `ends_at`, except those that will have expired."""
+    now, until the last is called after `lasts`, except those that will have expired."""
 
     limit: Limit
     waiting: int
-    ends_at: datetime
+    lasts: timedelta
     expiring: int
 
     @property
@@ -56,8 +56,8 @@ class Outlook:
         if not self.waiting:
             return "Nobody waits for it now."
         texts = [
-            f"{self.waiting:,} recipients wait; the last of them is called at about "
-            f"{self.ends_at:%H:%M} UTC."
+            f"{self.waiting:,} recipients wait; the last of them is called in about "
+            f"{duration(self.lasts.total_seconds())}."
         ]
         if self.expiring:
             texts.append(f"About {self.expiring:,} of them will expire before.")
@@ -145,8 +145,8 @@ def limited(
 def _outlook(limit: Limit, batches: QuerySet[Any], now: datetime) -> Outlook:
     groups = _groups(batches, limit.service)
     waiting = sum(recipients for _, recipients in groups)
-    ends_at = now + timedelta(minutes=waiting / limit.per_minute)
-    return Outlook(limit, waiting, ends_at, _expiring(groups, limit.per_minute, now))
+    lasts = timedelta(minutes=waiting / limit.per_minute)
+    return Outlook(limit, waiting, lasts, _expiring(groups, limit.per_minute, now))
 
 
 def _groups(batches: QuerySet[Any], service: str) -> list[tuple[datetime | None, int]]:

@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from itertools import islice
 from typing import Any, Final
 from uuid import UUID
@@ -27,6 +27,7 @@ from notifications_app.models import (
 from notifications_app.recurrence import (
     FIRST_WITHIN,
     NEXT_WITHIN,
+    RECIPIENT,
     Recurrence,
     RuleError,
     are_apart,
@@ -157,7 +158,7 @@ def occurrence_skip(*, channel_id: UUID, schedule_id: UUID, occurs_at: datetime)
         Occurrence.objects.create(
             schedule=schedule, occurs_at=occurs_at, code=OccurrenceCode.SKIPPED
         )
-        note = f"The occurrence of {occurs_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC is skipped."
+        note = f"The occurrence of {_moment_words(schedule, occurs_at)} is skipped."
         audit.record(schedule, audit.Action.UPDATE, note=note)
     _move(schedule, now)
 
@@ -176,7 +177,7 @@ def occurrence_unskip(
     _check_seen(schedule, seen)
     own = Occurrence.objects.filter(schedule=schedule, occurs_at=occurs_at)
     if own.filter(code=OccurrenceCode.SKIPPED).delete()[0]:
-        note = f"The occurrence of {occurs_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC is not skipped."
+        note = f"The occurrence of {_moment_words(schedule, occurs_at)} is not skipped."
         audit.record(schedule, audit.Action.UPDATE, note=note)
         _move(schedule, now)
     return schedule
@@ -236,6 +237,13 @@ def coming_of(
 def _check_seen(schedule: Schedule, seen: str | None) -> None:
     if seen is not None and seen != schedule.version:
         raise Outdated
+
+
+def _moment_words(schedule: Schedule, occurs_at: datetime) -> str:
+    """On the clock of the schedule."""
+    zone = schedule.recurs.timezone
+    whose = "each recipient's clock" if zone == RECIPIENT else zone
+    return f"{occurs_at.astimezone(zone_of(zone)):%Y-%m-%d %H:%M} ({whose})"
 
 
 def _move(schedule: Schedule, now: datetime) -> None:

@@ -16,6 +16,7 @@ from channels_app.console.pages import ActsPage, id_or_404, require
 from channels_app.identity_keys import MOST_KEYS, identity_key_create, identity_key_retire
 from channels_app.models import Identity, Role
 from channels_app.selectors import identity_keys
+from pushsvc.common.console.figures import moment
 from pushsvc.common.errors import Conflict, NotFound, PushsvcError, Unavailable
 from subscriptions_app.people.proof import identity_token_check
 
@@ -108,6 +109,6 @@ def _shown(name: str, value: object) -> str:
     if name != "exp" or not isinstance(value, int):
         return str(value)
     try:
-        return f"{datetime.fromtimestamp(value, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        return moment(datetime.fromtimestamp(value, UTC), "seconds")
     except (ValueError, OverflowError, OSError):
         return str(value)

@@ -7,6 +7,8 @@ as null does in the API's body.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from django.utils.text import slugify
+
 from notifications_app.content.fields import OBJECTS, Field, Type
 from notifications_app.content.values import CONTENT, DEFAULTS, Content
 
@@ -23,6 +25,7 @@ SIMPLE: Final = tuple(name for name in CONTENT if name not in {*_OWN, *WITH_PART
 _PLATFORMS: Final = frozenset({"web", "android", "ios"})
 _BY_KEY: Final = (Type.ACTIONS, Type.TRANSLATIONS)  # objects by number or by language
 _MOST_PARTS: Final = 3  # translations.de.actions.buy
+_MOST_OF_ID: Final = 32  # characters
 _NONE: Final = ".none"
 _ON: Final = "on"
 
@@ -65,7 +68,15 @@ def nested(texts: Mapping[str, str]) -> dict[str, Any]:
             _put(found, name.split("."), None if _is_none(path) else _value(path, text))
     actions = found.pop("actions", {})
     rows = [actions[index] for index in sorted(actions, key=lambda each: (len(each), each))]
+    for number, row in enumerate(rows, start=1):
+        if "title" in row:
+            row.setdefault("id", _button_id(str(row["title"]), number))
     return found | ({"actions": rows} if rows else {})
+
+
+def _button_id(label: str, number: int) -> str:
+    """The id of a button without one, as content.js writes it: "Track it" is `track-it`."""
+    return slugify(label)[:_MOST_OF_ID].strip("-") or f"button-{number}"
 
 
 def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -54,6 +54,7 @@ from notifications_app.sends.dry_run import (
 )
 from notifications_app.sends.idempotency import checked_key, once
 from notifications_app.sends.services import notification_accept, notification_test
+from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.errors import FieldError, Invalid, NotFound, PushsvcError
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
@@ -182,7 +183,7 @@ class ComposePage(SenderPage):
             is_late=_is_past(send.scheduled_at),
             is_repeated=is_repeated,
             is_scheduled=_is_later(send, found),
-            timed_words=timed_words(found),
+            timed_words=timed_words(found, reader_zone(self.request)),
             local_day=datetime.fromisoformat(send.local_at) if send.local_at else None,
             segment=segment,
             seen=_seen(send, segment),
@@ -290,7 +291,7 @@ class ComposeCheck(SenderPage):
                 "rule_errors": rule_errors_of(form, errors),
                 "platforms": [asdict(each) | {"name": each.name} for each in reach],
                 "moment": _moment_json(form),
-                "timed": timed_words(found) if found else "",
+                "timed": timed_words(found, reader_zone(request)) if found else "",
                 "personal": personal,
                 "languages": shares,
             }

@@ -60,8 +60,7 @@ def width(of: float | None) -> str:
 def moment(at: datetime | None, how: str = "") -> str:
     """The time in UTC, which `console/times.js` converts to the reader's own time.
 
-    `how`: "seconds", "clock" and "minute" (no day), "both" (own time and UTC). By default to the
-    minute.
+    `how`: "seconds", "clock" and "minute" (no day). By default to the minute.
     """
     if at is None:
         return NOTHING

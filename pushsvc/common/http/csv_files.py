@@ -6,24 +6,34 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from io import StringIO
 from typing import Final, cast
+from zoneinfo import ZoneInfo
 
 from django.http import HttpResponse, StreamingHttpResponse
 
 from pushsvc.common.timestamps import format_timestamp
 
+_LOCAL: Final = "%Y-%m-%d %H:%M:%S"
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 # Spreadsheets of many countries separate cells by semicolons, and do not see our quotes as such.
 _LATER_CELL: Final = re.compile(r"(?s)(?<=.)([;|\t\r\n][ \"']*)(?=[=+\-@])")
 
 
-def csv_response(name: str, pages: Iterable[Sequence[Sequence[object]]]) -> HttpResponse:
-    """A download with this file name and the rows of all pages."""
+def csv_response(
+    name: str, zone: ZoneInfo, pages: Iterable[Sequence[Sequence[object]]]
+) -> HttpResponse:
+    """A download with this file name and the rows of all pages. Times are on the clock of the zone,
+    which headings name (`zoned`), in a format that spreadsheets take for times."""
     response = StreamingHttpResponse(
-        map(csv_text, pages),
+        (csv_text([_local(value, zone) for value in row] for row in page) for page in pages),
         content_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
     return cast(HttpResponse, response)  # Django serves it as one, but the types differ
+
+
+def zoned(names: Sequence[str], zone: ZoneInfo) -> list[str]:
+    """The headings of a download, with the zone of those whose values are times."""
+    return [f"{name} ({zone.key})" if name.endswith("_at") else name for name in names]
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
@@ -31,6 +41,10 @@ def csv_text(rows: Iterable[Iterable[object]]) -> str:
     text = StringIO()
     csv.writer(text).writerows([_cell(value) for value in row] for row in rows)
     return text.getvalue()
+
+
+def _local(value: object, zone: ZoneInfo) -> object:
+    return f"{value.astimezone(zone):{_LOCAL}}" if isinstance(value, datetime) else value
 
 
 def _cell(value: object) -> str:

@@ -111,11 +111,9 @@
   // Converts a time of the form from UTC to that zone. Undefined for the second of two equal times.
   function local(utc) {
     const at = new Date(`${utc}Z`).getTime();
-    const minutes = { dateStyle: "short", timeStyle: "short", timeZone: planningZone() };
-    const say = new Intl.DateTimeFormat("sv-SE", minutes);
-    const found = say.format(at);
-    const isSecond = [30, 60].some((ago) => say.format(at - ago * 60_000) === found);
-    return isSecond ? undefined : found.replace(" ", "T");
+    const say = (moment) => window.pushsvcTimes.onClock(moment, planningZone());
+    const isSecond = [30, 60].some((ago) => say(at - ago * 60_000) === say(at));
+    return isSecond ? undefined : say(at);
   }
 
   function localise() {
@@ -151,6 +149,7 @@
   async function check() {
     asking?.abort();
     asking = new AbortController();
+    let found;
     try {
       const answer = await fetch(form.dataset.check, {
         method: "POST",
@@ -159,11 +158,13 @@
         headers: { Accept: "application/json" },
       });
       if (!answer.ok) throw new Error(String(answer.status));
-      show(await answer.json());
+      found = await answer.json();
     } catch (error) {
       if (error.name !== "AbortError")
         told([text("p", "The service could not be reached. The next change retries.", "ps-error")]);
+      return;
     }
+    show(found);
   }
 
   function show(found) {
@@ -183,8 +184,15 @@
         : [text("p", uncounted(errors), "ps-quiet")],
     );
     showMoment(moment, timed);
-    $("#pace").textContent = found.unreached || found.pace || "";
-    $("#pace").classList.toggle("ps-error", Boolean(found.unreached));
+    showPace(found);
+  }
+
+  // A template has no rate.
+  function showPace({ unreached, pace }) {
+    const place = $("#pace");
+    if (!place) return;
+    place.textContent = unreached || pace || "";
+    place.classList.toggle("ps-error", Boolean(unreached));
   }
 
   function uncounted(errors) {
@@ -252,8 +260,8 @@
     const say_ = (timeZone) => new Intl.DateTimeFormat("en-GB", { ...how, timeZone }).format(at);
     const own = $("#time_zone").value;
     const readers = window.pushsvcTimes?.timeZone() ?? "UTC";
-    const other = readers === own || readers === "UTC" ? "" : ` = ${say_(readers)} in ${readers}`;
-    place.textContent = `${say_(own)}${other} = ${say_("UTC")} UTC${moment.is_past ? ". This is in the past, so it would be sent at once." : ""}`;
+    const other = readers === own ? "" : ` = ${say_(readers)} in ${readers}`;
+    place.textContent = `${say_(own)}${other}${moment.is_past ? ". This is in the past, so it would be sent at once." : ""}`;
   }
 
   function told(parts) {

@@ -1,6 +1,8 @@
 // A condition of a rule: its fields on the page, and their values.
 (() => {
-  const { isNumber, joined, asLines, local, number, texts, valuesIn } = window.pushsvcValues;
+  const { isNumber, joined, asLines, momentIn, number, showMoment, texts, valuesIn } =
+    window.pushsvcValues;
+  const zone = window.pushsvcTimes.timeZone();
   const TEXT = [
     ["eq", "is"],
     ["ne", "is not"],
@@ -268,12 +270,13 @@
         : element("input", {
             className: "ps-input",
             type: "datetime-local",
-            value: local(rule.value),
-            ariaLabel: "Date and time (UTC)",
-            title: "UTC",
+            ariaLabel: `Date and time (${zone})`,
+            title: zone,
           });
       value.dataset.part = "value";
-      return operator.value.endsWith("-days") ? [operator, value] : [operator, value, "UTC"];
+      if (operator.value.endsWith("-days")) return [operator, value];
+      showMoment(value, rule.value);
+      return [operator, value, zone];
     }
 
     function operatorSelect(options, value, node) {
@@ -358,7 +361,7 @@
       return {
         field: subject,
         operator: name,
-        value: isDays ? "" : input.value && `${input.value}:00Z`,
+        value: isDays ? "" : momentIn(input),
       };
     }
 

@@ -53,7 +53,26 @@
       target.dispatchEvent(new Event("input", { bubbles: true }));
     }
 
+    // A button's id in reports, from its label. The service does the same (extras.py).
+    function nameButton({ target }) {
+      const [, number] = /^actions\.(\d)\.title$/.exec(target.name) ?? [];
+      const id = number && form.querySelector(`[name="actions.${number}.id"]`);
+      if (!id || id.value) return;
+      const plain = target.value
+        .normalize("NFKD")
+        .replace(/[^\w\s-]/g, "")
+        .toLowerCase()
+        .trim();
+      const name = plain
+        .replace(/[-\s]+/g, "-")
+        .slice(0, 32)
+        .replace(/^[-_]+|[-_]+$/g, "");
+      id.value = target.value.trim() ? name || `button-${Number(number) + 1}` : "";
+      id.dispatchEvent(new Event("input", { bubbles: true }));
+    }
+
     form.addEventListener("change", completeAddress, true);
+    form.addEventListener("change", nameButton);
     form.querySelector("#add-data").addEventListener("click", () => {
       addRow().querySelector("input").focus();
     });

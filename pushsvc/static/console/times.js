@@ -14,13 +14,12 @@
 })();
 
 // <time data-local datetime="…Z">: shows the time in the reader's time zone (zones.py), with UTC as its
-// title. data-local="seconds" | "date" | "clock" | "minute" chooses the format; "both" adds UTC.
+// title. data-local="seconds" | "date" | "clock" | "minute" chooses the format.
 (() => {
   const date = { day: "numeric", month: "short", year: "numeric" };
   const clock = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
   const parts = {
     "": { ...date, ...clock },
-    both: { ...date, ...clock },
     seconds: { ...date, ...clock, second: "2-digit" },
     date,
     clock: { ...clock, second: "2-digit" },
@@ -38,8 +37,7 @@
     if (Number.isNaN(moment.getTime())) return;
     const how = element.dataset.local;
     const utc = `${say(moment, how, "UTC")} UTC`;
-    const own = say(moment, how, timeZone());
-    element.textContent = how === "both" && timeZone() !== "UTC" ? `${own} (${utc})` : own;
+    element.textContent = say(moment, how, timeZone());
     element.title = `${utc} · shown in ${timeZone()}`;
   }
 
@@ -52,7 +50,22 @@
     return zone || Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
   }
 
-  window.pushsvcTimes = { timeZone, localiseAll };
+  // Such as 2026-11-23T23:30, for an input of the type datetime-local.
+  function onClock(at, zone = timeZone()) {
+    const minutes = { dateStyle: "short", timeStyle: "short", timeZone: zone };
+    return new Intl.DateTimeFormat("sv-SE", minutes).format(at).replace(" ", "T");
+  }
+
+  // The moment of such a text, such as 2026-11-24T07:30:00Z. "" for no text.
+  function utcOf(text) {
+    const wanted = new Date(`${text}Z`).getTime();
+    if (Number.isNaN(wanted)) return "";
+    let at = wanted;
+    for (const _ of [1, 2]) at += wanted - new Date(`${onClock(at)}Z`).getTime();
+    return `${new Date(at).toISOString().slice(0, 16)}:00Z`;
+  }
+
+  window.pushsvcTimes = { timeZone, localiseAll, onClock, utcOf };
   document.addEventListener("DOMContentLoaded", () => localiseAll(document));
   document.addEventListener("htmx:afterSwap", () => localiseAll(document));
 })();

@@ -6,12 +6,21 @@
   const shownAs = (value) =>
     isUnfinished(value) ? value.number : typeof value === "boolean" ? "" : String(value ?? "");
 
-  // In UTC, even without an offset, which browsers treat as local time. "" for a time that the API
-  // can parse but browsers cannot, such as a week date.
-  function local(value) {
-    if (typeof value !== "string") return "";
+  // Shows a moment in the input, on the reader's clock. A time without an offset is in UTC, though
+  // browsers treat it as local time. Shows nothing for a time that the API can parse but browsers
+  // cannot, such as a week date.
+  function showMoment(input, value) {
+    if (typeof value !== "string") return;
     const at = new Date(/(z|[+-]\d\d:\d\d)$/i.test(value) ? value : `${value}Z`);
-    return Number.isNaN(at.getTime()) ? "" : at.toISOString().slice(0, 16);
+    if (Number.isNaN(at.getTime())) return;
+    input.value = window.pushsvcTimes.onClock(at);
+    Object.assign(input.dataset, { shown: input.value, utc: `${at.toISOString().slice(0, 19)}Z` });
+  }
+
+  // The moment in UTC. One that was not changed stays as it was, because clocks that go back show a
+  // time twice.
+  function momentIn({ value, dataset }) {
+    return value && value === dataset.shown ? dataset.utc : window.pushsvcTimes.utcOf(value);
   }
 
   // The server refuses a text that is not a number yet, and returns it unchanged.
@@ -54,5 +63,14 @@
     return list && joined(list) === input.value ? list : undefined;
   }
 
-  window.pushsvcValues = { isNumber, joined, asLines, local, number, texts, valuesIn };
+  window.pushsvcValues = {
+    isNumber,
+    joined,
+    asLines,
+    momentIn,
+    number,
+    showMoment,
+    texts,
+    valuesIn,
+  };
 })();

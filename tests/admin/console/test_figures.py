@@ -36,7 +36,6 @@ def test_each_kind_of_figure_has_one_format(write, given, written):
     ("how", "written"),
     [
         ("", "2026-11-21 12:30 UTC"),
-        ("both", "2026-11-21 12:30 UTC"),
         ("seconds", "2026-11-21 12:30:05 UTC"),
         ("clock", "12:30:05 UTC"),
     ],

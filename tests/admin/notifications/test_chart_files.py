@@ -11,7 +11,6 @@ from django.utils import timezone
 
 from channels_app.models import ChannelHour
 from notifications_app.models import EventHour, Notification, OutcomeMinute
-from pushsvc.common.timestamps import format_timestamp
 from tests.admin.notifications.dashboards import hour, stat
 from tests.admin.support import signed_in
 from tests.factories import make_sent_notification
@@ -67,19 +66,19 @@ def test_each_chart_of_the_dashboard_has_a_file_with_its_numbers(viewer, alice, 
 
     assert {name: (each[0], each[-1][1:]) for name, each in files.items()} == {
         "deliveries": (
-            ["From", "Clicked", "Delivered", "Bounced", "Stopped", "Opted out", "Expired"],
+            ["From (UTC)", "Clicked", "Delivered", "Bounced", "Stopped", "Opted out", "Expired"],
             ["1", "8", "2", "4", "0", "1"],
         ),
-        "shares": (["From", "Bounced", "Clicked"], ["13.33", "12.5"]),
-        "subscribers": (["From", "Web", "Android", "iOS"], ["0", "0", "0"]),
-        "growth": (["From", "Gained", "Lost"], ["0", "0"]),
-        "sent": (["From", "Sent"], ["1"]),
+        "shares": (["From (UTC)", "Bounced", "Clicked"], ["13.33", "12.5"]),
+        "subscribers": (["From (UTC)", "Web", "Android", "iOS"], ["0", "0", "0"]),
+        "growth": (["From (UTC)", "Gained", "Lost"], ["0", "0"]),
+        "sent": (["From (UTC)", "Sent"], ["1"]),
         "hand-over": (
-            ["From", "First, p50", "First, p95", "Last, p50", "Last, p95"],
+            ["From (UTC)", "First, p50", "First, p95", "Last, p50", "Last, p95"],
             ["2.0", "2.0", "8.0", "8.0"],
         ),
     }
-    assert files["growth"][-2] == [format_timestamp(hour(back=1)), "5", "3"]
+    assert files["growth"][-2] == [f"{hour(back=1):%Y-%m-%d %H:%M:%S}", "5", "3"]
     assert files["hand-over"][-2][1:] == [""] * 4
     assert {len(each) for each in files.values()} == {25}
 
@@ -105,10 +104,10 @@ def test_both_charts_of_a_notification_have_a_file(viewer, alice):
     found = {name: rows(viewer, address) for name, address in links(viewer, page).items()}
 
     assert found["outcomes"][:2] == [
-        ["From", "Delivered", "Bounced", "Stopped", "Opted out", "Expired"],
-        [format_timestamp(minute), "7", "0", "0", "0", "0"],
+        ["From (UTC)", "Delivered", "Bounced", "Stopped", "Opted out", "Expired"],
+        [f"{minute:%Y-%m-%d %H:%M:%S}", "7", "0", "0", "0", "0"],
     ]
-    assert found["clicks"][1] == [format_timestamp(start), "4"]
+    assert found["clicks"][1] == [f"{start:%Y-%m-%d %H:%M:%S}", "4"]
     assert len(found) == 2
 
 

@@ -85,6 +85,14 @@ def test_an_error_is_told_at_its_part_of_the_form(sender, alice, typed, field):
     assert list(errors(sender, written(alice, **typed))) == [field]
 
 
+@pytest.mark.parametrize(
+    ("label", "id_"), [("Track it!", "track-it"), ("Größe", "groe"), ("今すぐ", "button-1")]
+)
+def test_a_button_without_an_id_is_named_by_its_label(sender, alice, label, id_):
+    send(sender, written(alice, **{"actions.0.title": label, "actions.0.id": ""}))
+    assert Notification.objects.get().content.actions == [{"id": id_, "title": label}]
+
+
 def page_of(sender, house, **typed):
     return sender.post(COMPOSE, written(house, **typed) | {"step": "edit"}).content.decode()
 
@@ -100,13 +108,16 @@ def test_every_field_of_the_api_has_an_input(sender, alice):
     assert 'name="actions.2.icon"' in page
 
 
-def test_every_field_is_named_in_plain_words_with_its_name_in_the_api_below(sender, alice):
+def test_every_field_is_named_in_plain_words_and_by_its_name_in_the_api_only_on_request(
+    sender, alice
+):
     page = page_of(sender, alice, add_language="de")
     tables = {"web": OBJECTS[Type.WEB], "ios": OBJECTS[Type.IOS], "actions.0": ACTION}
     for group, table in (tables | {"android": OBJECTS[Type.ANDROID]}).items():
         for name, field in table.items():
             assert f">{field.label}<" in page.replace("&#x27;", "'")
-            assert f">{group}.{name}</code>" in page
+            assert f'title="In the API: {group}.{name}">' in page
+            assert f"{group}.{name}<" not in page
     assert "even while the user wants to focus</option>" in page
 
 

@@ -52,10 +52,8 @@ def test_a_limited_channel_is_found_with_its_effect_and_what_helps(alice, bob):
     assert finding.title == "Chrome limits this channel to about 1,000 messages a minute"
     assert (finding.severity, finding.channel_id) == ("warning", alice.channel.id)
     assert timezone.now() - finding.since < timedelta(minutes=5)
-    end = timezone.now() + timedelta(minutes=240)
-    about_end = {f"{end + timedelta(minutes=minute):%H:%M} UTC" for minute in (-1, 0)}
-    assert any(f"240,000 recipients wait; the last of them is called at about {each}" in
-               finding.remedy for each in about_end)  # fmt: skip
+    words = "240,000 recipients wait; the last of them is called in about 4 h."
+    assert words in finding.remedy
     assert "will expire" not in finding.remedy
     assert "Send fewer messages" in finding.remedy
     assert about(bob, Kind.LIMITED) == []

@@ -2,12 +2,13 @@
 
 import csv
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.urls import reverse
 
 from notifications_app.admin.export import COLUMNS
-from pushsvc.common.timestamps import format_timestamp
+from pushsvc.common.http.csv_files import zoned
 from tests.admin.support import signed_in
 from tests.factories import make_sent_notification
 
@@ -76,6 +77,17 @@ def test_an_unknown_time_zone_of_a_cookie_is_utc(viewer, name):
     assert 'data-zone="UTC"' in viewer.get(LIST).content.decode()
 
 
+def test_times_of_the_export_are_on_the_clock_that_its_headings_name(viewer, alice):
+    moment = datetime(2026, 11, 24, 7, 30, tzinfo=UTC)
+    make_sent_notification(alice.channel, scheduled_at=moment, started_at=None)
+    viewer.cookies["browser-time-zone"] = "America/Los_Angeles"
+
+    (row,) = exported(viewer)
+
+    assert row["scheduled_at (America/Los_Angeles)"] == "2026-11-23 23:30:00"
+    assert row["started_at (America/Los_Angeles)"] == ""
+
+
 def test_the_export_has_the_rows_of_the_list(viewer, alice, bob):
     due(bob.channel, 20)
     row = make_sent_notification(alice.channel, title="=1+1", body="two\nlines", clicked_count=7)
@@ -83,7 +95,7 @@ def test_the_export_has_the_rows_of_the_list(viewer, alice, bob):
 
     found = exported(viewer, status__exact="sent")
 
-    assert [list(each) for each in found] == [list(COLUMNS)]
+    assert [list(each) for each in found] == [zoned(COLUMNS, ZoneInfo("UTC"))]
     assert found[0] | {"body": ""} == {
         "notification_id": str(row.id),
         "channel": alice.channel.name,
@@ -94,9 +106,9 @@ def test_the_export_has_the_rows_of_the_list(viewer, alice, bob):
         "status": "sent",
         "target_platforms": "web",
         "segment_id": "",
-        "scheduled_at": format_timestamp(row.scheduled_at),
-        "started_at": format_timestamp(row.started_at),
-        "finished_at": format_timestamp(row.finished_at),
+        "scheduled_at (UTC)": f"{row.scheduled_at:%Y-%m-%d %H:%M:%S}",
+        "started_at (UTC)": f"{row.started_at:%Y-%m-%d %H:%M:%S}",
+        "finished_at (UTC)": f"{row.finished_at:%Y-%m-%d %H:%M:%S}",
         "recipient_count": "100",
         "delivered_count": "97",
         "is_test": "False",

@@ -192,7 +192,14 @@ def ago(channel, title, hours, **fields):
     """A notification that started so many hours ago."""
     began = timezone.now() - timedelta(hours=hours)
     return make_sent_notification(
-        channel, **{"title": title, "started_at": began, "clicked_count": 0} | fields
+        channel,
+        **{
+            "title": title,
+            "started_at": began,
+            "finished_at": began + timedelta(seconds=40),
+            "clicked_count": 0,
+        }
+        | fields,
     )
 
 
@@ -256,6 +263,22 @@ def test_a_notification_that_is_being_sent_is_not_judged(viewer, alice):
     rows = compare(viewer, *some).context["rows"]
 
     assert [row.verdict for row in rows] == [None, None]
+
+
+@pytest.mark.parametrize(("minutes", "is_compared"), [(4 * 60, True), (6 * 60, False)])
+def test_what_was_sent_over_a_longer_time_is_not_judged(viewer, alice, minutes, is_compared):
+    """The age of the comparison is 20 hours."""
+    counts = {"recipient_count": 2_000, "delivered_count": 2_000, "bounced_count": 0}
+    slow, quick = (ago(alice.channel, "One", 20, **counts) for _ in range(2))
+    slow.finished_at = slow.started_at + timedelta(minutes=minutes)
+    slow.save(update_fields=["finished_at"])
+    for each, clicked in ((slow, 300), (quick, 100)):
+        add_events(each, hours=1, clicked=clicked)
+
+    rows = compare(viewer, slow, quick).context["rows"]
+
+    judged = ["highest", None] if is_compared else ["sent over a longer time: not compared", None]
+    assert [row.verdict and row.verdict[0] for row in rows] == judged
 
 
 def test_events_within_an_hour_are_taken_as_evenly_spread(alice):

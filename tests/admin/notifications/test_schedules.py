@@ -1,5 +1,6 @@
 """Schedules in the console: the list, the form, occurrences, and words."""
 
+from dataclasses import asdict
 from datetime import date, time, timedelta
 
 import pytest
@@ -65,7 +66,7 @@ def inputs(page):
     """What the form of the page would post."""
     context = page.context
     form = context["form"]
-    pairs = [*form.inputs(), *context["repeat"].as_dict.items(), ("name", context["name"])]
+    pairs = [*form.inputs(), *asdict(context["repeat"]).items(), ("name", context["name"])]
     posted = {"version": context.get("version", "")}
     for name, value in pairs:
         if name in posted:

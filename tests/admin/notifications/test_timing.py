@@ -2,10 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
+from django.db.models import F
 from django.db.models.functions import Now
 from django.urls import reverse
 
-from notifications_app.models import Notification, Plan
+from notifications_app.models import Batch, Notification, Plan
 from notifications_app.pipeline import timed_starts
 from notifications_app.timing import Timing
 from pushsvc.common.store import sql
@@ -15,7 +16,7 @@ from tests.pipeline import support
 
 EAST, WEST = "Etc/GMT-3", "Etc/GMT+5"  # three hours east, five hours west of UTC
 CHRISTMAS = {"when": "later", "local_time": "2031-12-24T18:00", "is_zoned": "on"}
-WORDS = "First at 15:00 UTC on Wednesday, 24 December, in Etc/GMT-3, last 8 h later in Etc/GMT+5."
+WORDS = "First at 15:00 on Wednesday, 24 December (UTC), in Etc/GMT-3, last 8 h later in Etc/GMT+5."
 
 
 def with_zones(house, *zones):
@@ -33,6 +34,11 @@ def test_the_form_and_its_review_say_the_first_and_the_last_moment(sender, alice
     assert sender.post(CHECK, form).json()["timed"] == WORDS
     page = review(sender, form).content.decode()
     assert WORDS in page
+    sender.cookies["browser-time-zone"] = "Asia/Tokyo"
+    assert (
+        "First at 00:00 on Thursday, 25 December (Asia/Tokyo)"
+        in (sender.post(CHECK, form).json()["timed"])
+    )
     assert "in each recipient\u2019s time zone" in page
     assert "Wednesday, 24 December 2031, 18:00" in page
 
@@ -40,7 +46,7 @@ def test_the_form_and_its_review_say_the_first_and_the_last_moment(sender, alice
 def test_one_moment_for_all_is_said_without_a_last_one(sender, alice):
     form = written(alice, **CHRISTMAS)
     assert sender.post(CHECK, form).json()["timed"] == (
-        "At 18:00 UTC on Wednesday, 24 December, in the channel\u2019s time zone."
+        "At 18:00 on Wednesday, 24 December (UTC), in the channel\u2019s time zone."
     )
 
 
@@ -97,6 +103,14 @@ def test_the_page_has_a_bar_for_each_release(sender, alice):
     page = page_of(sender, notification)
     assert page.count("ps-notification-bar") == 2
     assert "waits" in page
+    assert "Waits for the next release" not in page  # the first part is being sent
+    assert ">Next release</span>" in page
+    assert page.count('aria-current="step"') == 1
+    assert "of the released done" in page
+    Batch.objects.update(status="done", finished_at=Now(), delivered_count=F("recipient_count"))
+    waiting = page_of(sender, notification)
+    assert "Waits for the next release" in waiting
+    assert waiting.count('aria-current="step"') == 1
     assert "in each recipient\u2019s time zone" in page
 
     Plan.objects.update(release_at=Now(), due_at=Now())

@@ -8,11 +8,13 @@ import pytest
 from playwright.sync_api import expect
 
 from channels_app.services import api_key_issue, provider_credentials_store
+from channels_app.webhooks import webhook_create
 from notifications_app.models import ActionCount, EventHour
 from subscriptions_app.models import MAX_TAG
 from subscriptions_app.people.linking import devices_link
 from subscriptions_app.segments.services import segment_create
-from tests.admin.support import fill_hours, subscriber
+from tests.admin.console.test_scope import addresses
+from tests.admin.support import fill_hours, stocked, subscriber
 from tests.api.credentials import APPLE, GOOGLE
 from tests.browser.console.support import (
     PHONE,
@@ -28,6 +30,7 @@ from tests.factories import (
     make_category,
     make_device,
     make_draft,
+    make_schedule,
     make_sent_notification,
     make_template,
 )
@@ -79,6 +82,10 @@ def furnished(alice):
     make_device(channel, one, alice.members["owner"])
     add_tags([one], "team-7", "m" * MAX_TAG)
     make_category(channel)
+    schedule = make_schedule(channel)
+    webhook, _ = webhook_create(
+        channel=channel, url="https://shop.example/hook", events=["notifications.finished"]
+    )
     return [
         "",
         "notifications_app/notification/",
@@ -94,6 +101,11 @@ def furnished(alice):
         f"notifications_app/notification/compare/?id={sent.pk}&id={other.pk}",
         "notifications_app/notification/compare/",
         f"notifications_app/notification/best-hours/{channel.pk}/",
+        f"notifications_app/notification/delivery/{channel.pk}/",
+        f"notifications_app/notification/delete-channel/{channel.pk}/",
+        f"notifications_app/notification/schedules/{channel.pk}/",
+        f"notifications_app/notification/schedules/{channel.pk}/new/",
+        f"notifications_app/notification/schedules/{schedule.pk}/edit/",
         f"notifications_app/notification/{due.pk}/edit/",
         "channels_app/channel/",
         "channels_app/channel/add/",
@@ -111,6 +123,8 @@ def furnished(alice):
         f"subscriptions_app/subscription/categories/{channel.pk}/",
         f"{own}/web-push-key/",
         f"{own}/settings/",
+        f"{own}/webhooks/",
+        f"{own}/webhooks/{webhook.pk}/",
         "subscriptions_app/segment/",
         f"subscriptions_app/segment/{segment.pk}/change/",
         "subscriptions_app/subscription/",
@@ -123,6 +137,8 @@ def furnished(alice):
         "auditlog/logentry/",
         "password_change/",
         "auth/user/two-step/",
+        "auth/user/alerts/",
+        "auth/user/time-zone/",
     ]
 
 
@@ -149,6 +165,31 @@ def test_axe_finds_no_violation_and_contrast_suffices_on_every_page(console, ali
         found += [f"{path}, changed to {schemes[0]}: {error}" for error in errors]
 
     assert "\n".join(found) == ""
+
+
+def test_no_page_of_the_console_has_an_error_of_a_script(console, alice):
+    """Every address of the site, so that new pages are opened as well. Forms that are checked while
+    they are filled in are changed once."""
+    page = console.open("/admin/", alice.members["owner"])
+    opened, checked = 0, 0
+
+    for name, path in addresses(stocked(alice)):
+        answer = page.request.get(path, max_redirects=0) if name != "logout" else None
+        if (
+            answer is None
+            or answer.status != 200
+            or "text/html" not in answer.headers["content-type"]
+        ):
+            continue
+        page.goto(path)
+        opened += 1
+        if page.locator("form[data-check] #body").count():
+            with page.expect_response(re.compile("/check/")):
+                page.locator("#body").fill("Hello")
+            page.locator("#mockups").get_by_text("Hello").first.wait_for()
+            checked += 1
+
+    assert (opened > 40, checked > 3) == (True, True)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

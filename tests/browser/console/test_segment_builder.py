@@ -238,21 +238,37 @@ def test_an_attribute_with_a_list_can_be_asked_for_as_missing(edited, tried):
     assert rule_shown(page) == {"all": [missing]}
 
 
-def test_a_moment_of_the_api_stays_in_utc_and_one_that_browsers_cannot_read_is_asked_for(edited):
+def test_a_moment_is_on_the_readers_clock_and_one_that_browsers_cannot_read_is_asked_for(edited):
     moments = ("2026-01-01T09:30", "2026-W01-4T09:30Z")
     rule = {"any": [{"field": "created_at", "operator": "gte", "value": each} for each in moments]}
 
     segment, page = edited(rule, timezone_id="Asia/Tokyo")
 
     rules = page.locator(".ps-rule")
-    moment = page.get_by_label("Date and time (UTC)")
+    moment = page.get_by_label("Date and time (Asia/Tokyo)")
     expect(rules.nth(1).locator(".ps-error")).to_have_text("Enter a date and a time.")
     expect(moment.nth(1)).to_have_value("")
     rules.nth(1).get_by_role("button", name="Remove condition").click()
     save(page)
-    expect(moment).to_have_value("2026-01-01T09:30")
+    expect(moment).to_have_value("2026-01-01T18:30")
     segment.refresh_from_db()
     assert segment.rule["any"][0]["value"] == "2026-01-01T09:30:00Z"
+    moment.fill("2026-01-01T06:15")
+    save(page)
+    expect(moment).to_have_value("2026-01-01T06:15")
+    segment.refresh_from_db()
+    assert segment.rule["any"][0]["value"] == "2025-12-31T21:15:00Z"
+
+
+def test_a_moment_that_a_clock_shows_twice_stays_as_it_was(edited):
+    rule = {"field": "created_at", "operator": "gte", "value": "2026-11-01T09:30:00Z"}
+    segment, page = edited(rule, timezone_id="America/Los_Angeles")
+    expect(page.get_by_label("Date and time (America/Los_Angeles)")).to_have_value(
+        "2026-11-01T01:30"
+    )
+    save(page)
+    segment.refresh_from_db()
+    assert "2026-11-01T09:30:00Z" in str(segment.rule)
 
 
 def test_an_unfinished_rule_is_not_saved_and_its_error_is_shown_beside_it(console, page, alice):
