@@ -1,22 +1,24 @@
 """Alerts: tells members by mail, and webhooks, of findings about channels.
 
 A finding is claimed by a row of Alert, in the transaction that writes its message and its mails. So
-each is told once, however many processes look, and not again until the wait in AGAIN has passed. To
-alert of another kind of finding, add it to AGAIN and to `channels_attention`.
+each is told once, however many processes look, and not again until the wait in AGAIN has passed, or
+a day if it ended meanwhile. A finding is not claimed while nobody would get it. To alert of another
+kind of finding, add it to AGAIN and to `channels_attention`.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from channels_app.feeds import EventKind, message_add
-from channels_app.models import Account, Alert, Channel
+from channels_app.models import Account, Alert, Channel, Webhook
 from channels_app.sign_in import mailing, mails
 from notifications_app.reporting.attention import channels_attention
 from pushsvc.common.findings import Finding, Kind
@@ -24,6 +26,9 @@ from pushsvc.common.store import sql
 from pushsvc.common.timestamps import format_timestamp
 
 logger = structlog.stdlib.get_logger(__name__)
+
+Key = tuple[UUID | None, str, str]
+Told = Mapping[Key, Alert]
 
 _DAY: Final = timedelta(days=1)
 _WEEK: Final = timedelta(days=7)
@@ -36,7 +41,8 @@ AGAIN: Final = {
     Kind.WEBHOOK_DISABLED.code: _WEEK,
     Kind.SCHEDULE_DISABLED.code: _WEEK,
 }
-_MOST: Final = 1_000  # findings of a kind in a run
+_MOST: Final = 100_000  # findings of a kind in a run
+_MOST_TOLD: Final = 1_000  # of an account in a run, which others wait for
 _MOST_MAILED: Final = 20  # findings in a mail
 _MOST_SUBJECT: Final = 250  # characters of a mail's subject
 
@@ -47,24 +53,52 @@ OWN_ALERTS: Final = "/admin/auth/user/alerts/"
 
 def raise_due() -> None:
     """Tells what was not told lately: one mail for each member of an account, and one message for
-    each finding. Two processes at once tell different findings."""
+    each finding. Two processes at once tell different findings. An account whose findings cannot be
+    told delays no other."""
     now = sql.now()
-    told = {_key(each): each.told_at for each in Alert.objects.all()}
-    due = [each for each in channels_attention(now, _MOST) if _is_due(each, told, now)]
-    for account_id, found in _by_account(due).items():
-        _tell(account_id, found)
-    Alert.objects.filter(told_at__lt=now - max(AGAIN.values())).delete()
+    told = {_key(each): each for each in Alert.objects.all()}
+    found = list(channels_attention(_reachable(), now, _MOST))
+    due = [each for each in found if _is_due(each, told, now)]
+    for account_id, own in _by_account(due).items():
+        try:
+            _tell(account_id, own[:_MOST_TOLD])
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:
+            logger.exception("alert.failed", account=account_id)
+    _forget_ended(told, found, now)
 
 
-def _key(about: Alert | Finding) -> tuple[UUID | None, str, str]:
+def _reachable() -> QuerySet[Channel]:
+    """The channels whose alerts somebody gets."""
+    hears = Webhook.objects.filter(
+        Q(is_enabled=True) | ~Q(disabled_code=""),
+        channel=OuterRef("pk"),
+        events__contains=[EventKind.ALERT],
+    )
+    is_reachable = Q(Exists(hears))
+    if mails.is_on():
+        is_reachable |= Q(Exists(mails.alerted().filter(account=OuterRef("account"))))
+    return Channel.objects.filter(is_reachable, deletion_asked_at__isnull=True)
+
+
+def _forget_ended(told: Told, found: Sequence[Finding], now: datetime) -> None:
+    """Problems that ended, and begin again after a day, are told again."""
+    lasting = {_key(each) for each in found}
+    before = now - min(AGAIN.values())
+    ended = [row.pk for key, row in told.items() if key not in lasting and row.told_at < before]
+    Alert.objects.filter(pk__in=ended, told_at__lt=before).delete()
+
+
+def _key(about: Alert | Finding) -> Key:
     return about.channel_id, about.code, about.subject
 
 
-def _is_due(finding: Finding, told: dict[Any, datetime], now: datetime) -> bool:
+def _is_due(finding: Finding, told: Told, now: datetime) -> bool:
     if finding.code not in AGAIN or finding.channel_id is None:
         return False
     last = told.get(_key(finding))
-    return last is None or last <= now - AGAIN[finding.code]
+    return last is None or last.told_at <= now - AGAIN[finding.code]
 
 
 def _by_account(found: Sequence[Finding]) -> dict[UUID, list[Finding]]:

@@ -1,11 +1,13 @@
 """Sends waiting mails, in a task of the planner's workers.
 
 One process of the installation sends mails at a time, and none for a minute after the mail server
-failed, so that planning goes on. A mail is tried MOST_ATTEMPTS times. The log names the error and
+failed, so that planning goes on. A mail is tried MOST_ATTEMPTS times, an alert for ALERTS_TRIED_FOR
+at least. The log names the error and
 its remedy, but no address.
 """
 
 import ssl
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from smtplib import SMTPAuthenticationError, SMTPException, SMTPRecipientsRefused
@@ -18,20 +20,31 @@ from django.core.cache import cache
 from django.core.mail import EmailMessage
 from django.core.mail.backends.smtp import EmailBackend
 from django.template import Context, Engine
+from django.utils import timezone
 from django.utils.functional import cached_property
 from typing_extensions import override
 
 from channels_app import audit
 from channels_app.models import Mail
 from channels_app.sign_in.addresses import users_with
-from channels_app.sign_in.mails import MOST_ATTEMPTS, alerted, claim, defer_due
+from channels_app.sign_in.mails import (
+    ALERTS_TRIED_FOR,
+    MOST_ATTEMPTS,
+    alerted,
+    claim,
+    defer_due,
+)
 from channels_app.sign_in.passwords import unrecorded_path
 from pushsvc.common.egress import verifying_context
+from pushsvc.common.ids import uuid7_at
 from pushsvc.common.mail_server import MailServer, Security
 
 logger = structlog.stdlib.get_logger(__name__)
 
 _SENDING: Final = "sign_in.mailing"
+_TURN_SECONDS: Final = 30.0
+# After a process was killed, others wait for it. Longer than a turn with its last mail.
+_SENDING_SECONDS: Final = 150
 _USERS_OF_ADDRESS: Final = 5
 _LOGIN_REFUSED: Final = "Check the user and the password in EMAIL_URL."
 _FAILED: Final = "Check EMAIL_URL and the mail server, by `manage.py doctor`."
@@ -74,12 +87,13 @@ def connected(seconds: float | None = None) -> Iterator[MailConnection]:
 
 
 def send_due() -> None:
-    """Sends every mail that is due, unless another process does. A failure never raises; the mail
-    is due again later."""
-    if not cache.add(_SENDING, True, timeout=settings.CELERY_TASK_TIME_LIMIT):
+    """Sends mails that are due until none is left or the turn is over, unless another process
+    does. A failure never raises; the mail is due again later."""
+    if not cache.add(_SENDING, True, timeout=_SENDING_SECONDS):
         return
+    until = time.monotonic() + _TURN_SECONDS
     try:
-        while (mail := claim()) and _is_sent(mail):
+        while time.monotonic() < until and (mail := claim()) and _is_sent(mail):
             pass
     finally:
         cache.delete(_SENDING)
@@ -106,7 +120,7 @@ def remedy_for(error: Exception) -> str:
 
 def _send(mail: Mail) -> None:
     if mail.user is not None and mail.body:
-        if mail.account_id and alerted(mail.account_id).filter(user=mail.user).exists():
+        if mail.account_id and alerted().filter(account=mail.account_id, user=mail.user).exists():
             _deliver(mail.user, mail.subject, mail.body)
         return
     if mail.user is not None:
@@ -144,7 +158,7 @@ def _deliver(user: User, subject: str, body: str) -> None:
 
 
 def _note_failure(mail: Mail, error: Exception) -> None:
-    is_last = mail.attempts >= MOST_ATTEMPTS or _is_final(error)
+    is_last = _is_final(error) or (mail.attempts >= MOST_ATTEMPTS and not _is_young_alert(mail))
     code = getattr(error, "smtp_code", "")
     is_foreseen = isinstance(error, OSError | SMTPException | ValueError)
     logger.error(
@@ -161,6 +175,11 @@ def _note_failure(mail: Mail, error: Exception) -> None:
     if mail.user is not None and not mail.body:
         account_id = mail.account_id
         audit.record(mail.user, audit.Action.UPDATE, note=_NOT_SENT, account_id=account_id)
+
+
+def _is_young_alert(mail: Mail) -> bool:
+    """Ids sort by time."""
+    return bool(mail.body) and mail.pk > uuid7_at(timezone.now() - ALERTS_TRIED_FOR)
 
 
 def _is_final(error: Exception) -> bool:

@@ -11,7 +11,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Case, QuerySet, When
 from django.db.models.functions import Now
 from django.utils.crypto import salted_hmac
 
@@ -25,6 +25,7 @@ from pushsvc.common.http.ratelimit import Limit, take
 # twice at once.
 WAITS: Final = (120, 300, 900, 3600, 3600)
 MOST_ATTEMPTS: Final = len(WAITS)
+ALERTS_TRIED_FOR: Final = timedelta(days=1)  # because a problem is not reported again soon
 MOST_REQUESTS: Final = 1_000  # requests for a new password that wait at once
 MOST_ALERTED: Final = 50  # members of an account
 
@@ -62,11 +63,10 @@ def ask_for_link(*, address: str, asked_from: str) -> None:
     Mail.objects.create(address=address, asked_from=asked_from)
 
 
-def alerted(account_id: UUID) -> QuerySet[Membership]:
-    """The members of the account who get alerts: managers and owners with an address, unless they
+def alerted() -> QuerySet[Membership]:
+    """The members who get alerts of their account: managers and owners with an address, unless they
     opted out."""
     members = Membership.objects.filter(
-        account_id=account_id,
         role__in=(Role.OWNER, Role.MANAGER),
         gets_alerts=True,
         user__is_active=True,
@@ -79,7 +79,8 @@ def alert(*, account_id: UUID, subject: str, body: str) -> None:
     nothing without a mail server."""
     if not is_on():
         return
-    users = alerted(account_id).order_by("-role", "pk").values_list("user_id", flat=True)
+    members = alerted().filter(account_id=account_id)
+    users = members.order_by("-role", "pk").values_list("user_id", flat=True)
     given = {"account_id": account_id, "subject": subject, "body": body}
     Mail.objects.bulk_create(Mail(user_id=user_id, **given) for user_id in users[:MOST_ALERTED])
 
@@ -93,7 +94,8 @@ def claim() -> Mail | None:
     """Claims a mail that is due, alerts last; no other process gets it before its next attempt is
     due. None if no mail is due."""
     due = Mail.objects.select_for_update(skip_locked=True, of=("self",)).filter(due_at__lte=Now())
-    mail = due.select_related("user", "account").order_by("subject", "due_at").first()
+    is_alert = Case(When(body="", then=False), default=True)
+    mail = due.select_related("user", "account").order_by(is_alert, "due_at").first()
     if mail is not None:
         wait = WAITS[min(mail.attempts, len(WAITS) - 1)]
         mail.attempts += 1

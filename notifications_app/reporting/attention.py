@@ -9,7 +9,9 @@ from itertools import islice
 from typing import Any, Final
 from uuid import UUID
 
+import structlog
 from django.conf import settings
+from django.db import InterfaceError, OperationalError
 from django.db.models import Count, Exists, F, Min, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
 from django.utils.text import Truncator
@@ -37,6 +39,8 @@ from pushsvc.common import worker
 from pushsvc.common.findings import Finding, Kind, Severity, worst_first
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.quantities import duration
+
+logger = structlog.stdlib.get_logger(__name__)
 
 Part = Callable[[QuerySet[Channel], datetime], Iterable[Finding]]
 
@@ -75,12 +79,16 @@ def shared_attention(*, now: datetime) -> Iterator[Finding]:
     return (finding for finding in found if finding.channel_id is None)
 
 
-def channels_attention(now: datetime, most: int) -> Iterator[Finding]:
-    """The findings about the credentials, keys, limits, webhooks and schedules of all channels that
-    are not being deleted, at most about `most` of each kind."""
-    channels = Channel.objects.filter(deletion_asked_at__isnull=True)
+def channels_attention(channels: QuerySet[Channel], now: datetime, most: int) -> Iterator[Finding]:
+    """The findings about the credentials, keys, limits, webhooks and schedules of these channels,
+    at most about `most` of each kind. A kind that cannot be read does not hide the others."""
     for part in (_credentials, limited, _webhooks, _schedules, _api_keys_ending):
-        yield from part(channels, now, most)
+        try:
+            yield from part(channels, now, most)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:
+            logger.exception("attention.failed", part=part.__name__)
 
 
 def pauses_of(channel_id: UUID, platforms: Iterable[str]) -> list[Finding]:
@@ -310,7 +318,7 @@ def _webhooks(
         if each.is_enabled:
             yield Kind.WEBHOOK_FAILING.found(**about)
         else:
-            yield Kind.WEBHOOK_DISABLED.found(reason=_DISABLED[each.disabled_code], **about)
+            yield Kind.WEBHOOK_DISABLED.found(reason=_DISABLED.get(each.disabled_code, ""), **about)
 
 
 def _schedules(

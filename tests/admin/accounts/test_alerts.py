@@ -31,7 +31,7 @@ from notifications_app import alerts, tasks
 from notifications_app.deletion import deletion_ask
 from notifications_app.models import Schedule
 from notifications_app.webhooks import chats, turns
-from pushsvc.common.ids import uuid7
+from pushsvc.common.ids import uuid7, uuid7_at
 from pushsvc.common.mail_server import MailServer, Security
 from pushsvc.common.platforms import Platform
 from tests import factories
@@ -55,6 +55,7 @@ def _server(tmp_path_factory):
 @pytest.fixture
 def server(_server, settings):
     _server.mails.clear()
+    _server.refusal = ""
     mail_server.use(settings, _server)
     return _server
 
@@ -136,6 +137,133 @@ def test_a_key_that_expires_soon_is_mailed_once_a_week(alice, server):
     assert mailed(server) == []
     later(days=1)
     assert len(mailed(server)) == 2
+
+
+def test_a_problem_that_begins_again_after_a_day_is_mailed_again(alice, server):
+    """Even if one that lasts would be mailed after a week."""
+    schedule = factories.make_schedule(alice.channel, "Digest")
+    own = Schedule.objects.filter(pk=schedule.pk)
+    own.update(is_enabled=False, disabled_code="not_found")
+    assert len(mailed(server)) == 2
+    later(days=2)
+    assert mailed(server) == []
+
+    own.update(is_enabled=True, disabled_code="")
+    assert mailed(server) == []
+    own.update(is_enabled=False, disabled_code="category_archived")
+
+    assert len(mailed(server)) == 2
+
+
+def test_a_problem_from_the_time_without_a_mail_server_is_mailed_when_there_is_one(
+    alice, server, settings
+):
+    used, settings.MAIL_SERVER = settings.MAIL_SERVER, None
+    pause(alice)
+    tasks.housekeeping()
+
+    settings.MAIL_SERVER = used
+
+    assert [address for address, _ in mailed(server)] == ALERTED
+
+
+def test_a_problem_is_mailed_when_somebody_gets_alerts(alice, server):
+    Membership.objects.update(gets_alerts=False)
+    pause(alice)
+    assert mailed(server) == []
+
+    Membership.objects.update(gets_alerts=True)
+
+    assert [address for address, _ in mailed(server)] == ALERTED
+
+
+def test_an_account_whose_alerts_fail_delays_no_other(alice, bob, server, monkeypatch, caplog):
+    bob.members["owner"].email = "bob-owner@example.com"
+    bob.members["owner"].save()
+    for house in (bob, alice):
+        pause(house)
+    alert = mails.alert
+
+    def fail_for_bob(*, account_id, **given):
+        if account_id == bob.account.pk:
+            raise ValueError
+        alert(account_id=account_id, **given)
+
+    monkeypatch.setattr(mails, "alert", fail_for_bob)
+
+    assert [address for address, _ in mailed(server)] == ALERTED
+    assert "alert.failed" in caplog.text
+    assert set(Alert.objects.values_list("channel__account__name", flat=True)) == {"Alice"}
+
+
+def test_a_kind_that_cannot_be_read_hides_no_other(alice, server, monkeypatch):
+    pause(alice)
+    monkeypatch.delattr(ApiKey, "objects")
+
+    assert len(mailed(server)) == 2
+
+
+def test_old_problems_of_others_hide_no_new_one(alice, bob, server):
+    """However many there are, and however long they last."""
+    webhook_create(channel=bob.channel, url="https://shop.example.com/", events=["alert.raised"])
+    row = Webhook.objects.get()
+    Webhook.objects.bulk_create(
+        Webhook(channel=bob.channel, url=row.url, disabled_code="gone", is_enabled=False)
+        for _ in range(1_100)
+    )
+    tasks.housekeeping()
+    hook, _ = webhook_create(channel=alice.channel, url=row.url, events=["alert.raised"])
+    Webhook.objects.filter(pk=hook.pk).update(failing_since=Now() - timedelta(hours=2))
+
+    tasks.housekeeping()
+
+    found = Alert.objects.filter(code="webhook_failing").values_list("subject", flat=True)
+    assert list(found) == [str(hook.pk)]
+
+
+def test_alerts_are_mailed_in_the_order_in_which_they_became_due(alice, bob, server):
+    """Those of an account do not always come after those of another, whatever they are called."""
+    bob.members["owner"].email = "bob-owner@example.com"
+    bob.members["owner"].save()
+    pause(bob, Platform.IOS)
+    tasks.housekeeping()
+    pause(alice)
+    tasks.housekeeping()
+    Mail.objects.filter(user=bob.members["owner"]).update(due_at=Now() - timedelta(minutes=5))
+
+    mailing.send_due()
+
+    assert server.mails[0]["To"] == "bob-owner@example.com"
+
+
+def test_an_alert_survives_an_outage_of_the_mail_server_of_a_day(alice, server):
+    server.refusal = "450 try later"
+    pause(alice)
+    tasks.housekeeping()
+    for _ in range(30):
+        Mail.objects.update(due_at=Now())
+        mailing.send_due()
+    assert Mail.objects.count() == 2
+    server.refusal = ""
+    Mail.objects.update(due_at=Now())
+
+    mailing.send_due()
+
+    assert len(server.mails) == 2
+
+
+def test_an_alert_that_nobody_accepts_is_given_up_after_a_day(alice, server):
+    server.refusal = "450 try later"
+    pause(alice)
+    tasks.housekeeping()
+    last = Mail.objects.last()
+    Mail.objects.all().delete()
+    last.pk, last.attempts = uuid7_at(timezone.now() - timedelta(hours=25)), 10
+    last.save(force_insert=True)
+
+    mailing.send_due()
+
+    assert not Mail.objects.exists()
 
 
 def test_a_channel_that_is_being_deleted_has_no_alerts(alice, server):
