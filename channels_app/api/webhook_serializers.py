@@ -66,6 +66,9 @@ class WebhookHealthOutput(serializers.Serializer[Any]):
     last_answer = serializers.CharField(
         allow_null=True, help_text="The response to the last call, or why there was none."
     )
+    held_until = Timestamp(
+        allow_null=True, help_text="While calls fail: no call is made before this time. Else null."
+    )
     waiting = serializers.IntegerField(help_text="How many messages wait to be sent, or again.")
 
 
@@ -97,6 +100,7 @@ class WebhookOutput(serializers.Serializer[Any]):
                     "last_delivered_at": webhook.last_delivered_at,
                     "last_failed_at": webhook.last_failed_at,
                     "last_answer": webhook.last_answer or None,
+                    "held_until": webhook.held_until,
                     "waiting": waiting_count(webhook.pk),
                 }
             ).data

@@ -60,6 +60,7 @@ _MADE: Final = {
         "last_delivered_at": None,
         "last_failed_at": None,
         "last_answer": None,
+        "held_until": None,
         "waiting": 0,
     },
 }
@@ -70,6 +71,7 @@ _SHOWN: Final = {
         "last_delivered_at": "2026-11-20T15:12:00.456Z",
         "last_failed_at": None,
         "last_answer": "204",
+        "held_until": None,
         "waiting": 1,
     },
 }

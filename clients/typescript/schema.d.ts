@@ -3802,6 +3802,11 @@ export interface components {
             last_failed_at: string | null;
             /** @description The response to the last call, or why there was none. */
             last_answer: string | null;
+            /**
+             * Format: date-time
+             * @description While calls fail: no call is made before this time. Else null.
+             */
+            held_until: string | null;
             /** @description How many messages wait to be sent, or again. */
             waiting: number;
         };

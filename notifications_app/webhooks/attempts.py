@@ -142,7 +142,7 @@ def _call(*row: Any, is_troubled: bool) -> Call:
 
 
 def _readable(encrypted: Sequence[str]) -> list[str]:
-    """The secrets. A secret that no key decrypts signs nothing; the doctor reports it."""
+    """The secrets, without those that no key decrypts, which the doctor reports."""
     secrets = []
     for each in filter(None, encrypted):
         try:

@@ -26,6 +26,7 @@ from notifications_app.webhooks import chats, signing
 from pushsvc.common import metrics
 from pushsvc.common.egress import AddressRefused, Response, SeparateResolver, tls_context
 from pushsvc.common.endpoints import EndpointNotAllowed, check_endpoint
+from pushsvc.common.store.crypto import SecretUnreadable
 
 if TYPE_CHECKING:
     from notifications_app.delivery.http_client import HttpClient
@@ -123,7 +124,10 @@ class Caller:
         )
         client = self._trusted if endpoint.is_trusted else self._guarded
         message_id = f"msg_{call.message_id.hex}"
-        body = chats.body_for(WebhookFormat(call.format), call.body)
+        format_ = WebhookFormat(call.format)
+        body = chats.body_for(format_, call.body)
+        if format_ == WebhookFormat.STANDARD and not call.secrets:
+            raise SecretUnreadable
         headers = signing.headers(message_id, body, int(time.time()), call.secrets)
         until = asyncio.get_running_loop().time() + CALL_SECONDS
         return await client.post(endpoint.url, headers=headers, body=body, until=until)
@@ -155,6 +159,8 @@ def _words(error: Exception) -> str:
             return "no call: " + error.reason.replace("The endpoint", "The address")
         case AddressRefused():
             return "no call: the host's address is not public"
+        case SecretUnreadable():
+            return "no call: the secret cannot be read"
         case chats.NotForChats():
             return "no call: a chat gets only alerts"
         case TimeoutError():

@@ -13,6 +13,7 @@ from channels_app.services import secrets_reencrypt
 from channels_app.webhooks import KEPT_FOR, messages_purge, webhook_disable
 from pushsvc.common.ids import uuid7_at
 from pushsvc.common.store.crypto import decrypt, is_current
+from pushsvc.common.timestamps import format_timestamp
 from tests.api.support import NOWHERE, errors
 
 URL = "https://backend.shop.com/push?secret=of-the-owner"
@@ -173,6 +174,17 @@ def test_a_test_is_a_message_to_this_webhook_alone(alice):
     assert shown["message_id"] == answer.json()["message_id"]
     assert (shown["state"], shown["attempts"]) == ("waiting", 0)
     assert alice.call("GET", path(alice, made["webhook_id"])).json()["health"]["waiting"] == 1
+
+
+def test_the_health_shows_the_pause_of_a_webhook_whose_calls_fail(alice):
+    made = make(alice)
+    assert made["health"]["held_until"] is None
+    until = timezone.now() + timedelta(minutes=5)
+    Webhook.objects.update(failing_since=until, held_until=until)
+
+    shown = alice.call("GET", path(alice, made["webhook_id"])).json()
+
+    assert shown["health"]["held_until"] == format_timestamp(until)
 
 
 def test_a_rare_fact_goes_to_the_webhooks_that_want_it(alice, bob):

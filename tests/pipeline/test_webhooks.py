@@ -483,6 +483,38 @@ def test_a_tick_wakes_the_worker_for_facts_and_for_due_messages(channel, receive
     assert support.waiting("hooks") > 0
 
 
+def test_nothing_is_sent_without_a_signature(channel, receiver):
+    """If no key decrypts the secret. The message is kept until the key is back."""
+    row, secret = hook(channel, receiver)
+    stored = Webhook.objects.get().secret_encrypted
+    Webhook.objects.update(secret_encrypted="unreadable")
+    webhooks.webhook_test(channel_id=channel.id, webhook_id=row.pk)
+    work()
+    assert only_attempt().answer == "no call: the secret cannot be read"
+    assert not receiver.requests
+
+    Webhook.objects.update(secret_encrypted=stored)
+    make_due()
+    work()
+
+    assert receiver.requests[0].verified(secret)
+
+
+def test_a_second_rotation_ends_the_first_secret(channel, receiver):
+    row, first = hook(channel, receiver)
+    of = {"channel_id": channel.id, "webhook_id": row.pk}
+    _, second = webhooks.webhook_rotate_secret(**of)
+    _, third = webhooks.webhook_rotate_secret(**of)
+    webhooks.webhook_test(**of)
+
+    work()
+
+    [request] = receiver.requests
+    assert request.verified(second) == request.verified(third)
+    with pytest.raises(WebhookVerificationError):
+        request.verified(first)
+
+
 def test_neither_address_nor_secret_nor_body_is_logged(channel, receiver, caplog):
     row, secret = hook(channel, receiver, path="/of-the-owner")
     answers = iter([500, 410])

@@ -1485,6 +1485,7 @@ class WebhookHealthOutput(TypedDict):
     last_delivered_at: str | None
     last_failed_at: str | None
     last_answer: str | None
+    held_until: str | None
     waiting: int
 
 
