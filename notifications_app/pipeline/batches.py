@@ -55,7 +55,7 @@ def claim(
     with sql.brief_transaction():
         skipped = [*skip, *_unknown_hosts_to_skip(platform, processes)]
         for plan_id, has_rate in _plans_with_work(platform, skipped, skip_channels):
-            if has_rate and not send_rates.lock_due(plan_id):
+            if has_rate and not send_rates.lock_due(plan_id, platform):
                 continue
             parameters = {"plan": plan_id, "skip": skipped, **_taken()}
             claimed = sql.rows(CLAIM, STATES | parameters)
@@ -169,13 +169,13 @@ def _plans_with_work(
 ) -> Iterator[tuple[int, bool]]:
     """Ids of plans with due batches, fairest first, and whether they have a rate. Reads a few at a
     time, because the first plan usually has a batch that no other worker has locked."""
-    tried = send_rates.not_due()
+    tried: list[int] = []
     while True:
         parameters = {
             "platform": platform,
             "skip": skip,
             "channels": list(skip_channels),
-            "tried": tried,
+            "tried": [*tried, *send_rates.not_due()],
             "most": _PLANS_AT_ONCE,
         }
         plans = [(int(pk), bool(rate)) for pk, rate in sql.rows(NEXT_PLANS, STATES | parameters)]

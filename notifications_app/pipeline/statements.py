@@ -105,6 +105,7 @@ def statements() -> dict[str, Statement]:
         "next_plans": _written(batches.NEXT_PLANS),
         "claim_batch": _written(batches.CLAIM),
         "lock_send_rate": _written(send_rates.LOCK_DUE),
+        "find_rates_not_due": _written(send_rates.NOT_DUE),
         "charge_send_rate": _written(send_rates.CHARGE),
         "claim_companions": _written(batches.CLAIM_COMPANIONS),
         "read_plans": _queried(Plan.objects.with_deadline().filter(pk__in=[1])),

@@ -96,6 +96,24 @@ def test_other_sends_do_not_wait_and_are_not_served_with_it(channel):
     assert support.claim() is None
 
 
+def test_many_sends_that_wait_for_their_turn_cost_a_claim_few_statements(channel, other_channel):
+    factories.add_subscriptions(channel, 2, push_service="fcm")
+    for _ in range(20):
+        factories.make_notification(channel, rate_per_minute=1)
+    support.plan()
+    assert claimed() == [1] * 20
+    send_rates._not_due.clear()
+    factories.add_subscriptions(other_channel, 1, push_service="fcm")
+    other = factories.make_notification(other_channel)
+    support.plan()
+
+    with support.statements() as made:
+        assert support.claim().notification_id == other.id
+        assert support.claim() is None
+
+    assert len(made) < 20
+
+
 def test_the_time_zones_of_a_send_by_local_time_share_the_rate(channel):
     """Their parts are released at different moments. That has no effect on who may be called."""
     zones = ["Etc/GMT-3", "Etc/GMT+5"]
@@ -272,7 +290,7 @@ def test_a_minute_has_no_more_than_the_rate_a_batch_and_two_seconds(channel, ste
     for seconds, uncalled in steps:
         now += seconds
         pass_time(seconds)
-        while send_rates.lock_due(plan.id):
+        while send_rates.lock_due(plan.id, "web"):
             send_rates.charge(notification.id, size)
             left = min(uncalled, size)
             send_rates.charge(notification.id, -left)
