@@ -33,9 +33,9 @@ from channels_app.provider_credentials import (
     parse_service_account,
     secret_json,
 )
-from channels_app.selectors import FoundKey, recent_forget
+from channels_app.selectors import FoundKey, current_vapid_key, recent_forget
 from pushsvc.common import base64url
-from pushsvc.common.errors import Conflict, FieldError, Invalid
+from pushsvc.common.errors import Conflict, FieldError, Invalid, Outdated
 from pushsvc.common.links import LinkKind, is_link
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import decrypt, encrypt, is_current, is_readable
@@ -284,10 +284,12 @@ def api_key_note_use(found: FoundKey) -> None:
 
 
 @transaction.atomic
-def vapid_key_rotate(*, channel: Channel) -> VapidKey:
+def vapid_key_rotate(*, channel: Channel, seen: str | None = None) -> VapidKey:
     """Creates a new key pair for new subscriptions. The old key still serves its subscriptions.
-    Raises TooManyVapidKeys."""
+    Raises TooManyVapidKeys, and Outdated if `seen`, a public key, is not the current one."""
     _lock(channel)
+    if seen is not None and seen != current_vapid_key(channel).public_key:
+        raise Outdated
     if VapidKey.objects.filter(channel=channel).count() >= MOST_VAPID_KEYS:
         raise TooManyVapidKeys
     current = VapidKey.objects.filter(channel=channel, retired_at__isnull=True)

@@ -25,6 +25,7 @@ from channels_app.services import (
     vapid_key_rotate,
 )
 from pushsvc.common.console.zones import reader_zone
+from pushsvc.common.errors import Outdated
 from pushsvc.common.http.origin import own_origin
 from pushsvc.sdk import snippet, worker_snippet
 
@@ -72,7 +73,10 @@ class VapidPage(TabPage):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
-            vapid_key_rotate(channel=self.channel)
+            vapid_key_rotate(channel=self.channel, seen=request.POST.get("key", ""))
+        except Outdated:
+            messages.warning(request, "The key was rotated after you opened this page.")
+            return HttpResponseRedirect(request.path)
         except TooManyVapidKeys as error:
             messages.error(request, error.detail)
             return HttpResponseRedirect(request.path)

@@ -13,6 +13,7 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Field, ForeignKey
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.text import capfirst
 from unfold.templatetags.unfold_list import CHECKBOX_CLASSES, LINK_CLASSES, ROW_CLASSES
 from unfold.utils import display_for_field, display_for_value
 
@@ -33,7 +34,7 @@ def _column(changelist: ChangeList, name: str, label: str) -> Show:
     """Returns a function that renders the column's cell of a row."""
     field = _field(changelist, name)
     show = _reader(changelist, name, field)
-    classes = [f"field-{name}", *ROW_CLASSES]
+    classes, label = [f"field-{name}", *ROW_CLASSES], capfirst(label)
     if name == _CHECKBOX:
         classes, label = CHECKBOX_CLASSES, "Select record"
     elif isinstance(field, ForeignKey):

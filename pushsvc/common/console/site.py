@@ -40,7 +40,7 @@ class ConsoleSite(ThemedSite):
         }
 
     @override
-    def app_index(
+    def app_index(  # type: ignore[override] # any response will do
         self, request: HttpRequest, app_label: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponseRedirect:
         """Redirects to the dashboard: the side bar replaces Django's lists of models."""

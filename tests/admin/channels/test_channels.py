@@ -283,12 +283,17 @@ def test_a_new_channel_is_not_offered_the_example_as_its_contact(
 def test_the_list_keeps_a_vapid_key_that_was_rotated(alice):
     old = alice.channel.vapid_keys.get()
 
-    page = manager(alice).post(address("channel_vapid", alice), follow=True).content.decode()
+    client, shown = manager(alice), {"key": old.public_key}
+    page = client.post(address("channel_vapid", alice), shown, follow=True).content.decode()
 
     new = alice.channel.vapid_keys.get(retired_at=None)
     assert new != old
     assert old.public_key in page
     assert new.public_key in page
+
+    again = client.post(address("channel_vapid", alice), shown, follow=True).content.decode()
+    assert "rotated after you opened this page" in again
+    assert alice.channel.vapid_keys.get(retired_at=None) == new
 
 
 @pytest.mark.parametrize("role", ["viewer", "sender", "editor"])
@@ -465,6 +470,11 @@ def test_a_channel_has_a_limit_of_web_push_keys(alice, monkeypatch):
     assert services.MOST_VAPID_KEYS == 100
     monkeypatch.setattr(services, "MOST_VAPID_KEYS", 2)
     client, page = manager(alice), address("channel_vapid", alice)
-    assert "subscribe with a new key" in client.post(page, follow=True).content.decode()
-    assert "cannot get another one" in client.post(page, follow=True).content.decode()
+
+    def rotated():
+        shown = {"key": alice.channel.vapid_keys.get(retired_at=None).public_key}
+        return client.post(page, shown, follow=True).content.decode()
+
+    assert "subscribe with a new key" in rotated()
+    assert "cannot get another one" in rotated()
     assert alice.channel.vapid_keys.count() == 2

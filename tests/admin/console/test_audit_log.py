@@ -1,6 +1,7 @@
 """The audit log: what it holds, who may read it, and that nobody can change it."""
 
 import json
+import re
 from hashlib import sha256
 from io import StringIO
 
@@ -16,12 +17,13 @@ from django.urls import reverse
 from channels_app import audit
 from channels_app.services import api_key_issue, provider_credentials_store, vapid_key_rotate
 from channels_app.sign_in.passwords import set_password_path
+from notifications_app.sends.services import notification_pause, notification_resume
 from pushsvc.common.store.crypto import decrypt
 from tests.admin.accounts.test_members import choose_password
 from tests.admin.sign_in.steps import app_of, turned_on
 from tests.admin.support import signed_in
 from tests.api.credentials import APPLE, GOOGLE, pem
-from tests.factories import make_key
+from tests.factories import make_key, make_notification
 
 LOG = "/admin/auditlog/logentry/"
 SECRETS = {"password", "secret", "private"}
@@ -46,6 +48,25 @@ def test_an_entry_keeps_only_the_fields_that_changed(alice):
     audit.record(alice.channel, audit.Action.UPDATE, before, before | {"name": "New"})
 
     assert newest().changes == {"name": ["Alice's channel", "New"]}
+
+
+def test_pauses_and_fields_are_named_in_words_and_times_are_the_readers(alice):
+    notification = make_notification(alice.channel, body="Hi", status="pending")
+    own = {"channel_id": alice.channel.pk, "notification_id": notification.pk}
+    client = signed_in(alice.members["viewer"])
+    notification_pause(**own)
+    paused = newest()
+    notification_resume(**own)
+    audit.record(alice.channel, audit.Action.UPDATE, {"web_enabled": True}, {"web_enabled": False})
+
+    listed = client.get(LOG).content.decode()
+    words = re.findall(r"field-in_short[^>]*>([^<]*)<", listed)
+    assert [each.strip() for each in words[:3]] == ["web enabled", "resumed", "paused"]
+    one = client.get(f"{LOG}{paused.pk}/change/").content.decode()
+    assert '<th scope="row">Paused at</th>' in one
+    assert '<time data-local="seconds"' in one.partition("Paused at")[2]
+    one = client.get(f"{LOG}{newest().pk}/change/").content.decode()
+    assert "<td>yes</td><td>no</td>" in one
 
 
 def test_an_entry_holds_no_field_that_is_not_listed(alice):

@@ -14,6 +14,7 @@ from tests.factories import add_crowd, make_channel
 CHANNELS = reverse("admin:channels_app_channel_changelist")
 SUBSCRIBERS = reverse("admin:subscriptions_app_subscription_changelist")
 NOTIFICATIONS = reverse("admin:notifications_app_notification_changelist")
+LOG = reverse("admin:auditlog_logentry_changelist")
 SEGMENTS = reverse("admin:subscriptions_app_segment_changelist")
 
 
@@ -31,6 +32,37 @@ def test_a_count_that_stopped_at_its_bound_is_marked(alice, monkeypatch, count, 
     add_crowd(alice.channel, count)
 
     assert shown in text_of(alice.members["viewer"], SUBSCRIBERS)
+
+
+def test_a_list_of_one_channel_begins_with_the_largest(alice):
+    """It began with the first one, which may be empty."""
+    largest = make_channel("The largest", account=alice.account)
+    add_crowd(alice.channel, 1)
+    add_crowd(largest, 3)
+
+    assert "The largest</a>." in text_of(alice.members["viewer"], SUBSCRIBERS)
+    assert "Subscribers: 3<" in text_of(alice.members["viewer"], SUBSCRIBERS)
+
+
+@pytest.mark.parametrize(
+    ("address", "title"),
+    [(NOTIFICATIONS, "Notifications"), (LOG, "Audit log entries"), (CHANNELS, "Channels")],
+)
+def test_the_title_of_a_list_is_its_name(alice, address, title):
+    """It was "Select notification to view"."""
+    page = text_of(alice.members["viewer"], address)
+
+    assert page.partition("<title>")[2].partition("</title>")[0].strip() == f"{title} | pushsvc"
+
+
+def test_stock_pages_of_the_admin_lead_to_the_consoles_own(alice, root):
+    client = signed_in(root)
+    for label in ("auth", "channels_app", "auditlog"):
+        answer = client.get(reverse("admin:app_list", args=[label]))
+        assert answer["Location"] == reverse("admin:index")
+    owner = alice.members["owner"]
+    history = client.get(reverse("admin:auth_user_history", args=[owner.pk]))
+    assert history["Location"] == f"{LOG}?q={owner.pk}"
 
 
 def test_a_list_of_subscribers_names_their_channel(alice):

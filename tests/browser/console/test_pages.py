@@ -84,7 +84,7 @@ def furnished(alice):
     make_category(channel)
     schedule = make_schedule(channel)
     webhook, _ = webhook_create(
-        channel=channel, url="https://shop.example/hook", events=["notifications.finished"]
+        channel=channel, url="https://hooks.example.com/", events=["notifications.finished"]
     )
     return [
         "",
