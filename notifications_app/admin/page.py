@@ -14,6 +14,7 @@ from typing_extensions import override
 from channels_app.console.pages import ChannelPage, own_or_404
 from channels_app.models import Channel, Role
 from notifications_app.admin.charts import chart_file
+from notifications_app.admin.compose.audience import rule_words
 from notifications_app.admin.compose.extras import flat
 from notifications_app.admin.compose.form import ComposeForm, ttl_words
 from notifications_app.admin.compose.sections import platforms_of, simple_of
@@ -36,7 +37,6 @@ from pushsvc.common.findings import Finding
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.quantities import share
 from pushsvc.common.store import sql
-from subscriptions_app.segments.describe import rule_text
 from subscriptions_app.segments.selectors import segment_find
 
 
@@ -150,7 +150,7 @@ class NotificationPage(_WithProgress):
                 channel_id=notification.channel_id, template_id=notification.template_id
             ),
             schedule=schedule_of(notification.pk),
-            rule_words=rule_text(notification.rule) if notification.rule else "",
+            rule_words=rule_words(notification.rule, self.request),
             **named_context(notification),
             is_log_kept=_is_log_kept(notification, self.now),
             log_days=settings.DELIVERY_RETENTION_DAYS,

@@ -14,6 +14,7 @@ from channels_app.console.lists import ChannelFilter, ScopedAdmin
 from channels_app.console.pages import ChannelPage, ConsolePage, own_or_404
 from channels_app.models import Channel, Role
 from pushsvc.common.console.figures import moment
+from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.errors import FieldError, Invalid, Outdated, PushsvcError
 from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
 from pushsvc.common.platforms import Platform
@@ -22,7 +23,7 @@ from subscriptions_app.admin.segment_errors import shown_errors
 from subscriptions_app.audiences.sizes import audience_size, segment_sample
 from subscriptions_app.errors import NotificationNotFound
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment
-from subscriptions_app.segments.describe import rule_text
+from subscriptions_app.segments.describe import on_clock, rule_text
 from subscriptions_app.segments.rules import rule_errors
 from subscriptions_app.segments.selectors import check_notifications
 from subscriptions_app.segments.services import segment_create, segment_update
@@ -137,7 +138,8 @@ class PreviewPage(ChannelPage):
         errors = rule_errors(rule) or _unknown_notifications(self.channel.pk, rule)
         if errors:
             return self.render_to_response({"errors": shown_errors(errors, rule)})
-        return self.render_to_response(_shown(self.channel.pk, rule))
+        words = rule_text(on_clock(rule, reader_zone(request)))
+        return self.render_to_response({"words": words, **_shown(self.channel.pk, rule)})
 
 
 def _unknown_notifications(channel_id: UUID, rule: Any) -> list[FieldError]:
@@ -151,7 +153,6 @@ def _unknown_notifications(channel_id: UUID, rule: Any) -> list[FieldError]:
 def _shown(channel_id: UUID, rule: Any) -> dict[str, Any]:
     sizes = audience_size(channel_id, rule, Platform)
     return {
-        "words": rule_text(rule),
         "sizes": [(platform, each) for platform, each in sizes.items()],
         "total": sum(each.size for each in sizes.values()),
         "is_estimated": any(each.estimated for each in sizes.values()),
@@ -196,13 +197,21 @@ class SegmentAdmin(ScopedAdmin):
     ordering = ("-updated_at", "-id")
 
     @admin.display(description="Who is in it")
-    def rule_shown(self, segment: Segment) -> str:
-        text = rule_text(segment.rule)
+    def rule_shown(self, segment: Any) -> str:
+        """With the zone that `get_changelist_instance` sets."""
+        text = rule_text(on_clock(segment.rule, segment.zone))
         return text if len(text) <= 120 else f"{text[:119]}…"
 
     @admin.display(description="Changed")
     def changed(self, segment: Segment) -> str:
         return moment(segment.updated_at)
+
+    @override
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        changelist = super().get_changelist_instance(request)
+        for each in changelist.result_list:
+            each.zone = reader_zone(request)
+        return changelist
 
     @override
     def get_urls(self) -> list[URLPattern]:

@@ -3,7 +3,9 @@
 import json
 from collections.abc import Sequence
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
+from pushsvc.common.timestamps import parse_timestamp
 from subscriptions_app.segments.rules import Rule
 
 _NUMBERS: Final = {"gt": "over {}", "gte": "at least {}", "lt": "under {}", "lte": "at most {}"}
@@ -55,6 +57,20 @@ def rule_text(rule: Rule) -> str:
         case {"field": name, "operator": operator, "value": value}:
             return f"{_HAPPENED[name]} {_when(operator, value)}"
     raise ValueError("not a rule")
+
+
+def on_clock(rule: Rule, zone: ZoneInfo) -> Rule:
+    """The rule with its moments as the clock of the zone shows them, for `rule_text` on a page."""
+    match rule:
+        case {"all": list(rules)}:
+            return {"all": [on_clock(each, zone) for each in rules]}
+        case {"any": list(rules)}:
+            return {"any": [on_clock(each, zone) for each in rules]}
+        case {"not": dict(inner)}:
+            return {"not": on_clock(inner, zone)}
+        case {"field": "created_at" | "last_seen_at", "value": str(value)}:
+            return {**rule, "value": f"{parse_timestamp(value).astimezone(zone):%Y-%m-%d %H:%M}"}
+    return rule
 
 
 def wanted_text(rule: Rule) -> str:

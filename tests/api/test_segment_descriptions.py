@@ -1,13 +1,14 @@
 """What the OpenAPI document and a description say of segment rules."""
 
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
-from subscriptions_app.segments.describe import rule_text
+from subscriptions_app.segments.describe import on_clock, rule_text
 from subscriptions_app.segments.rules import rule_errors
 from tests import segments
 from tests.api.support import NOWHERE
@@ -116,3 +117,20 @@ def test_the_document_forbids_invalid_rules(documented, rule):
 )
 def test_a_rule_is_described_in_words(rule, words):
     assert rule_text(rule) == words
+
+
+def test_moments_are_described_on_the_clock_of_a_reader():
+    moment = field("created_at", "gte", "2026-11-24T07:30:00Z")
+    rule = {"all": [PLAN, {"not": {"any": [moment, field("last_seen_at", "lt", {"days_ago": 3})]}}]}
+
+    words = rule_text(on_clock(rule, ZoneInfo("America/Los_Angeles")))
+
+    assert "subscribed at or after 2026-11-23 23:30" in words
+    assert "more than 3 days ago" in words
+    assert "2026-11-24T07:30:00Z" in rule_text(rule)
+
+
+@settings(RANDOM, max_examples=100)
+@given(rule=segments.rules(datetime(2026, 11, 20, tzinfo=UTC), [NOWHERE]))
+def test_every_valid_rule_is_described_on_a_clock(rule):
+    assert rule_text(on_clock(rule, ZoneInfo("Asia/Kolkata")))

@@ -4,11 +4,15 @@ from collections.abc import Iterable, Mapping
 from json import dumps
 from typing import Any, Final, Protocol
 
+from django.http import HttpRequest
+
 from notifications_app.content.values import AudienceKind
 from notifications_app.models import Notification, Target
+from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.errors import FieldError
 from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
 from subscriptions_app.admin.segment_errors import shown_errors
+from subscriptions_app.segments.describe import on_clock, rule_text
 
 PEOPLE: Final = "people"
 SUBSCRIPTIONS: Final = "subscriptions"
@@ -22,6 +26,11 @@ AUDIENCES: Final[Mapping[str, str]] = {
     PEOPLE: "People, by your ids",
     SUBSCRIPTIONS: "Subscribers, by their ids",
 }
+
+
+def rule_words(rule: Any, request: HttpRequest) -> str:
+    """The rule in words, with times on the reader's clock. "" without a rule."""
+    return rule_text(on_clock(rule, reader_zone(request))) if rule else ""
 
 
 class AudienceForm(Protocol):

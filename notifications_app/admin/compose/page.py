@@ -15,7 +15,7 @@ from typing_extensions import override
 from channels_app.console.access import channels_of, may, may_anywhere
 from channels_app.console.lists import list_url
 from channels_app.models import Channel, Role
-from notifications_app.admin.compose.audience import AUDIENCES, rule_errors_of
+from notifications_app.admin.compose.audience import AUDIENCES, rule_errors_of, rule_words
 from notifications_app.admin.compose.errors import errors_by_field, labelled
 from notifications_app.admin.compose.form import (
     ComposeForm,
@@ -62,7 +62,6 @@ from subscriptions_app.audiences.targets import TargetIds
 from subscriptions_app.devices.selectors import devices_known_as
 from subscriptions_app.devices.test_devices import devices_of
 from subscriptions_app.models import Segment, Subscription
-from subscriptions_app.segments.describe import rule_text
 from subscriptions_app.segments.selectors import segment_find
 
 MOST_CHANNELS: Final = 500
@@ -187,7 +186,7 @@ class ComposePage(SenderPage):
             local_day=datetime.fromisoformat(send.local_at) if send.local_at else None,
             segment=segment,
             seen=_seen(send, segment),
-            rule_words=rule_text(send.rule) if send.rule else "",
+            rule_words=rule_words(send.rule, self.request),
             literal=sent_literally(send.content),
             languages_shown=in_languages(self.chosen, send, found, sections["languages"]),
             **_named(found),

@@ -234,8 +234,33 @@ def test_a_row_of_notifications_on_a_phone_has_what_matters(console, alice, furn
     expect(row.locator(".field-to")).to_contain_text("Web")
 
 
-@pytest.mark.parametrize("path", ["notifications_app/notification", "notifications_app/draft"])
-def test_a_row_of_a_list_has_two_lines_on_a_phone(console, alice, furnished, path):
+def test_titles_of_a_list_are_whole_on_a_phone(console, alice):
+    """They were cut to twelve characters."""
+    title = "Twenty per cent off everything green"
+    make_sent_notification(alice.channel, title=title, target_platforms=["web", "android", "ios"])
+    path = "/admin/notifications_app/notification/"
+    page = console.open(path, alice.members["owner"], viewport=PHONE)
+
+    link = page.get_by_role("link", name=title)
+    expect(link).to_be_visible()
+    assert link.evaluate("it => it.scrollWidth <= it.clientWidth")
+    assert link.evaluate("it => it.scrollHeight <= it.clientHeight")
+
+
+def test_values_of_a_list_have_their_headings_on_a_phone(console, alice):
+    """An account was "5 3 optional"."""
+    page = console.open("/admin/channels_app/account/", alice.members["owner"], viewport=PHONE)
+    headings = page.locator("#result_list td").evaluate_all(
+        "cells => cells.map((it) => getComputedStyle(it, '::before')).map("
+        "(before) => before.display === 'none' ? '' : before.content)"
+    )
+    assert headings == ['"Members"', '"Channels"', '"Two-step sign-in"', '"Created"']
+
+
+@pytest.mark.parametrize(
+    ("path", "most"), [("notifications_app/notification", 100), ("notifications_app/draft", 90)]
+)
+def test_a_row_of_a_list_has_few_lines_on_a_phone(console, alice, furnished, path, most):
     page = console.open(f"/admin/{path}/", alice.members["owner"], viewport=PHONE)
 
     page.locator("html:not([x-cloak])").wait_for(state="attached")
@@ -244,7 +269,7 @@ def test_a_row_of_a_list_has_two_lines_on_a_phone(console, alice, furnished, pat
     )
 
     assert heights
-    assert max(heights) < 75
+    assert max(heights) < most
 
 
 def test_side_bar_and_user_menu_work_on_a_phone_with_the_keyboard(console, alice):
