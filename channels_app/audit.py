@@ -54,6 +54,7 @@ SHOWN: dict[str, tuple[str, ...]] = {  # notifications_app adds its own
         "rate_per_minute",
         "quiet_hours",
         "inbox_days",
+        "caps",
         "identity",
         "deletion_asked_at",
     ),

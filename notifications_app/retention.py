@@ -12,6 +12,7 @@ from channels_app.selectors import nearly_full_channels
 from channels_app.sign_in.sessions import sessions_purge
 from channels_app.webhooks import messages_purge
 from notifications_app.models import IdempotencyRecord
+from notifications_app.pipeline.contacts import contacts_purge, once_purge
 from pushsvc.common.ids import uuid7_at
 from pushsvc.common.store import sql
 from subscriptions_app.devices.services import expired_purge
@@ -32,6 +33,8 @@ def purge() -> None:
         "deliveries": _in_steps(_purge_deliveries),
         "targets": _in_steps(_purge_targets),
         "send_rates": _in_steps(_purge_send_rates),
+        "contacts": _in_steps(lambda: contacts_purge(_STEP)),
+        "once": _in_steps(lambda: once_purge(_STEP)),
         "subscriptions": _in_steps(lambda: expired_purge(_STEP)),
         "people": _in_steps(lambda: people_purge(_STEP)),
         "deleted_tags": _in_steps(lambda: deleted_tags_purge(_STEP)),

@@ -29,6 +29,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "Platform": "pushsvc.common.platforms.PLATFORM_VALUES",
         "NotificationStatus": "notifications_app.states.NotificationStatus.values",
+        "CapChoice": "notifications_app.content.values.CAP_CHOICES",
         "AudienceKind": ["channel", "segment", "rule", "targets", "subscription"],
         "TargetState": ["reached", "unknown", "left_out", "waiting"],
         "ExplainStep": "notifications_app.api.explain_serializers.STEP_NAMES",

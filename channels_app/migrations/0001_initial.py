@@ -83,6 +83,7 @@ class Migration(migrations.Migration):
                 ('deletion_asked_at', models.DateTimeField(blank=True, help_text='The channel is deleted GRACE later.', null=True)),
                 ('inbox_days', models.PositiveSmallIntegerField(db_default=0, default=0, help_text='How long devices can list what they were sent. 0: not at all.')),
                 ('quiet_hours', models.JSONField(blank=True, help_text="From and to when, by the recipient's clock, sends wait unless they ignore it.", null=True)),
+                ('caps', models.JSONField(blank=True, help_text='How many sends may contact a person: `limit` in `hours`. Null: any number.', null=True)),
                 ('account', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='channels', to='channels_app.account')),
             ],
         ),

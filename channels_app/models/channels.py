@@ -89,6 +89,11 @@ class Channel(models.Model):
         blank=True,
         help_text="From and to when, by the recipient's clock, sends wait unless they ignore it.",
     )
+    caps = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="How many sends may contact a person: `limit` in `hours`. Null: any number.",
+    )
 
     @override
     def __str__(self) -> str:

@@ -1320,6 +1320,18 @@ export interface components {
              */
             notificationId: string;
         };
+        /**
+         * @description Whether caps of the channel count for a send. See [caps](/docs/caps).
+         * @enum {string}
+         */
+        CapChoice: "respect" | "ignore";
+        /** @description How many sends of the channel may contact a person in any time of this length. */
+        CapInput: {
+            /** @description Sends. */
+            limit: number;
+            /** @description Within so many hours. */
+            hours: number;
+        };
         /** @description The fields of a category that can be changed. */
         CategoryFields: {
             /** @description For people. */
@@ -1498,6 +1510,8 @@ export interface components {
             quiet_hours?: components["schemas"]["QuietTimes"] | null;
             /** @description For how many days devices can list what they were sent (`POST /inbox`). 0: they cannot. Default: `0`. */
             inbox_days?: number | null;
+            /** @description How many sends may contact a person, or a device without one. Who had enough is skipped. See [caps](/docs/caps). */
+            caps?: components["schemas"]["CapInput"][] | null;
         };
         /** @description A channel's delivery settings. */
         DeliverySettingsOutput: {
@@ -1513,6 +1527,8 @@ export interface components {
             } | null;
             /** @description For how many days devices can list what they were sent. 0: they cannot. */
             inbox_days: number;
+            /** @description How many sends may contact a person; empty: any number. */
+            readonly caps: components["schemas"]["CapInput"][];
         };
         /** @description Active subscriptions by platform. */
         DeviceCountsOutput: {
@@ -1608,6 +1624,8 @@ export interface components {
             unknown?: components["schemas"]["UnknownOutput"];
             /** @description On which other platforms the targets have devices. */
             detail?: string;
+            /** @description With caps: active subscriptions of the audience that would be left out now. */
+            capped?: components["schemas"]["DryRunSizeOutput"];
             /** @description For a send with a rate: how long after the first call the last one begins. */
             takes_at_least_seconds?: number;
         };
@@ -1622,6 +1640,13 @@ export interface components {
             timezones: number;
             /** @description On which they are. */
             platforms: components["schemas"]["Platform"][];
+        };
+        /** @description A number of active subscriptions. */
+        DryRunSizeOutput: {
+            /** @description How many. */
+            size: number;
+            /** @description Whether `size` is an estimate. */
+            estimated: boolean;
         };
         /**
          * @description Any fields of a send. A field that is missing stays as it is; null takes its default. `body`
@@ -1693,6 +1718,8 @@ export interface components {
             expires_at?: string | Date | null;
             /** @description At most so many recipients a minute, over all platforms. 0: as fast as possible. Default: the channel's rate. */
             rate_per_minute?: number | null;
+            /** @description `respect`: people whom a cap of the channel excludes are skipped. `ignore`: they are not, and the send counts for no cap. See [caps](/docs/caps). */
+            cap?: (string & components["schemas"]["CapChoice"]) | null;
             /** @description For staff: shown instead of the title in lists. No device gets it. */
             name?: string | null;
             /** @description For staff, to find notifications and to add up results, such as the name of a campaign. No device gets them. Without commas; duplicates count once. */
@@ -1770,7 +1797,7 @@ export interface components {
          * @description A decision about a device. See [explain](/docs/explain).
          * @enum {string}
          */
-        ExplainStep: "notification" | "active" | "platform" | "audience" | "category" | "release" | "content" | "paused" | "delivery" | "retention" | "changes";
+        ExplainStep: "notification" | "active" | "platform" | "audience" | "category" | "once" | "cap" | "release" | "content" | "paused" | "delivery" | "retention" | "changes";
         /**
          * @description What becomes, or became, of the message for a device. See [explain](/docs/explain).
          * @enum {string}
@@ -2211,6 +2238,10 @@ export interface components {
         LeftOutOutput: {
             /** @description They, or their person, refuse the category. */
             opted_out: number;
+            /** @description A cap excludes them. See [caps](/docs/caps). */
+            capped: number;
+            /** @description Their schedule contacted them lately. */
+            repeated: number;
         };
         /** @description A device and its person. */
         LinkInput: {
@@ -3013,6 +3044,8 @@ export interface components {
             notification: components["schemas"]["ScheduledSendInput"];
             /** @description When it is sent. */
             recurrence: components["schemas"]["RecurrenceInput"];
+            /** @description People whom the schedule contacted within so many days are skipped. null: they are not. See [caps](/docs/caps). */
+            once_per_days?: number | null;
         };
         /** @description A schedule. */
         ScheduleOutput: {
@@ -3029,6 +3062,8 @@ export interface components {
             notification: components["schemas"]["ScheduledSendInput"];
             /** @description When it is sent. */
             recurrence: components["schemas"]["RecurrenceInput"];
+            /** @description People whom the schedule contacted within so many days are skipped. */
+            once_per_days: number | null;
             /**
              * Format: date-time
              * @description The next occurrence; null: disabled, or none follows.
@@ -3107,6 +3142,8 @@ export interface components {
             quiet_hours?: (string | null) | components["schemas"]["QuietTimes"];
             /** @description At most so many recipients a minute, over all platforms. 0: as fast as possible. Default: the channel's rate. */
             rate_per_minute?: number | null;
+            /** @description `respect`: people whom a cap of the channel excludes are skipped. `ignore`: they are not, and the send counts for no cap. See [caps](/docs/caps). Default: `"respect"`. */
+            cap?: (string & components["schemas"]["CapChoice"]) | null;
             /** @description For staff: shown instead of the title in lists. No device gets it. */
             name?: string | null;
             /** @description For staff, to find notifications and to add up results, such as the name of a campaign. No device gets them. Without commas; duplicates count once. */
@@ -3224,6 +3261,8 @@ export interface components {
             expires_at?: string | Date | null;
             /** @description At most so many recipients a minute, over all platforms. 0: as fast as possible. Default: the channel's rate. */
             rate_per_minute?: number | null;
+            /** @description `respect`: people whom a cap of the channel excludes are skipped. `ignore`: they are not, and the send counts for no cap. See [caps](/docs/caps). Default: `"respect"`. */
+            cap?: (string & components["schemas"]["CapChoice"]) | null;
             /** @description For staff: shown instead of the title in lists. No device gets it. */
             name?: string | null;
             /** @description For staff, to find notifications and to add up results, such as the name of a campaign. No device gets them. Without commas; duplicates count once. */

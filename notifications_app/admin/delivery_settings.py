@@ -1,6 +1,6 @@
 """A channel's Delivery settings tab: what sends use unless they say otherwise."""
 
-from typing import Any
+from typing import Any, Final
 
 from django import forms
 from django.forms.models import model_to_dict
@@ -11,10 +11,39 @@ from typing_extensions import override
 from channels_app.admin.tabs import TabPage
 from channels_app.console.pages import FormPage
 from channels_app.models import MAX_INBOX_DAYS, Role
-from notifications_app.sends.delivery_settings import delivery_settings_replace
+from notifications_app.sends.delivery_settings import (
+    MAX_CAP_HOURS,
+    MAX_CAP_LIMIT,
+    MOST_CAPS,
+    delivery_settings_replace,
+)
 from notifications_app.sends.schema import MAX_RATE
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.timestamps import timezone_names
+
+_CAPS: Final = tuple(
+    (f"cap_limit_{number}", f"cap_hours_{number}") for number in range(1, MOST_CAPS + 1)
+)
+
+
+def _limit_field(label: str) -> forms.IntegerField:
+    return forms.IntegerField(
+        label=label,
+        required=False,
+        min_value=1,
+        max_value=MAX_CAP_LIMIT,
+        help_text="Who has had as many is skipped by further sends. Leave empty for any number.",
+    )
+
+
+def _hours_field(label: str) -> forms.IntegerField:
+    return forms.IntegerField(
+        label=label,
+        required=False,
+        min_value=1,
+        max_value=MAX_CAP_HOURS,
+        help_text="Any hours in a row: 23 for one a day, 167 for a week.",
+    )
 
 
 class DeliverySettingsForm(ConsoleForm):
@@ -54,6 +83,11 @@ class DeliverySettingsForm(ConsoleForm):
         widget=forms.TimeInput(attrs={"type": "time"}),
     )
 
+    cap_limit_1 = _limit_field("Cap: sends for each person")
+    cap_hours_1 = _hours_field("In so many hours")
+    cap_limit_2 = _limit_field("Second cap: sends for each person")
+    cap_hours_2 = _hours_field("In so many hours")
+
     inbox_days = forms.IntegerField(
         label="Days in the inbox",
         min_value=0,
@@ -68,6 +102,11 @@ class DeliverySettingsForm(ConsoleForm):
         begin, end = cleaned.get("quiet_from"), cleaned.get("quiet_to")
         if not self.errors and (bool(begin) != bool(end) or (begin and begin == end)):
             self.add_error("quiet_to", "Enter both, and an end that is not the begin.")
+        for limit, hours in _CAPS:
+            if not {limit, hours} & self.errors.keys() and (
+                bool(cleaned[limit]) != bool(cleaned[hours])
+            ):
+                self.add_error(hours, "Enter both numbers, or none.")
         return cleaned
 
     @property
@@ -75,7 +114,11 @@ class DeliverySettingsForm(ConsoleForm):
         """The settings, as `delivery_settings_replace` takes them."""
         own = dict(self.cleaned_data)
         begin, end = own.pop("quiet_from"), own.pop("quiet_to")
-        return own | {"quiet_hours": {"from": begin, "to": end} if begin else None}
+        caps = [{"limit": own.pop(limit), "hours": own.pop(hours)} for limit, hours in _CAPS]
+        return own | {
+            "quiet_hours": {"from": begin, "to": end} if begin else None,
+            "caps": [each for each in caps if each["limit"]],
+        }
 
 
 class DeliverySettingsPage(TabPage, FormPage):
@@ -93,4 +136,6 @@ class DeliverySettingsPage(TabPage, FormPage):
     def make_form(self, data: QueryDict | None = None) -> DeliverySettingsForm:
         quiet = self.channel.quiet_hours or {"from": "", "to": ""}
         own = {"quiet_from": quiet["from"], "quiet_to": quiet["to"]}
+        for (limit, hours), cap in zip(_CAPS, self.channel.caps or (), strict=False):
+            own |= {limit: cap["limit"], hours: cap["hours"]}
         return DeliverySettingsForm(data, initial=model_to_dict(self.channel) | own)

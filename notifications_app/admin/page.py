@@ -22,7 +22,9 @@ from notifications_app.admin.results import apart_of, clicks_chart, funnel_conte
 from notifications_app.admin.scheduled import audiences_of
 from notifications_app.admin.states import state_of
 from notifications_app.admin.targets import named_context
+from notifications_app.content.values import IGNORE
 from notifications_app.models import Notification
+from notifications_app.pipeline.contacts import caps_from
 from notifications_app.reporting.activity import Sending, states_of
 from notifications_app.reporting.attention import pauses_of
 from notifications_app.reporting.bounce_reasons import Words, words_for
@@ -107,6 +109,7 @@ class _WithProgress(OneNotification):
             ],
             **_reasons(progress),
             releases=_releases(self.notification, progress),
+            left_out=_left_out(progress),
             pauses=_pauses(self.notification, progress),
             limits=outlooks(self.notification, self.now),
             chart=_chart(progress),
@@ -155,6 +158,7 @@ class NotificationPage(_WithProgress):
             is_log_kept=_is_log_kept(notification, self.now),
             log_days=settings.DELIVERY_RETENTION_DAYS,
             ttl=ttl_words(notification.ttl),
+            caps=_caps(notification),
             rate_per_minute=notification.rate(notification.channel.rate_per_minute),
             platform_sections=platforms_of(form),
             simple=simple_of(form),
@@ -262,6 +266,26 @@ def _releases(notification: Notification, progress: Progress) -> list[tuple[Rele
         return []
     most = max((each.recipients for each in progress.releases), default=0)
     return [(each, share(each.recipients, most)) for each in progress.releases]
+
+
+def _left_out(progress: Progress) -> list[tuple[int, str]]:
+    """How many of the audience are no recipients, and why."""
+    counts = progress.left_out
+    return [(counts[name], words) for name, words in _LEFT_OUT.items() if counts.get(name)]
+
+
+_LEFT_OUT: Final = {
+    "opted_out": "refuse the category",
+    "capped": "have had enough",
+    "repeated": "were reached by the schedule lately",
+}
+
+
+def _caps(notification: Notification) -> str:
+    """The caps in force, for people."""
+    if notification.cap == IGNORE:
+        return "Ignored and not counted"
+    return " and ".join(each.words for each in caps_from(notification.caps))
 
 
 def _planned(notification: Notification, progress: Progress, state: str) -> Step:

@@ -10,6 +10,7 @@ from channels_app.models import Channel
 from notifications_app.admin.compose.audience import audience_body
 from notifications_app.admin.compose.form import (
     ComposeForm,
+    cap_body,
     content_body,
     quiet_body,
     quiet_texts,
@@ -18,11 +19,11 @@ from notifications_app.admin.compose.form import (
     validated,
 )
 from notifications_app.content.values import SendRequest
-from notifications_app.models import Notification, Schedule
+from notifications_app.models import MAX_ONCE_DAYS, Notification, Schedule
 from notifications_app.sends.recurrence_schema import RecurrenceInput
 from notifications_app.sends.schema import read_scheduled
 from notifications_app.sends.stored_sends import loaded
-from pushsvc.common.errors import FieldError, within
+from pushsvc.common.errors import FieldError, Invalid, within
 
 _RECURRENCE: Final = "recurrence"
 _WORDS: Final[Mapping[tuple[str, str], str]] = {
@@ -36,7 +37,8 @@ _WORDS: Final[Mapping[tuple[str, str], str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecurrenceForm:
-    """When a schedule sends, as text. `repeat_at`: times, separated by commas."""
+    """When a schedule sends, as text. `repeat_at`: times, separated by commas. `repeat_once`: its
+    `once_per_days`."""
 
     repeat_rule: str = "FREQ=WEEKLY;BYDAY=MO"
     repeat_at: str = "09:00"
@@ -44,6 +46,7 @@ class RecurrenceForm:
     repeat_from: str = ""
     repeat_until: str = ""
     repeat_count: str = ""
+    repeat_once: str = ""
 
     @classmethod
     def posted(cls, post: QueryDict) -> Self:
@@ -59,6 +62,7 @@ class RecurrenceForm:
             repeat_from=stored["starts_on"],
             repeat_until=stored["ends_on"] or "",
             repeat_count=str(stored["count"] or ""),
+            repeat_once=str(schedule.once_per_days or ""),
         )
 
 
@@ -80,12 +84,24 @@ def read_recurrence(form: RecurrenceForm) -> dict[str, Any]:
         return validated(body, [], RecurrenceInput.checked)
 
 
+def read_once(form: RecurrenceForm) -> int | None:
+    """`once_per_days` for the service. Raises Invalid."""
+    given = form.repeat_once
+    if not given:
+        return None
+    is_number = given.isascii() and given.isdigit() and len(given) < 9
+    if not is_number or not 1 <= int(given) <= MAX_ONCE_DAYS:
+        detail = f"Enter 1 to {MAX_ONCE_DAYS} days, or nothing."
+        raise Invalid([FieldError(f"{_RECURRENCE}.once", "out_of_range", detail)])
+    return int(given)
+
+
 def read_send_of(form: ComposeForm) -> SendRequest:
     """The send. Raises Invalid, with paths that begin with `notification`."""
     errors: list[FieldError] = []
     body = content_body(form, errors) | {"target_platforms": list(form.platforms)}
     body |= audience_body(form, errors) | rate_body(form) | staff_body(form)
-    body |= quiet_body(form)
+    body |= quiet_body(form) | cap_body(form)
     body |= {"category": form.category} if form.category else {}
     with within("notification"):
         return validated(body, errors, read_scheduled)
@@ -108,7 +124,7 @@ def send_form(channel: Channel, schedule: Schedule) -> ComposeForm:
             labels=list(request.labels),
         )
     )
-    form = replace(form, **quiet_texts(request.quiet_hours))
+    form = replace(form, cap=request.cap, **quiet_texts(request.quiet_hours))
     return form if platforms else form.for_all(channel)
 
 

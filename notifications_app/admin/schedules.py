@@ -23,6 +23,7 @@ from notifications_app.admin.compose.writing import content_and_audience_context
 from notifications_app.admin.recurrence_words import clock_words, recurrence_words
 from notifications_app.admin.schedule_form import (
     RecurrenceForm,
+    read_once,
     read_recurrence,
     read_send_of,
     send_form,
@@ -140,6 +141,7 @@ class _WritingPage(ChannelPage):
         parts: dict[str, Callable[[], Any]] = {
             "send": lambda: read_send_of(form),
             "recurrence": lambda: read_recurrence(repeat),
+            "once_per_days": lambda: read_once(repeat),
         }
         found: list[FieldError] = []
         given: dict[str, Any] = {"name": name}

@@ -3,18 +3,28 @@
 from typing import Any, Final
 from uuid import UUID
 
-from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_field,
+)
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from channels_app.http import KeyedView, own_channel, own_channel_now, require_scope
-from channels_app.models import MAX_INBOX_DAYS, Scope
+from channels_app.models import MAX_INBOX_DAYS, Channel, Scope
 from channels_app.selectors import ChannelNotFound
-from notifications_app.sends.delivery_settings import delivery_settings_replace
+from notifications_app.sends.delivery_settings import (
+    MAX_CAP_HOURS,
+    MAX_CAP_LIMIT,
+    MOST_CAPS,
+    delivery_settings_replace,
+)
 from notifications_app.sends.schema import MAX_RATE, QuietTimes
 from pushsvc.common.errors import FieldError, Invalid, MissingScope
-from pushsvc.common.http.fields import Flag, StrictSerializer, WholeNumber
+from pushsvc.common.http.fields import Flag, ListOf, StrictSerializer, WholeNumber
 from pushsvc.common.http.openapi import problem_responses
 from pushsvc.common.timestamps import NOT_A_TIMEZONE
 from subscriptions_app.devices.fields import TimeZone
@@ -25,10 +35,18 @@ _EXAMPLE: Final = {
     "category_required": False,
     "quiet_hours": {"from": "22:00", "to": "08:00"},
     "inbox_days": 7,
+    "caps": [{"limit": 3, "hours": 24}],
 }
 _SHOWN: Final = OpenApiExample("Delivery settings", _EXAMPLE, response_only=True)
 _REFUSED: Final = (401, MissingScope(Scope.MANAGE), ChannelNotFound(), 429, 503)
 _UNKNOWN_ZONE: Final = Invalid([FieldError("timezone", "not_a_timezone", NOT_A_TIMEZONE)])
+
+
+class CapInput(StrictSerializer):
+    """How many sends of the channel may contact a person in any time of this length."""
+
+    limit = WholeNumber(min=1, max=MAX_CAP_LIMIT, help_text="Sends.")
+    hours = WholeNumber(min=1, max=MAX_CAP_HOURS, help_text="Within so many hours.")
 
 
 class DeliverySettingsInput(StrictSerializer):
@@ -62,6 +80,14 @@ class DeliverySettingsInput(StrictSerializer):
         help_text="For how many days devices can list what they were sent (`POST /inbox`). 0: they"
         " cannot.",
     )
+    caps = ListOf(
+        CapInput(),
+        min_length=0,
+        max_length=MOST_CAPS,
+        default=list,
+        help_text="How many sends may contact a person, or a device without one. Who had enough is"
+        " skipped. See docs/caps.md.",
+    )
 
 
 class DeliverySettingsOutput(serializers.Serializer[Any]):
@@ -86,6 +112,13 @@ class DeliverySettingsOutput(serializers.Serializer[Any]):
     inbox_days = serializers.IntegerField(
         help_text="For how many days devices can list what they were sent. 0: they cannot."
     )
+    caps = serializers.SerializerMethodField(
+        help_text="How many sends may contact a person; empty: any number."
+    )
+
+    @extend_schema_field(CapInput(many=True))
+    def get_caps(self, channel: Channel) -> list[dict[str, int]]:
+        return channel.caps or []
 
 
 class DeliverySettingsView(KeyedView):

@@ -191,7 +191,7 @@ DETAILS: Final = OpenApiExample(
                 "planned": True,
             }
         },
-        "left_out": {"opted_out": 42},
+        "left_out": {"opted_out": 42, "capped": 0, "repeated": 0},
         "releases": [
             {
                 "release_at": "2026-11-20T15:11:00.412Z",

@@ -6,10 +6,15 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from typing_extensions import override
 
-from notifications_app.models import MAX_SCHEDULE_NAME, Occurrence, Schedule
+from notifications_app.models import (
+    MAX_ONCE_DAYS,
+    MAX_SCHEDULE_NAME,
+    Occurrence,
+    Schedule,
+)
 from notifications_app.sends.recurrence_schema import RecurrenceInput
 from notifications_app.sends.schema import ScheduledSend
-from pushsvc.common.http.fields import Flag, StrictSerializer, Text, Timestamp
+from pushsvc.common.http.fields import Flag, StrictSerializer, Text, Timestamp, WholeNumber
 
 
 class ScheduledSendInput(ScheduledSend):
@@ -34,6 +39,13 @@ class ScheduleInput(StrictSerializer):
         help_text="A send, as `POST /send-notification` takes it, without times and targets."
     )
     recurrence = RecurrenceInput(help_text="When it is sent.")
+    once_per_days = WholeNumber(
+        min=1,
+        max=MAX_ONCE_DAYS,
+        default=None,
+        help_text="People whom the schedule contacted within so many days are skipped. null: they"
+        " are not. See docs/caps.md.",
+    )
 
 
 class ScheduleAsked(ScheduleInput):
@@ -60,6 +72,10 @@ class ScheduleOutput(serializers.Serializer[Schedule]):
     enabled = serializers.BooleanField(source="is_enabled", help_text="false: it sends nothing.")
     notification = StoredSend(source="send", help_text="What it sends, in full.")
     recurrence = StoredRecurrence(help_text="When it is sent.")
+    once_per_days = serializers.IntegerField(
+        allow_null=True,
+        help_text="People whom the schedule contacted within so many days are skipped.",
+    )
     next_at = Timestamp(
         allow_null=True, help_text="The next occurrence; null: disabled, or none follows."
     )

@@ -107,6 +107,13 @@ class DryRunReleaseOutput(serializers.Serializer[Any]):
     )
 
 
+class DryRunSizeOutput(serializers.Serializer[Any]):
+    """A number of active subscriptions."""
+
+    size = serializers.IntegerField(help_text="How many.")
+    estimated = serializers.BooleanField(help_text="Whether `size` is an estimate.")
+
+
 class DryRunOutput(serializers.Serializer[Any]):
     """What a send would do."""
 
@@ -123,6 +130,10 @@ class DryRunOutput(serializers.Serializer[Any]):
     detail = serializers.CharField(
         required=False, help_text="On which other platforms the targets have devices."
     )
+    capped = DryRunSizeOutput(
+        required=False,
+        help_text="With caps: active subscriptions of the audience that would be left out now.",
+    )
     takes_at_least_seconds = serializers.IntegerField(
         required=False,
         help_text="For a send with a rate: how long after the first call the last one begins.",
@@ -131,7 +142,7 @@ class DryRunOutput(serializers.Serializer[Any]):
 
 def dry_run_output(found: DryRun) -> dict[str, Any]:
     """The body of the response. Only sends to targets have `unknown` and `detail`, only sends with
-    a rate `takes_at_least_seconds`."""
+    a rate `takes_at_least_seconds`, only sends with caps `capped`."""
     output: dict[str, Any] = {
         "platforms": {platform: _platform(each) for platform, each in found.platforms.items()}
     }
@@ -141,6 +152,8 @@ def dry_run_output(found: DryRun) -> dict[str, Any]:
         output["releases"] = DryRunReleaseOutput(found.releases, many=True).data
     if found.missed:
         output["detail"] = missed_words(found)
+    if found.capped is not None:
+        output["capped"] = DryRunSizeOutput(found.capped).data
     if found.takes_at_least_seconds is not None:
         output["takes_at_least_seconds"] = found.takes_at_least_seconds
     return output
@@ -329,6 +342,8 @@ class LeftOutOutput(serializers.Serializer[Any]):
     """Devices of the audience that did not become recipients."""
 
     opted_out = serializers.IntegerField(help_text="They, or their person, refuse the category.")
+    capped = serializers.IntegerField(help_text="A cap excludes them. See docs/caps.md.")
+    repeated = serializers.IntegerField(help_text="Their schedule contacted them lately.")
 
 
 class ReleaseOutput(serializers.Serializer[Any]):
@@ -429,7 +444,7 @@ def notification_details(details: Details) -> dict[str, Any]:
                 "timing": _timing(found),
                 "content": found.content,
                 "platforms": _platforms(details),
-                "left_out": {"opted_out": details.opted_out},
+                "left_out": details.left_out,
                 "releases": [
                     {
                         "release_at": each.release_at,

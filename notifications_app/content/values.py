@@ -105,6 +105,12 @@ REMOVABLE_FIELDS: Final = tuple(name for name, value in DEFAULTS.items() if valu
 AUDITED_FIELDS: Final = tuple(name for name, each in CONTENT.items() if each.is_audited)
 
 
+# Whether the channel's caps count for a send.
+RESPECT: Final = "respect"
+IGNORE: Final = "ignore"
+CAP_CHOICES: Final = (RESPECT, IGNORE)
+
+
 class AudienceKind(StrEnum):
     """The ways in which a send names its audience."""
 
@@ -148,7 +154,8 @@ class SendRequest:
     copied.
 
     `rate_per_minute`: how many recipients workers take up in a minute; 0 means as many as they can,
-    None what the channel says. `name` and `labels` are for staff and reports alone.
+    None what the channel says. `cap`: whether caps of the channel leave out and count recipients,
+    `respect` or `ignore`. `name` and `labels` are for staff and reports alone.
 
     `only_subscription_id` makes it a test: only that subscription gets it.
     """
@@ -164,6 +171,7 @@ class SendRequest:
     quiet_hours: str | Mapping[str, str] = "channel"
     expires_at: datetime | None = None
     rate_per_minute: int | None = None
+    cap: str = RESPECT
     name: str = ""
     labels: tuple[str, ...] = ()
     only_subscription_id: UUID | None = None

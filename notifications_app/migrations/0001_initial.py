@@ -16,6 +16,11 @@ from django.db import migrations, models
 _LEAVE_ROOM_FOR_OUTCOMES = """
 ALTER TABLE notifications_app_delivery SET (fillfactor = 45)
 """
+# For the same reason. A contact grows with each send until its entries are old enough.
+_LEAVE_ROOM_FOR_CONTACTS = """
+ALTER TABLE notifications_app_contact SET (fillfactor = 80);
+ALTER TABLE notifications_app_once SET (fillfactor = 80)
+"""
 
 
 class Migration(migrations.Migration):
@@ -86,6 +91,8 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(blank=True, db_default='', default='', help_text='For staff and reports. No device gets it.', max_length=100)),
                 ('labels', models.JSONField(blank=True, help_text='As `name`. Null: none.', null=True)),
                 ('rate_per_minute', models.PositiveIntegerField(blank=True, help_text="Recipients. 0: none. Null: the channel's until the start, then none.", null=True)),
+                ('caps', models.JSONField(blank=True, help_text="The channel's, as they were at the send. Null: there are none. []: ignored.", null=True)),
+                ('once', models.JSONField(blank=True, help_text='Of a schedule that contacts everyone once in `days`: its `schedule_id`.', null=True)),
                 ('edited_at', models.DateTimeField(blank=True, null=True)),
                 ('started_at', models.DateTimeField(blank=True, null=True)),
                 ('deadline_at', models.DateTimeField(blank=True, null=True)),
@@ -155,6 +162,8 @@ class Migration(migrations.Migration):
                 ('driver', models.CharField(choices=[('scan', "The channel's active subscriptions"), ('ids', "The notification's targets"), ('zones', 'Devices of its time zones'), ('movers', 'Devices whose time zone has changed since the start')], db_default='scan', default='scan', help_text='Where its windows find devices.', max_length=7)),
                 ('recipient_count', models.PositiveBigIntegerField(db_default=0, default=0)),
                 ('opted_out_count', models.BigIntegerField(db_default=0, default=0, help_text='Of the audience: left out, because they refuse it.')),
+                ('capped_count', models.BigIntegerField(db_default=0, default=0, help_text='Of the audience: left out, because of a cap.')),
+                ('repeated_count', models.BigIntegerField(db_default=0, default=0, help_text='The same, because the schedule contacted them lately.')),
                 ('lease_number', models.PositiveIntegerField(db_default=0, default=0, help_text='Only the newest lease may write.')),
                 ('due_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ('lease_until', models.DateTimeField(null=True)),
@@ -199,6 +208,19 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='Contact',
+            fields=[
+                ('key', models.UUIDField(primary_key=True, serialize=False)),
+                ('channel_id', models.UUIDField()),
+                ('times', django.contrib.postgres.fields.ArrayField(base_field=models.DateTimeField(), size=None)),
+                ('sends', django.contrib.postgres.fields.ArrayField(base_field=models.UUIDField(), help_text='The notifications.', size=None)),
+                ('expires_on', models.DateField(help_text='From this day on (UTC), no cap counts any of them.')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['expires_on'], name='contact_expired')],
+            },
+        ),
+        migrations.CreateModel(
             name='Target',
             fields=[
                 ('pk', models.CompositePrimaryKey('notification_id', 'position', blank=True, editable=False, primary_key=True, serialize=False)),
@@ -235,6 +257,7 @@ class Migration(migrations.Migration):
                 ('send_json', models.TextField(help_text='The checked send. Text, because jsonb does not keep the order of `data`.')),
                 ('segment_id', models.UUIDField(blank=True, help_text='Of the send.', null=True)),
                 ('recurrence', models.JSONField()),
+                ('once_per_days', models.PositiveSmallIntegerField(blank=True, help_text='Nobody gets it twice within so many days. Null: they may.', null=True)),
                 ('next_at', models.DateTimeField(blank=True, null=True)),
                 ('last_notification_id', models.UUIDField(blank=True, null=True)),
                 ('disabled_code', models.CharField(blank=True, default='', max_length=64)),
@@ -243,6 +266,19 @@ class Migration(migrations.Migration):
                 ('updated_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='schedules', to='channels_app.channel')),
             ],
+        ),
+        migrations.CreateModel(
+            name='Once',
+            fields=[
+                ('pk', models.CompositePrimaryKey('schedule_id', 'key', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('key', models.UUIDField()),
+                ('send', models.UUIDField(help_text='The notification.')),
+                ('at', models.DateTimeField()),
+                ('schedule', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='notifications_app.schedule')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['at'], name='once_age')],
+            },
         ),
         migrations.CreateModel(
             name='Occurrence',
@@ -483,4 +519,5 @@ class Migration(migrations.Migration):
             index=models.Index(condition=models.Q(('is_enabled', False), models.Q(('disabled_code', ''), _negated=True)), fields=['channel'], name='schedule_disabled'),
         ),
         migrations.RunSQL(_LEAVE_ROOM_FOR_OUTCOMES, migrations.RunSQL.noop),
+        migrations.RunSQL(_LEAVE_ROOM_FOR_CONTACTS, migrations.RunSQL.noop),
     ]

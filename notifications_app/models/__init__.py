@@ -1,5 +1,6 @@
 """The tables of notifications_app."""
 
+from notifications_app.models.contacts import Contact, Once
 from notifications_app.models.notification import (
     MAX_LABEL,
     MAX_NOTIFICATION_NAME,
@@ -11,6 +12,7 @@ from notifications_app.models.notification import (
 from notifications_app.models.rollups import ActionCount, EventHour, HourlyStat, OutcomeMinute
 from notifications_app.models.schedules import (
     AHEAD,
+    MAX_ONCE_DAYS,
     MAX_SCHEDULE_NAME,
     Occurrence,
     OccurrenceCode,
@@ -38,6 +40,7 @@ __all__ = [
     "HAS_NO_RATE",
     "MAX_LABEL",
     "MAX_NOTIFICATION_NAME",
+    "MAX_ONCE_DAYS",
     "MAX_SCHEDULE_NAME",
     "MAX_TEMPLATE_NAME",
     "MOST_LABELS",
@@ -47,6 +50,7 @@ __all__ = [
     "WANTED_SINCE",
     "ActionCount",
     "Batch",
+    "Contact",
     "Delivery",
     "Draft",
     "Driver",
@@ -56,6 +60,7 @@ __all__ = [
     "Notification",
     "Occurrence",
     "OccurrenceCode",
+    "Once",
     "OutcomeMinute",
     "Plan",
     "Schedule",

@@ -16,6 +16,8 @@ from notifications_app.content.values import (
     AUDITED_FIELDS,
     CONTENT,
     DEFAULTS,
+    IGNORE,
+    RESPECT,
     AudienceKind,
     Content,
 )
@@ -123,6 +125,16 @@ class Notification(models.Model):
         null=True,
         blank=True,
         help_text="Recipients. 0: none. Null: the channel's until the start, then none.",
+    )
+    caps: Any = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="The channel's, as they were at the send. Null: there are none. []: ignored.",
+    )
+    once: Any = models.JSONField(
+        null=True,
+        blank=True,
+        help_text="Of a schedule that contacts everyone once in `days`: its `schedule_id`.",
     )
     edited_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
@@ -248,6 +260,11 @@ class Notification(models.Model):
         return Timing.of(self.timing) if self.timing else None
 
     @property
+    def cap(self) -> str:
+        """What the send said about the channel's caps."""
+        return IGNORE if self.caps == [] else RESPECT
+
+    @property
     def audience_kind(self) -> AudienceKind:
         kinds = {
             AudienceKind.SUBSCRIPTION: self.is_test,
@@ -335,6 +352,7 @@ audit.SHOWN["notifications_app.notification"] = (
     "timing",
     "expires_at",
     "rate_per_minute",
+    "caps",
     "name",
     "labels",
     "status",

@@ -17,6 +17,7 @@ from notifications_app.recurrence import Recurrence
 from pushsvc.common.ids import uuid7
 
 MAX_SCHEDULE_NAME: Final = 100
+MAX_ONCE_DAYS: Final = 365
 AHEAD: Final = timedelta(seconds=30)  # of its time, an occurrence becomes a notification
 
 
@@ -37,6 +38,9 @@ class Schedule(models.Model):
     )
     segment_id = models.UUIDField(null=True, blank=True, help_text="Of the send.")
     recurrence: Any = models.JSONField()
+    once_per_days = models.PositiveSmallIntegerField(
+        null=True, blank=True, help_text="Nobody gets it twice within so many days. Null: they may."
+    )
     next_at = models.DateTimeField(null=True, blank=True)
     last_notification_id = models.UUIDField(null=True, blank=True)
     disabled_code = models.CharField(max_length=64, blank=True, default="")
@@ -75,6 +79,13 @@ class Schedule(models.Model):
         """The body of the send, as in the API."""
         send: dict[str, Any] = json.loads(self.send_json)
         return send
+
+    @property
+    def once(self) -> dict[str, Any] | None:
+        """For Notification.once."""
+        if self.once_per_days is None:
+            return None
+        return {"schedule_id": str(self.pk), "days": self.once_per_days}
 
     @property
     def recurs(self) -> Recurrence:
@@ -124,6 +135,7 @@ audit.SHOWN["notifications_app.schedule"] = (
     "name",
     "is_enabled",
     "recurrence",
+    "once_per_days",
     "disabled_code",
     *AUDITED_FIELDS,
     "target_platforms",

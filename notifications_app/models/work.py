@@ -87,6 +87,12 @@ class Plan(models.Model):
     opted_out_count = models.BigIntegerField(
         default=0, db_default=0, help_text="Of the audience: left out, because they refuse it."
     )
+    capped_count = models.BigIntegerField(
+        default=0, db_default=0, help_text="Of the audience: left out, because of a cap."
+    )
+    repeated_count = models.BigIntegerField(
+        default=0, db_default=0, help_text="The same, because the schedule contacted them lately."
+    )
     lease_number = models.PositiveIntegerField(
         default=0, db_default=0, help_text="Only the newest lease may write."
     )

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
 from notifications_app.models import Batch, Delivery
+from notifications_app.pipeline.contacts import Limits
 from notifications_app.querysets import BatchQuerySet
 from notifications_app.states import CAREFUL_AFTER_LEASE_LOSSES
 from pushsvc.common import metrics
@@ -87,7 +88,8 @@ class Lease:
 class PlanLease:
     """A claimed plan. Only the lease with the newest `number` may plan. `zones`: as in Plan.
     `is_shared`: the notification has other parts on the platform, which may reach the same devices.
-    `rate_per_minute`: of the notification; None if it has no rate."""
+    `rate_per_minute`: of the notification; None if it has no rate. `caps_json`, `once_json`: as in
+    Notification."""
 
     plan_id: int
     number: int
@@ -98,10 +100,13 @@ class PlanLease:
     driver: str
     zones: Sequence[str] | None
     has_targets: bool
+    release_at: datetime
     started_at: datetime
     category: str
     is_shared: bool
     rate_per_minute: int | None = None
+    caps_json: str | None = None
+    once_json: str | None = None
     request_id: str | None = None
     traceparent: str | None = None
 
@@ -148,10 +153,23 @@ class PlanLease:
         """Which subscriptions want the notification's category. None if it has no category."""
         return consent_to(self.category) if self.category else None
 
+    @cached_property
+    def limits(self) -> Limits | None:
+        """Who of the audience may be contacted again. None if everybody may."""
+        return Limits.of(
+            self.notification_id,
+            self.channel_id,
+            self.release_at,
+            caps_json=self.caps_json,
+            once_json=self.once_json,
+        )
+
     @property
     def columns(self) -> str:
-        """The columns of subscriptions that a window reads for `consent`."""
-        return CONSENT_COLUMNS if self.category else ""
+        """The columns of subscriptions that a window reads for `consent` and `limits`."""
+        if self.category:
+            return CONSENT_COLUMNS
+        return "person_id, " if self.limits else ""
 
 
 @dataclass(frozen=True)

@@ -250,12 +250,12 @@ FROM notifications_app_notification notification
 WHERE notification.id = plan.notification_id
   AND plan.id IN (SELECT id FROM chosen)
 RETURNING plan.id, plan.lease_number, plan.notification_id, plan.channel_id, plan.platform,
-  plan.rule, plan.driver, plan.zones, notification.has_targets, notification.started_at,
-  notification.category,
+  plan.rule, plan.driver, plan.zones, notification.has_targets, plan.release_at,
+  notification.started_at, notification.category,
   EXISTS (SELECT FROM notifications_app_plan other
           WHERE other.notification_id = plan.notification_id
             AND other.platform = plan.platform AND other.part <> plan.part),
-  nullif(notification.rate_per_minute, 0),
+  nullif(notification.rate_per_minute, 0), notification.caps, notification.once,
   notification.request_id, notification.traceparent, (SELECT number FROM chosen LIMIT 1)
 """
 CLAIM_NEW: Final = _CLAIM.format(chosen=_NEW)

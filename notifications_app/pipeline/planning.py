@@ -195,19 +195,22 @@ def _of_movers(lease: PlanLease, plan: Plan) -> _Planned:
 def _may_be_small(lease: PlanLease, plan: Plan, driver: str) -> bool:
     """Whether the plan may be planned together with others of the driver. A plan with a rule may
     not, because a rule may read many subscriptions for few recipients. One with a rate has batches
-    of another size."""
+    of another size, and one with caps may meet a person of another plan."""
     if lease.driver != driver or lease.is_shared or plan.cursor is not None:
         return False
-    is_plain = lease.rule_json is None and not lease.rate_per_minute
+    is_plain = lease.rule_json is None and not lease.rate_per_minute and lease.limits is None
     return is_plain and plan.only_subscription_id is None
 
 
 def _may_go_on(written: Sequence[_Planned]) -> bool:
-    """Whether the transaction may write more windows. It ends after a statement that locked
-    targets, or that may wait for rows of another part: one statement locks them in one order, but
-    two statements together would not."""
+    """Whether the transaction may write more windows. It ends after a statement that locked targets
+    or contacts, or that may wait for rows of another part: one statement locks them in one order,
+    but two statements together would not."""
     are_last = all(each.window.is_last for each in written)
-    return are_last and not any(each.lease.has_targets or each.lease.is_shared for each in written)
+    locked = (
+        each.lease.has_targets or each.lease.is_shared or each.lease.limits for each in written
+    )
+    return are_last and not any(locked)
 
 
 def _report(planned: Sequence[_Planned], began: int) -> None:
@@ -285,6 +288,8 @@ def _count_windows(planned: Sequence[_Planned]) -> None:
         "is_last": [window.is_last for window in windows],
         "recipients": [window.recipients for window in windows],
         "opted_out": [window.opted_out for window in windows],
+        "capped": [window.capped for window in windows],
+        "repeated": [window.repeated for window in windows],
         "zones_at": [window.zone_at for window in windows],
         "lease": PLAN_LEASE,
     }
@@ -303,7 +308,7 @@ def _count_windows(planned: Sequence[_Planned]) -> None:
 
 
 def _plan_again(plan: Plan, moment: datetime) -> None:
-    """Its notification must be locked."""
+    """Its notification must be locked. Who was left out is judged, and counted, again."""
     deadline_at = moment + (plan.deadline_at - plan.release_at)
     Plan.objects.filter(pk=plan.pk).update(
         release_at=moment,
@@ -311,6 +316,9 @@ def _plan_again(plan: Plan, moment: datetime) -> None:
         deadline_at=deadline_at,
         cursor=None,
         zone_at=0,
+        opted_out_count=0,
+        capped_count=0,
+        repeated_count=0,
         sliced_at=None,
         lease_until=None,
     )
@@ -351,11 +359,13 @@ UPDATE notifications_app_plan plan
 SET cursor = written.cursor,
     recipient_count = recipient_count + written.recipients,
     opted_out_count = opted_out_count + written.opted_out,
+    capped_count = capped_count + written.capped,
+    repeated_count = repeated_count + written.repeated,
     zone_at = written.zone_at,
     status = CASE WHEN written.is_last THEN %(plan_delivering)s ELSE status END,
     lease_until = CASE WHEN NOT written.is_last THEN clock_timestamp() + %(lease)s END
 FROM unnest(%(ids)s::bigint[], %(cursors)s::uuid[], %(is_last)s::bool[], %(recipients)s::int[],
-            %(opted_out)s::int[], %(zones_at)s::smallint[])
-  AS written (id, cursor, is_last, recipients, opted_out, zone_at)
+            %(opted_out)s::int[], %(capped)s::int[], %(repeated)s::int[], %(zones_at)s::smallint[])
+  AS written (id, cursor, is_last, recipients, opted_out, capped, repeated, zone_at)
 WHERE plan.id = written.id
 """

@@ -40,6 +40,7 @@ _LEASE: Final = PlanLease(
     driver=Driver.SCAN,
     zones=None,
     has_targets=False,
+    release_at=_MOMENT,
     started_at=_MOMENT,
     category="",
     is_shared=False,

@@ -15,6 +15,7 @@ from django.conf import settings
 from channels_app.selectors import channel_totals
 from notifications_app.content.values import MAX_TARGETS
 from notifications_app.models import Driver
+from notifications_app.pipeline.contacts import CAPPED_COUNT, REPEATED_COUNT, Limits
 from notifications_app.pipeline.lease import IN_ZONES, PlanLease
 from notifications_app.pipeline.send_rates import batch_size
 from pushsvc.common.store import sql
@@ -46,7 +47,9 @@ _UNSEEN: Final = timedelta(minutes=1)
 class Window:
     """`is_last`: the whole audience was read. `last_id`: the last subscription that was read.
     `opted_out`: how many of the audience refuse the notification's category. `zone_at`: the place
-    of the last one's time zone. `early`: how many of the audience must wait for their zone."""
+    of the last one's time zone. `early`: how many of the audience must wait for their zone.
+    `capped`, `repeated`: how many are left out because of a cap, and because their schedule
+    contacted them lately."""
 
     is_last: bool
     last_id: UUID | None
@@ -55,6 +58,8 @@ class Window:
     opted_out: int = 0
     zone_at: int = 0
     early: int = 0
+    capped: int = 0
+    repeated: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,11 +120,12 @@ def write_whole(leases: Sequence[PlanLease], *, most: int) -> dict[int, Window]:
     """Writes batches and deliveries for the whole audiences of new plans, in one statement. Returns
     the windows by plan id. Skips plans that have more than `most` subscriptions or targets.
 
-    The plans must have one driver, and neither rules, time zones nor rates, unless there is only
-    one.
+    The plans must have one driver, and neither rules, time zones, rates nor limits, unless there is
+    only one.
     """
     source = whole(leases[0], has_category=any(lease.category for lease in leases))
-    return _write(leases, source, {**leases[0].audience.parameters, "most": most})
+    own = {"most": most, "since": leases[0].started_at - _UNSEEN}
+    return _write(leases, source, {**leases[0].audience.parameters, **own})
 
 
 def _write_candidates(lease: PlanLease, rule: Rule) -> Window | None:
@@ -156,7 +162,9 @@ def _write(
         "categories": [each.category for each in leases],
         "size": batch_size(leases[0].rate_per_minute),
     }
-    text = statement(source, is_shared=leases[0].is_shared)
+    limits = leases[0].limits
+    text = statement(source, is_shared=leases[0].is_shared, limits=limits)
+    own |= limits.parameters if limits else {}
     return {plan_id: Window(*rest) for plan_id, *rest in sql.rows(text, own | dict(parameters))}
 
 
@@ -215,6 +223,8 @@ def whole(lease: PlanLease, *, has_category: bool) -> Source:
     of theirs; the only one, if it has time zones."""
     is_direct = lease.has_targets
     in_zones = f" WHERE {IN_ZONES}" if lease.zones is not None else ""
+    if lease.driver == Driver.MOVERS and lease.limits:
+        in_zones += _HAS_MOVED
     wants = f"small.category = '' OR {wants_part('small.channel_id', 'small.category')}"
     return Source(
         scanned=_SMALL_DIRECT if is_direct else _SMALL,
@@ -241,13 +251,15 @@ def _of_one(lease: PlanLease, scanned: str, *, is_last: str) -> Source:
     )
 
 
-def statement(source: Source, *, is_shared: bool) -> str:
-    """The whole statement. `is_shared`: as in PlanLease."""
+def statement(source: Source, *, is_shared: bool, limits: Limits | None = None) -> str:
+    """The whole statement. `is_shared`, `limits`: as in PlanLease."""
     audience = _CONSENTING if source.wants else _AUDIENCE
+    if limits:
+        audience = limits.part(is_shared=is_shared)
     return _STATEMENT.format(
         scanned=source.scanned,
         recipients=audience.format(
-            plan_id=source.plan_id, wants=source.wants, audience=source.audience
+            plan_id=source.plan_id, wants=source.wants or "true", audience=source.audience
         ),
         on_conflict=_SKIP_PLANNED if is_shared else "",
         filled=_FILLED_BY_INSERTED if is_shared else "SELECT * FROM slots",
@@ -256,6 +268,8 @@ def statement(source: Source, *, is_shared: bool) -> str:
         is_last=source.is_last,
         last_id=source.last_id,
         opted_out="coalesce(refusing.count, 0)" if source.wants else "0",
+        capped=CAPPED_COUNT if limits else "0",
+        repeated=REPEATED_COUNT if limits else "0",
         zone_at=source.zone_at,
         early=source.early,
         refusing=_REFUSING if source.wants else "",
@@ -297,7 +311,8 @@ WITH plan AS MATERIALIZED (
 SELECT plan.id, {is_last} AS is_last,
   {last_id} AS last_id,
   coalesce(written.recipients, 0) AS recipients, coalesce(written.batches, 0) AS batches,
-  {opted_out} AS opted_out, {zone_at} AS zone_at, {early} AS early
+  {opted_out} AS opted_out, {zone_at} AS zone_at, {early} AS early,
+  {capped} AS capped, {repeated} AS repeated
 FROM {plans} AS plan LEFT JOIN (
   SELECT plan_id, sum(recipient_count)::bigint AS recipients, count(*) AS batches
   FROM filled GROUP BY plan_id
@@ -353,10 +368,12 @@ _SMALL_DIRECT: Final = f"""listed AS MATERIALIZED (
   FROM listed JOIN small ON small.id = plan_id
 ), {targets_part()}, scanned AS MATERIALIZED (
   SELECT DISTINCT ON (plan_id, reached.id) plan_id, reached.id, push_service, person_id, choices,
-    timezone
+    timezone, timezone_changed_at
   FROM reached JOIN named USING (position) JOIN small ON small.id = plan_id
   WHERE reached.platform = small.platform ORDER BY plan_id, reached.id
 )"""  # noqa: S608 - text of our own
+# Who was left out by their part is not judged again by the last one.
+_HAS_MOVED: Final = " AND subscription.timezone_changed_at >= %(since)s"
 _EARLY_TARGETS: Final = f"(SELECT count(*) FROM scanned AS subscription WHERE NOT {IN_ZONES})"  # noqa: S608 - our own
 _EARLY_MOVERS: Final = f"""(
   SELECT count(*) FROM scanned AS subscription WHERE is_recipient AND NOT {IN_ZONES}

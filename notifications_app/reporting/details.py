@@ -22,6 +22,7 @@ from notifications_app.reporting.progress import (
     Reason,
     Release,
     bounce_reasons,
+    left_out_of,
     platform_counts,
     releases_of,
 )
@@ -31,7 +32,7 @@ from pushsvc.common.errors import NotFound
 @dataclass(frozen=True, slots=True)
 class Details:
     """`platforms`: only platforms with a plan; plans are created at the start. `releases`: the
-    earliest first. `opted_out`: how many devices were left out because they refuse the category.
+    earliest first. `left_out`: as `left_out_of`.
     `limited_by`: the push service that limits the channel while recipients wait there.
     `rate_per_minute`: None if it has no rate."""
 
@@ -39,7 +40,7 @@ class Details:
     platforms: tuple[PlatformCounts, ...]
     releases: tuple[Release, ...]
     reasons: tuple[Reason, ...]
-    opted_out: int
+    left_out: Mapping[str, int]
     actions_clicked: Mapping[str, int]
     limited_by: str | None
     rate_per_minute: int | None
@@ -63,7 +64,7 @@ def details_of(*, channel_id: UUID, notification_id: UUID) -> Details:
         platforms=platform_counts(plans, ended),
         releases=releases_of(plans),
         reasons=bounce_reasons(found, ended),
-        opted_out=sum(plan.opted_out_count for plan in plans),
+        left_out=left_out_of(plans),
         actions_clicked=_actions_clicked(found),
         limited_by=limited_by(found),
         rate_per_minute=found.rate(found.channel_rate),

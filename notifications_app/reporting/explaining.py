@@ -16,6 +16,7 @@ from django.conf import settings
 
 from channels_app.models import Channel
 from notifications_app.models import Batch, Delivery, Driver, Notification, Plan, Target
+from notifications_app.pipeline.contacts import caps_from
 from notifications_app.pipeline.transitions import QUIET_HOURS
 from notifications_app.reporting.bounce_reasons import words_for
 from notifications_app.reporting.judging import (
@@ -112,6 +113,8 @@ class _About:
             rule=rule,
             only_subscription_id=one.only_subscription_id,
             category=one.category,
+            caps=caps_from(one.caps),
+            once=one.once,
             notification=one,
             now=one.started_at,
             timing=one.timed,

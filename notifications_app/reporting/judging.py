@@ -19,12 +19,14 @@ from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.delivery.types import Message, Site
 from notifications_app.device_values import device_values, spoken_by
 from notifications_app.models import Delivery, Notification
+from notifications_app.pipeline.contacts import Cap, cap_over, repeated_at
 from notifications_app.reporting.attention import pauses_of
 from notifications_app.reporting.bounce_reasons import words_for
 from notifications_app.selectors import NamedNow, still_named
 from notifications_app.timing import Timing
 from pushsvc.common.findings import Finding
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+from pushsvc.common.store import sql
 from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.categories.consent import refusing
 from subscriptions_app.models import Subscription
@@ -60,6 +62,8 @@ class StepName(StrEnum):
     PLATFORM = "platform"
     AUDIENCE = "audience"
     CATEGORY = "category"
+    ONCE = "once"
+    CAP = "cap"
     RELEASE = "release"
     CONTENT = "content"
     PAUSED = "paused"
@@ -112,9 +116,9 @@ class Case:
     """A send, and the devices that are asked about. What several devices share is read once.
 
     `targets`: of a send that is not stored. `rule`: None means the whole channel. `now`: from which
-    the rule counts days. `timing`: of a send by local time or with quiet
-    hours, which is `due_at`. `is_over`: why nobody is planned any
-    more, in words.
+    the rule counts days. `timing`: of a send by local time or with quiet hours, which is `due_at`.
+    `caps`: in force. `once`: as in Notification. `is_over`: why nobody is planned any more, in
+    words.
     """
 
     channel: Channel
@@ -125,6 +129,8 @@ class Case:
     targets: Sequence[TargetId] = ()
     only_subscription_id: UUID | None = None
     category: str = ""
+    caps: Sequence[Cap] = ()
+    once: Mapping[str, Any] | None = None
     notification: Notification | None = None
     now: datetime | None = None
     timing: Timing | None = None
@@ -172,7 +178,7 @@ class Case:
         if key not in self._messages:
             site = Site.of(self.channel.site_url, self.channel.name) if is_declarative else None
             self._messages[key] = Messages(
-                self._id, self.content, platform, expires_at=0.0, site=site
+                self.id, self.content, platform, expires_at=0.0, site=site
             )
         return self._messages[key]
 
@@ -193,10 +199,19 @@ class Case:
     def _values(self, device: Subscription) -> Any:
         named = self.named.get(device.pk) if self.has_targets else None
         sent_vars = {**self.content.vars, **(named.vars if named else {})}
-        return device_values(device, notification_id=self._id, sent_vars=sent_vars)
+        return device_values(device, notification_id=self.id, sent_vars=sent_vars)
+
+    def contact_at(self, device: Subscription) -> datetime:
+        """When the send contacts the device, or would."""
+        if self.notification is not None and self.notification.started_at is not None:
+            return self.notification.started_at
+        at, timing = self.due_at or sql.now(), self.timing
+        if timing is None or not (timing.local_at or (timing.quiet and not self.has_targets)):
+            return at
+        return timing.release(device.timezone, now=None if timing.local_at else at)
 
     @property
-    def _id(self) -> UUID:
+    def id(self) -> UUID:
         return self.notification.pk if self.notification else _ANY_ID
 
 
@@ -264,6 +279,33 @@ def _category(case: Case, device: Subscription) -> Step | None:
     return Step(StepName.CATEGORY, ok=False, detail=f"{who} the category {case.category}.")
 
 
+def _once(case: Case, device: Subscription) -> Step | None:
+    if not case.once:
+        return None
+    schedule_id, days = UUID(case.once["schedule_id"]), case.once["days"]
+    at = repeated_at(schedule_id, days, _key(device), case.contact_at(device), case.id)
+    if at is None:
+        return Step(StepName.ONCE, ok=True)
+    detail = f"Its schedule contacts nobody twice within {days} days, and did last at"
+    return Step(StepName.ONCE, ok=False, detail=f"{detail} {format_timestamp(at)}.")
+
+
+def _cap(case: Case, device: Subscription) -> Step | None:
+    if not case.caps:
+        return None
+    cap = cap_over(case.caps, _key(device), case.contact_at(device), case.id)
+    if cap is None:
+        return Step(StepName.CAP, ok=True)
+    who = "The person" if device.person_id else "The device"
+    detail = f"{who} has had as many sends as the cap: {cap.words}."
+    return Step(StepName.CAP, ok=False, detail=detail)
+
+
+def _key(device: Subscription) -> UUID:
+    """Whom caps count."""
+    return device.person_id or device.pk
+
+
 def _release(case: Case, device: Subscription) -> Step | None:
     timing = case.timing
     if timing is None or not (timing.local_at or timing.quiet):
@@ -323,6 +365,8 @@ STEPS: Final = (
     _Decision(_platform, Verdict.NOT_IN_AUDIENCE),
     _Decision(_audience, Verdict.NOT_IN_AUDIENCE),
     _Decision(_category, Verdict.LEFT_OUT),
+    _Decision(_once, Verdict.LEFT_OUT),
+    _Decision(_cap, Verdict.LEFT_OUT),
     _Decision(_release, Verdict.LEFT_OUT),
     _Decision(_content, Verdict.BOUNCES),
     _Decision(paused, Verdict.WAITING),

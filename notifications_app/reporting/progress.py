@@ -5,7 +5,7 @@ This module does not read deliveries, so a million recipients cost as much as te
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Final, NamedTuple
@@ -30,6 +30,8 @@ class PlanRow:
     status: str
     recipient_count: int
     opted_out_count: int
+    capped_count: int
+    repeated_count: int
     release_at: str  # ISO 8601, as in JSON
 
 
@@ -120,6 +122,7 @@ class Progress:
     waiting: tuple[Waiting, ...]
     planned_at: datetime | None
     releases: tuple[Release, ...] = ()
+    left_out: Mapping[str, int] = field(default_factory=dict)
     now: datetime | None = None
 
     @property
@@ -148,8 +151,21 @@ def progress_of(notification: Notification, *, now: datetime) -> Progress:
         waiting=_waiting(notification.id) if is_running else (),
         planned_at=_planned_at(plans),
         releases=releases_of(plans),
+        left_out=left_out_of(plans),
         now=now,
     )
+
+
+def left_out_of(plans: Iterable[Plan | PlanRow]) -> dict[str, int]:
+    """How many devices of the audience are no recipients, by reason: they refuse the category
+    (`opted_out`), a cap excludes them (`capped`), or their schedule contacted them lately
+    (`repeated`)."""
+    counted = list(plans)
+    return {
+        "opted_out": sum(plan.opted_out_count for plan in counted),
+        "capped": sum(plan.capped_count for plan in counted),
+        "repeated": sum(plan.repeated_count for plan in counted),
+    }
 
 
 def platform_counts(

@@ -10,7 +10,7 @@ from channels_app.models import Channel
 from channels_app.selectors import channel_get, is_enabled
 from notifications_app.content.personal import values_of
 from notifications_app.content.tracking import TOKEN_LENGTH
-from notifications_app.content.values import Content, SendRequest
+from notifications_app.content.values import IGNORE, Content, SendRequest
 from notifications_app.delivery.messages import Messages
 from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.delivery.types import Message, Site
@@ -92,6 +92,13 @@ def time_check(channel: Channel, request: SendRequest) -> Due:
     found = Due(starts_at(channel, request, timing), timing)
     expiry_check(request, found)
     return found
+
+
+def caps_of(channel: Channel, request: SendRequest) -> list[dict[str, int]] | None:
+    """The caps for the send, as a notification stores them. Tests have none."""
+    if request.only_subscription_id is not None:
+        return None
+    return [] if request.cap == IGNORE else channel.caps or None
 
 
 def expiry_check(request: SendRequest, found: Due) -> None:

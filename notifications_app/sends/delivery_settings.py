@@ -16,6 +16,11 @@ from notifications_app.states import STATES
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 
+# As docs/caps.md. A contact has a moment of each send that a cap counts.
+MOST_CAPS: Final = 2
+MAX_CAP_LIMIT: Final = 50
+MAX_CAP_HOURS: Final = 720
+
 
 @transaction.atomic
 def delivery_settings_replace(
@@ -26,12 +31,13 @@ def delivery_settings_replace(
     category_required: bool,
     quiet_hours: Mapping[str, str] | None,
     inbox_days: int = 0,
+    caps: Sequence[Mapping[str, int]] = (),
 ) -> Channel:
     """Replaces all delivery settings. `timezone`: a name in tzdata's spelling. `rate_per_minute`:
-    for sends that name no rate and start from now on. `quiet_hours`: as in a send. Pending
-    notifications get the time zone and the quiet hours, too, unless they have their own.
-    `inbox_days`: as in the model. Other processes may use the old settings for another second.
-    Safe to repeat."""
+    for sends that name no rate and start from now on. `quiet_hours`: as in a send. `inbox_days`: as
+    in the model. `caps`: `limit` and `hours` of each. Pending notifications get the time zone, the
+    quiet hours and the caps as well, unless they have their own or ignore them. Other processes may
+    use the old settings for another second. Safe to repeat."""
     channel = Channel.objects.select_for_update(no_key=True).get(pk=channel_id)
     before = audit.fields_of(channel)
     values = {
@@ -40,6 +46,7 @@ def delivery_settings_replace(
         "category_required": category_required,
         "quiet_hours": quiet_hours,
         "inbox_days": inbox_days,
+        "caps": list(caps) or None,
     }
     for name, value in values.items():
         setattr(channel, name, value)
@@ -58,6 +65,7 @@ def _rewrite_pending(channel: Channel) -> None:
         "after": UUID(int=0),
         "timezone": channel.timezone,
         "quiet": json.dumps(channel.quiet_hours) if channel.quiet_hours else None,
+        "caps": json.dumps(channel.caps) if channel.caps else None,
         "step": _STEP,
     }
     zones: dict[str, Mapping[Platform, Sequence[str]]] = {}
@@ -86,7 +94,8 @@ def _reschedule(
 
 _STEP: Final = 500
 # In SQL, because the ORM can neither join an update with values nor return rows. A notification
-# without a timing sends at once, and has the channel's quiet hours; tests have none.
+# without a timing sends at once, and has the channel's quiet hours; tests have none. Caps that are
+# empty are ignored by the send.
 _REWRITE: Final = """
 WITH locked AS MATERIALIZED (
   SELECT id, timing FROM notifications_app_notification
@@ -103,7 +112,8 @@ WITH locked AS MATERIALIZED (
 UPDATE notifications_app_notification AS notification
 SET timing = CASE WHEN rewritten.timing->>'quiet_from' = 'channel'
     AND rewritten.timing->>'local_at' IS NULL AND rewritten.timing->>'quiet' IS NULL
-  THEN NULL ELSE rewritten.timing END
+  THEN NULL ELSE rewritten.timing END,
+  caps = CASE WHEN notification.caps = '[]' THEN notification.caps ELSE %(caps)s::jsonb END
 FROM rewritten WHERE notification.id = rewritten.id
 RETURNING notification.id,
   notification.timing->>'local_at' IS NOT NULL AND notification.timing <> rewritten.was

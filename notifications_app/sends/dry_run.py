@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
@@ -9,9 +10,11 @@ from channels_app.models import Channel
 from notifications_app.content.values import Content, SendRequest
 from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.errors import SegmentNotFound
+from notifications_app.pipeline.contacts import Cap, caps_from, over_caps
 from notifications_app.pipeline.halting import time_to_live
 from notifications_app.pipeline.send_rates import least_seconds
 from notifications_app.sends.checks import (
+    caps_of,
     channel_check,
     content_check,
     declarative_payload,
@@ -28,7 +31,7 @@ from pushsvc.common.store import sql
 from subscriptions_app.audiences.sizes import Size, audience_size, services_seen
 from subscriptions_app.audiences.targets import TargetIds, targets_reach
 from subscriptions_app.categories.consent import consent_to
-from subscriptions_app.segments.compiler import EVERYBODY
+from subscriptions_app.segments.compiler import EVERYBODY, Condition
 from subscriptions_app.segments.rules import Rule
 from subscriptions_app.segments.selectors import segment_get
 
@@ -62,7 +65,7 @@ class DryRun:
     """The result of a dry run. For a send to targets: `unknown` are the targets that the channel
     does not have, and `missed` the platforms of the targets' devices that the send does not name.
     `releases`: when each time zone gets a send by local time or with quiet hours, which `timing`
-    has.
+    has. `capped`: how many of the audience a cap would leave out now; None without caps.
     """
 
     platforms: Mapping[Platform, PlatformDryRun]
@@ -71,6 +74,7 @@ class DryRun:
     rate_per_minute: int | None = None
     timing: Timing | None = None
     releases: Sequence[Release] = ()
+    capped: Size | None = None
 
     @property
     def audience(self) -> int:
@@ -88,10 +92,13 @@ def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
     request = with_defaults(channel, request)
     channel_check(channel, request)
     sizes = content_check(request)
-    timing = time_check(channel, request).timing
+    due = time_check(channel, request)
+    timing = due.timing
     is_timed = timing is not None and (timing.local_at or timing.quiet)
     releases = releases_of(channel, request, timing) if timing and is_timed else ()
     consent = consent_to(request.category) if request.category else EVERYBODY
+    caps = caps_from(caps_of(channel, request))
+    with_room = _with_room(consent, caps, due.at or sql.now()) if caps else None
     rule = audience_rule(channel.id, request)
     sampled = _sampled(channel.id, request, rule)
     if not request.targets:
@@ -100,11 +107,13 @@ def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
         seen = services_seen(channel.id, rule, Platform.WEB, consent) if is_web else ()
         services = _at_services(channel, request.content, sizes, seen)
         platforms = _dry_runs(sizes, audience, sampled, services)
+        left = audience_size(channel.id, rule, sizes, with_room) if with_room else None
         return DryRun(
             platforms,
             rate_per_minute=_rate(channel, request),
             timing=timing,
             releases=releases,
+            capped=_difference(audience.values(), left.values()) if left else None,
         )
     reach = targets_reach(channel.id, named_by(request.targets), consent)
     counts = {platform: Size(count, estimated=False) for platform, count in reach.devices.items()}
@@ -112,13 +121,40 @@ def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
     at_targets = reach.services.get(Platform.WEB, ())
     services = _at_services(channel, request.content, sizes, at_targets)
     platforms = _dry_runs(sizes, counts, sampled, services)
-    return DryRun(platforms, reach.unknown, missed, _rate(channel, request), timing, releases)
+    capped = None
+    if with_room:
+        room = targets_reach(channel.id, named_by(request.targets), with_room).devices
+        sure = [Size(room[platform], estimated=False) for platform in sizes]
+        capped = _difference([counts[platform] for platform in sizes], sure)
+    rate = _rate(channel, request)
+    return DryRun(platforms, reach.unknown, missed, rate, timing, releases, capped)
+
+
+def _with_room(consent: Condition, caps: Sequence[Cap], at: datetime) -> Condition:
+    """The condition that a device wants the send, and no cap leaves it out."""
+    over = over_caps(caps, at)
+    parameters = {**consent.parameters, **over.parameters}
+    return Condition(f"({consent.text} AND NOT {over.text})", parameters)
+
+
+def _difference(whole: Iterable[Size], part: Iterable[Size]) -> Size:
+    all_, some = list(whole), list(part)
+    size = sum(each.size for each in all_) - sum(each.size for each in some)
+    return Size(max(size, 0), any(each.estimated for each in [*all_, *some]))
 
 
 def missed_words(found: DryRun) -> str:
     """A text for people: on which other platforms the targets have devices."""
     names = ", ".join(PLATFORM_NAMES[each] for each in found.missed)
     return f"The targets also have devices on {names}, which get nothing."
+
+
+def capped_words(found: DryRun) -> str:
+    """A text for people: how many of the audience a cap leaves out. "" if nobody."""
+    if found.capped is None or not found.capped.size:
+        return ""
+    about = "About " if found.capped.estimated else ""
+    return f"{about}{found.capped.size:,} of them have had enough and are skipped."
 
 
 def rate_words(found: DryRun, request: SendRequest) -> tuple[str, str]:

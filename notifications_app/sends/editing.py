@@ -25,6 +25,7 @@ from notifications_app.sends.bounds import check_pending, check_volume
 from notifications_app.sends.checks import (
     Due,
     audience_check,
+    caps_of,
     content_check,
     expiry_check,
     time_check,
@@ -225,6 +226,7 @@ def _values(
     }
     if before.status != NotificationStatus.PENDING:
         return own
+    own["caps"] = caps_of(channel, request)
     return own | _audience(request) | _schedule(channel, before, request, changes)
 
 

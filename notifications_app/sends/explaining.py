@@ -6,6 +6,7 @@ from uuid import UUID
 from channels_app import audit
 from channels_app.models import Channel
 from notifications_app.content.values import SendRequest
+from notifications_app.pipeline.contacts import caps_from
 from notifications_app.reporting.explaining import (
     Explanation,
     devices_asked,
@@ -14,6 +15,7 @@ from notifications_app.reporting.explaining import (
 )
 from notifications_app.reporting.judging import Case
 from notifications_app.sends.checks import (
+    caps_of,
     channel_check,
     content_check,
     time_check,
@@ -48,6 +50,7 @@ def send_explain(*, channel: Channel, request: SendRequest, who: Who) -> Explana
         rule=audience_rule(channel.id, request),
         targets=request.targets,
         category=request.category,
+        caps=caps_from(caps_of(channel, request)),
         timing=due.timing,
         due_at=max(due.at or sql.now(), sql.now()),
         expires_at=request.expires_at,

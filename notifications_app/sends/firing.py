@@ -120,7 +120,10 @@ def _send(schedule: Schedule, occurs_at: datetime) -> bool:
     try:
         with transaction.atomic():
             notification = notification_accept(
-                channel=schedule.channel, request=request, sent_by=schedule.changed_by
+                channel=schedule.channel,
+                request=request,
+                sent_by=schedule.changed_by,
+                once=schedule.once,
             )
     except (Unavailable, ChannelDeleted):
         raise

@@ -51,9 +51,10 @@ def schedule_create(
     send: SendRequest,
     recurrence: Mapping[str, Any],
     enabled: bool = True,
+    once_per_days: int | None = None,
 ) -> Schedule:
-    """Creates a schedule. Raises what `send_check` raises for the send, Invalid, NeverHappens, and
-    TooManySchedules."""
+    """Creates a schedule. `once_per_days`: nobody gets it twice within so many days. Raises what
+    `send_check` raises for the send, Invalid, NeverHappens, and TooManySchedules."""
     _check_name(name)
     recurs = recurrence_of(recurrence)
     with transaction.atomic():
@@ -62,7 +63,7 @@ def schedule_create(
         if _of(channel.pk).count() >= MAX_SCHEDULES:
             detail = f"The channel has {MAX_SCHEDULES} schedules. Delete one first."
             raise TooManySchedules(detail)
-        schedule = Schedule(channel=channel)
+        schedule = Schedule(channel=channel, once_per_days=once_per_days)
         _fill(schedule, name=name, send=send, recurs=recurs, enabled=enabled)
         schedule.save(force_insert=True)
         schedule.refresh_from_db()
@@ -79,6 +80,7 @@ def schedule_update(
     send: SendRequest,
     recurrence: Mapping[str, Any],
     enabled: bool = True,
+    once_per_days: int | None = None,
     seen: str | None = None,
 ) -> Schedule:
     """Replaces the schedule. Cancels a notification that it made and that is still pending. Safe to
@@ -93,6 +95,7 @@ def schedule_update(
     _check_seen(schedule, seen)
     before, was = _audited(schedule), schedule.send
     _withdraw(schedule)
+    schedule.once_per_days = once_per_days
     _fill(schedule, name=name, send=send, recurs=recurs, enabled=enabled)
     schedule.disabled_code = ""
     schedule.updated_at = Now()
@@ -333,7 +336,7 @@ def _audited(schedule: Schedule) -> dict[str, Any]:
     """The values that the audit log may show. Not `data`, which can contain personal data."""
     own = {
         name: getattr(schedule, name)
-        for name in ("name", "is_enabled", "recurrence", "disabled_code")
+        for name in ("name", "is_enabled", "recurrence", "once_per_days", "disabled_code")
     }
     values = {**schedule.send, **own}
     return {name: value for name, value in values.items() if name in audit.SHOWN[_LABEL]}

@@ -11,9 +11,11 @@ from rest_framework.fields import empty
 from typing_extensions import override
 
 from notifications_app.content.values import (
+    CAP_CHOICES,
     CONTENT,
     DEFAULTS,
     MAX_TARGETS,
+    RESPECT,
     Content,
     SendRequest,
 )
@@ -180,6 +182,12 @@ class SendFields(ContentFields):
         default=None,
         help_text="At most so many recipients a minute, over all platforms. 0: as fast as possible."
         " Default: the channel's rate.",
+    )
+    cap = Choice(
+        CAP_CHOICES,
+        default=RESPECT,
+        help_text="`respect`: people whom a cap of the channel excludes are skipped. `ignore`: they"
+        " are not, and the send counts for no cap. See docs/caps.md.",
     )
     name = ShownText(
         max_length=MAX_NOTIFICATION_NAME,
@@ -367,6 +375,7 @@ def _body_of(notification: Notification) -> dict[str, Any]:
         "category": notification.category or None,
         "rule": notification.rule,
         "rate_per_minute": notification.rate_per_minute,
+        "cap": notification.cap,
         "name": notification.name,
         "labels": notification.labels or [],
         **_timing_of(notification),

@@ -1,9 +1,9 @@
 """Accepts, tests, pauses, resumes, stops and cancels notifications."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 import structlog
@@ -25,7 +25,7 @@ from notifications_app.models import Notification, Target
 from notifications_app.pipeline import halting
 from notifications_app.querysets import NotificationQuerySet
 from notifications_app.sends.bounds import check_pending, check_volume
-from notifications_app.sends.checks import Due, send_check, with_defaults
+from notifications_app.sends.checks import Due, caps_of, send_check, with_defaults
 from notifications_app.states import NotificationStatus
 from notifications_app.tasks import wake_planner
 from pushsvc.common import correlation, metrics
@@ -42,10 +42,15 @@ _IS_CANCELLED: Final = {"status": NotificationStatus.CANCELLED}
 
 
 def notification_accept(
-    *, channel: Channel, request: SendRequest, sent_by: str = ""
+    *,
+    channel: Channel,
+    request: SendRequest,
+    sent_by: str = "",
+    once: Mapping[str, Any] | None = None,
 ) -> Notification:
     """Stores the notification, which will be sent, and returns it. `sent_by`: if it is not the
-    actor of the current request.
+    actor of the current request. `once`: of a schedule that contacts nobody twice in some days, as
+    in Notification.
 
     Raises what `with_defaults`, `send_check`, `check_pending` and `check_volume` raise, and
     ChannelDeleted.
@@ -57,7 +62,8 @@ def notification_accept(
         due = send_check(channel=channel, request=request)
         check_pending(channel.pk, request)
         check_volume(channel.pk, request)
-        notification = _insert(channel, request, due, sent_by or audit.actor_name())
+        own = {"sent_by": sent_by or audit.actor_name(), "once": once}
+        notification = _insert(channel, request, due, **own)
         if request.targets:
             targets_store(notification, request)
         if audit.is_by_staff():
@@ -173,7 +179,7 @@ def targets_store(notification: Notification, request: SendRequest) -> None:
     )
 
 
-def _insert(channel: Channel, request: SendRequest, due: Due, sent_by: str) -> Notification:
+def _insert(channel: Channel, request: SendRequest, due: Due, **own: Any) -> Notification:
     """Inserts the notification. `created_at`, and `scheduled_at` of an immediate send, are the
     database's time."""
     times = {"scheduled_at": due.at} if due.at else {}
@@ -190,10 +196,11 @@ def _insert(channel: Channel, request: SendRequest, due: Due, sent_by: str) -> N
         timing=due.timing.stored() if due.timing else None,
         expires_at=request.expires_at,
         rate_per_minute=request.rate_per_minute,
+        caps=caps_of(channel, request),
         name=request.name,
         labels=list(request.labels) or None,
         template_id=request.template_id,
-        sent_by=sent_by,
+        **own,
         **correlation.current()._asdict(),
         **times,
     )

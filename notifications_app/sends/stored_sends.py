@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any, Final
 from uuid import UUID
 
-from notifications_app.content.values import CONTENT, DEFAULTS, Content, SendRequest
+from notifications_app.content.values import CONTENT, DEFAULTS, RESPECT, Content, SendRequest
 from notifications_app.timing import CHANNEL
 from pushsvc.common.platforms import Platform
 
@@ -27,6 +27,8 @@ def body_of(request: SendRequest) -> dict[str, Any]:
     }
     if request.quiet_hours != CHANNEL:
         audience["quiet_hours"] = request.quiet_hours
+    if request.cap != RESPECT:
+        audience["cap"] = request.cap
     ids = {name: str(getattr(request, name) or "") for name in _IDS}
     given: dict[str, Any] = {name: value for name, value in (audience | ids).items() if value}
     if request.rate_per_minute is not None:

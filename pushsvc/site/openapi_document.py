@@ -25,6 +25,7 @@ _PATH_IDS: Final = {
 }
 _ENUMS: Final = {
     "AudienceKind": "Whom a notification is for.",
+    "CapChoice": "Whether caps of the channel count for a send. See docs/caps.md.",
     "ClickBehavior": "What a click in a browser does with a link of the site. See docs/content.md.",
     "CredentialKind": "What a platform's push service knows the channel by.",
     "DeliveryOutcome": "The outcome of a recipient.",

@@ -80,8 +80,8 @@ def targets_part() -> str:
     external_id, subscription_id).
 
     They are `known` (position), the entries that the channel has, and `reached` (position, id,
-    platform, push_service, person_id, choices, timezone), their active subscriptions. A
-    subscription that is named in two ways is in `reached` twice.
+    platform, push_service, person_id, choices, timezone, timezone_changed_at), their active
+    subscriptions. A subscription that is named in two ways is in `reached` twice.
     """
     return _FOUND
 
@@ -97,7 +97,7 @@ _FOUND: Final = """people AS MATERIALIZED (
 ), single AS MATERIALIZED (
   SELECT named.position, subscription.* FROM named
   CROSS JOIN LATERAL (
-    SELECT id, platform, push_service, person_id, choices, timezone, expired_at
+    SELECT id, platform, push_service, person_id, choices, timezone, timezone_changed_at, expired_at
     FROM subscriptions_app_subscription
     WHERE id = named.subscription_id AND channel_id = named.channel_id OFFSET 0) AS subscription
 ), known AS (
@@ -105,13 +105,13 @@ _FOUND: Final = """people AS MATERIALIZED (
 ), reached AS MATERIALIZED (
   SELECT people.position, subscription.* FROM people
   CROSS JOIN LATERAL (
-    SELECT id, platform, push_service, person_id, choices, timezone
+    SELECT id, platform, push_service, person_id, choices, timezone, timezone_changed_at
     FROM subscriptions_app_subscription
     WHERE person_id = people.id AND channel_id = people.channel_id AND expired_at IS NULL OFFSET 0
   ) AS subscription
   UNION ALL
-  SELECT position, id, platform, push_service, person_id, choices, timezone FROM single
-  WHERE expired_at IS NULL
+  SELECT position, id, platform, push_service, person_id, choices, timezone, timezone_changed_at
+  FROM single WHERE expired_at IS NULL
 )"""
 
 _GIVEN: Final = f"""WITH named (channel_id, external_id, subscription_id, position)

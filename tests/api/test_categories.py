@@ -162,7 +162,7 @@ def test_a_send_keeps_the_category(alice):
     assert notification.category == "offers"
     details = alice.call("GET", f"/notification/{notification.id}/details").json()
     assert details["audience"]["category"] == "offers"
-    assert details["left_out"] == {"opted_out": 0}
+    assert details["left_out"] == {"opted_out": 0, "capped": 0, "repeated": 0}
 
 
 @pytest.mark.parametrize("dry_run", [False, True])

@@ -13,7 +13,9 @@ DEFAULTS = {
     "category_required": False,
     "quiet_hours": None,
     "inbox_days": 0,
+    "caps": [],
 }
+CAPS = [{"limit": 3, "hours": 24}, {"limit": 10, "hours": 168}]
 NIGHT = {"from": "22:00", "to": "08:00"}
 
 
@@ -35,6 +37,7 @@ def test_a_put_replaces_all_settings_and_each_change_is_audited(alice, bob):
         "category_required": True,
         "quiet_hours": NIGHT,
         "inbox_days": 30,
+        "caps": CAPS,
     }
     shown = given | {"timezone": "Europe/Berlin"}
 
@@ -49,6 +52,7 @@ def test_a_put_replaces_all_settings_and_each_change_is_audited(alice, bob):
         "category_required": [False, True],
         "quiet_hours": [None, NIGHT],
         "inbox_days": [0, 30],
+        "caps": [None, CAPS],
     }
     assert last.changes["timezone"] == ["Europe/Berlin", "UTC"]
 
@@ -63,6 +67,13 @@ def test_a_put_replaces_all_settings_and_each_change_is_audited(alice, bob):
         ({"quiet_hours": {"from": "9", "to": "10:00"}}, ("quiet_hours.from", "not_a_local_time")),
         ({"quiet_hours": {"from": "09:00", "to": "09:00"}}, ("quiet_hours.to", "out_of_range")),
         ({"inbox_days": 31}, ("inbox_days", "out_of_range")),
+        ({"caps": {"limit": 3, "hours": 24}}, ("caps", "not_a_list")),
+        ({"caps": CAPS[:1] * 3}, ("caps", "too_many")),
+        ({"caps": [{"limit": 3}]}, ("caps.0.hours", "required")),
+        ({"caps": [{"limit": 0, "hours": 24}]}, ("caps.0.limit", "out_of_range")),
+        ({"caps": [{"limit": 51, "hours": 24}]}, ("caps.0.limit", "out_of_range")),
+        ({"caps": [{"limit": 3, "hours": 721}]}, ("caps.0.hours", "out_of_range")),
+        ({"caps": [{"limit": 3.5, "hours": 24}]}, ("caps.0.limit", "not_a_number")),
         ({"zone": "UTC"}, ("zone", "unknown_field")),
     ],
 )
@@ -91,6 +102,16 @@ def test_managers_change_them_in_the_console(db):
     assert manager.post(page, form | {"timezone": "Mars/Olympus"}).status_code == 400
     assert manager.post(page, form).status_code == 302
 
+    caps = {"cap_limit_2": "3", "cap_hours_2": "24"}
+    assert manager.post(page, form | {"cap_limit_1": "3"}).status_code == 400
+    assert manager.post(page, form | caps).status_code == 302
     house.channel.refresh_from_db()
+    assert house.channel.caps == CAPS[:1]
+    shown = manager.get(page).content.decode()
+    assert 'name="cap_limit_1" value="3"' in shown
+    assert manager.post(page, form).status_code == 302
+
+    house.channel.refresh_from_db()
+    assert house.channel.caps is None
     assert (house.channel.timezone, house.channel.category_required) == ("America/Lima", True)
     assert (house.channel.rate_per_minute, house.channel.inbox_days) == (60, 7)

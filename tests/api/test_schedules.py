@@ -32,8 +32,8 @@ def test_a_schedule_reads_back_as_it_was_created(alice):
 
     row = Schedule.objects.get()
     assert list(made) == [
-        *("schedule_id", "name", "enabled", "notification", "recurrence", "next_at"),
-        *("last_notification_id", "disabled_code", "created_at", "updated_at"),
+        *("schedule_id", "name", "enabled", "notification", "recurrence", "once_per_days"),
+        *("next_at", "last_notification_id", "disabled_code", "created_at", "updated_at"),
     ]
     assert made["notification"] == SEND | {"target_platforms": ["web"]}
     assert list(made["notification"]["data"]) == ["z", "a"]
@@ -93,7 +93,7 @@ def test_an_edit_replaces_everything_and_a_deletion_ends_it(alice):
     [
         ({}, [("name", "required"), ("notification", "required"), ("recurrence", "required")]),
         (GIVEN | {"name": " "}, [("name", "malformed")]),
-        (GIVEN | {"once_per_days": 1}, [("once_per_days", "unknown_field")]),
+        (GIVEN | {"once_per_day": 1}, [("once_per_day", "unknown_field")]),
         (sending(body=""), [("notification.body", "blank")]),
         (GIVEN | {"notification": []}, [("notification", "not_an_object")]),
         (GIVEN | {"notification": None}, [("notification", "null")]),
@@ -206,6 +206,7 @@ def test_every_field_of_a_send_is_stored():
         rule=SEGMENT,
         rate_per_minute=0,
         quiet_hours={"from": "22:00", "to": "08:00"},
+        cap="ignore",
         name="Monthly digest",
         labels=("digest", "news"),
         template_id=UUID(NOWHERE),
@@ -216,6 +217,16 @@ def test_every_field_of_a_send_is_stored():
     assert loaded(body_of(send)) == send
     assert loaded(body_of(usual)) == usual
     assert OF_NO_SCHEDULE & set(ScheduledSend().fields) == set()
+
+
+def test_once_per_days_is_stored_and_replaced(alice):
+    made = created(alice, GIVEN | {"once_per_days": 7})
+    address = path(alice, made["schedule_id"])
+    assert made["once_per_days"] == alice.call("GET", address).json()["once_per_days"] == 7
+    assert alice.call("PUT", address, GIVEN).json()["once_per_days"] is None
+    for given in (0, 366):
+        response = alice.call("PUT", address, GIVEN | {"once_per_days": given})
+        assert errors(response) == [("once_per_days", "out_of_range")]
 
 
 def test_a_channel_has_at_most_two_hundred_schedules(alice, bob, monkeypatch):

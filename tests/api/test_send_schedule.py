@@ -9,7 +9,7 @@ from pushsvc.common.ids import uuid7
 from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.models import Subscription
 from tests import factories
-from tests.api.support import errors
+from tests.api.support import accepted, errors
 
 pytestmark = pytest.mark.django_db
 
@@ -266,3 +266,27 @@ def test_invalid_quiet_hours_are_refused(alice, quiet_hours, error):
     for dry_run in (False, True):
         body = {"body": "x", "dry_run": dry_run, "quiet_hours": quiet_hours}
         assert error in errors(alice.send(body))
+
+
+# --- caps -----------------------------------------------------------------------------------------
+
+
+def test_a_send_says_whether_caps_count(alice):
+    type(alice.channel).objects.filter(pk=alice.channel.pk).update(caps=CAPS)
+    kept = [
+        accepted(alice, {"body": "Hello", **given}).caps
+        for given in ({}, {"cap": "respect"}, {"cap": None}, {"cap": "ignore"})
+    ]
+    assert kept == [CAPS, CAPS, CAPS, []]
+    assert errors(alice.send({"body": "Hello", "cap": "on"})) == [("cap", "not_a_choice")]
+
+
+def test_a_dry_run_says_how_many_are_capped(alice):
+    assert "capped" not in alice.send({"body": "Hello", "dry_run": True}).json()
+    type(alice.channel).objects.filter(pk=alice.channel.pk).update(caps=CAPS)
+    found = alice.send({"body": "Hello", "dry_run": True}).json()
+    assert found["capped"] == {"size": 0, "estimated": False}
+    assert "capped" not in alice.send({"body": "Hello", "dry_run": True, "cap": "ignore"}).json()
+
+
+CAPS = [{"limit": 3, "hours": 24}]

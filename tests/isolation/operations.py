@@ -82,7 +82,7 @@ send
 format include outcome dry_run attributes tags_from columns takeover_days
 tags add_tags remove_tags prefix after external_ids subscription_ids remove
 enabled since until
-category_required rate_per_minute inbox_days label labels before
+category_required rate_per_minute caps limit hours cap once_per_days inbox_days label labels before
 actions id action web_url android_url ios_url web android ios translations
 """
 PLAIN = frozenset(_PLAIN.split())

@@ -104,6 +104,7 @@ def value_of(field, ids):
     if field.choices:
         return field.choices[0][0]
     kinds = {"DateTimeField": HOUR, "UUIDField": uuid7(), "JSONField": {}, "BinaryField": b"x"}
+    kinds |= {"DateField": HOUR.date(), "ArrayField": []}
     numbers = field.get_internal_type().endswith("IntegerField")
     return kinds.get(field.get_internal_type(), 1 if numbers else "x")
 

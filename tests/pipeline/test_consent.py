@@ -35,7 +35,8 @@ def choose(device, **choices):
 
 
 def opted_out(notification):
-    return details_of(channel_id=notification.channel_id, notification_id=notification.id).opted_out
+    found = details_of(channel_id=notification.channel_id, notification_id=notification.id)
+    return found.left_out["opted_out"]
 
 
 def make_people(channel, choices):

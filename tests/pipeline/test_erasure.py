@@ -10,9 +10,12 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 from notifications_app.erasure import person_forget
+from notifications_app.models import Contact, Once
 from notifications_app.pipeline import plan_queue, planning
 from pushsvc.common.errors import NotFound
+from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
+from pushsvc.common.store import sql
 from subscriptions_app.addresses import Address
 from subscriptions_app.categories.consent import device_preferences, refusing
 from subscriptions_app.models import Person, Subscription
@@ -144,6 +147,27 @@ def linked_meanwhile(channel, change):
             support.until(support.waiting_sessions)
         begun.result()
     return Subscription.objects.filter(pk=second.pk).first()
+
+
+def test_contacts_of_the_person_and_the_devices_are_deleted(channel):
+    """Those of the devices are from the time before they were linked."""
+    rows = [
+        factories.add_subscription(channel, person=each)
+        for each in (factories.make_person(channel, USER), None)
+    ]
+    keys = [rows[0].person_id, rows[0].pk, rows[1].pk]
+    now = sql.now()
+    for key in keys:
+        fields = {"times": [now], "sends": [uuid7()], "expires_on": now}
+        Contact.objects.create(key=key, channel_id=channel.pk, **fields)
+    schedule = factories.make_schedule(channel)
+    Once.objects.bulk_create(
+        [Once(schedule=schedule, key=key, send=uuid7(), at=now) for key in keys]
+    )
+    erase(channel)
+
+    for model in (Contact, Once):
+        assert list(model.objects.values_list("key", flat=True)) == [rows[1].pk]
 
 
 def test_a_device_that_is_linked_while_the_person_opts_out_ends_too(channel):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from channels_app.models import ProviderCredential
 from channels_app.pauses import platform_pause
 from notifications_app.content.values import Content, SendRequest, TargetId
-from notifications_app.models import Batch, Delivery, Notification, Plan, Target
+from notifications_app.models import Batch, Contact, Delivery, Notification, Plan, Target
 from notifications_app.pipeline import plan_queue, reading, timed_starts
 from notifications_app.reporting.explaining import devices_asked, notification_explained
 from notifications_app.retention import purge
@@ -24,6 +24,7 @@ from notifications_app.sends.services import (
     notification_stop,
 )
 from pushsvc.common.errors import Invalid
+from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from subscriptions_app.devices.services import subscription_expire
@@ -35,6 +36,11 @@ from tests.segments import RANDOM, attribute
 PRO = attribute("plan", "eq", "pro")
 PEOPLE = ("user-1", "user-2")
 HOUR = timedelta(hours=1)
+CAPS = (
+    [{"limit": 2, "hours": 24}],
+    [{"limit": 3, "hours": 24}],
+    [{"limit": 3, "hours": 720}, {"limit": 1, "hours": 2}],
+)
 CHOICES = st.fixed_dictionaries({}, optional={"offers": st.booleans()})
 PERSONAL = Content(
     body="Hi {{ plan | default: 'you' }}, {{ vars.sale }} {{ age }}",
@@ -132,8 +138,10 @@ def release_all(notification):
 @given(data=st.data())
 def test_a_device_that_gets_it_is_planned_and_no_other(shop, drawn, data):
     some_rows, rules = drawn
-    for model in (Notification, Delivery, Target, Segment, Subscription, Person):
+    for model in (Notification, Delivery, Target, Segment, Contact, Subscription, Person):
         model.objects.all().delete()
+    shop.caps = data.draw(st.sampled_from([None, None, *CAPS]))
+    shop.save()
     rows = factories.add_each(shop, data.draw(some_rows))
     people = [
         Person.objects.create(
@@ -149,7 +157,9 @@ def test_a_device_that_gets_it_is_planned_and_no_other(shop, drawn, data):
         factories.add_tags([row], *data.draw(st.sets(st.sampled_from(segments.TAGS))))
     shop.credentials.update(paused_at=data.draw(st.sampled_from([None, sql.now()])))
     platforms = data.draw(st.sets(st.sampled_from(segments.PLATFORMS), min_size=1))
+    contacted(shop, data.draw(st.sets(st.sampled_from([*rows, *people]))))
     request = SendRequest(
+        cap=data.draw(st.sampled_from(["respect", "respect", "ignore"])),
         content=data.draw(st.sampled_from([PLAIN, PERSONAL])),
         target_platforms=tuple(map(Platform, sorted(platforms))),
         category=data.draw(st.sampled_from(["", "offers"])),
@@ -181,6 +191,19 @@ def test_a_device_that_gets_it_is_planned_and_no_other(shop, drawn, data):
         if row.pk in made:
             assert (found.verdict == "gets") == (made[row.pk] is not None)
             assert found.message == made[row.pk]
+
+
+def contacted(channel, keys):
+    """Two sends of today have reached these people and devices."""
+    for each in keys:
+        times = [sql.now() - HOUR, sql.now() - 6 * HOUR]
+        Contact.objects.create(
+            key=each.pk,
+            channel_id=channel.pk,
+            times=times,
+            sends=[uuid7(), uuid7()],
+            expires_on=times[0] + 48 * HOUR,
+        )
 
 
 def verdicts(notification, rows):

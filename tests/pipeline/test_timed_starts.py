@@ -246,7 +246,7 @@ def test_who_refuses_the_category_is_counted_in_each_part(channel):
     release(notification, WEST)
     support.plan(notification)
     found = details_of(channel_id=channel.id, notification_id=notification.id)
-    assert (notification.recipient_count, found.opted_out) == (0, 2)
+    assert (notification.recipient_count, found.left_out["opted_out"]) == (0, 2)
 
 
 # Devices that move

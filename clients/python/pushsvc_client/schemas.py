@@ -93,6 +93,13 @@ class CancelOutput(TypedDict):
     notificationId: str
 
 
+class CapInput(TypedDict):
+    """How many sends of the channel may contact a person in any time of this length."""
+
+    limit: int
+    hours: int
+
+
 class CategoryFields(TypedDict):
     """The fields of a category that can be changed."""
 
@@ -197,6 +204,7 @@ class DeliverySettingsInput(TypedDict):
     category_required: NotRequired[bool | None]
     quiet_hours: NotRequired[QuietTimes | None]
     inbox_days: NotRequired[int | None]
+    caps: NotRequired[list[CapInput] | None]
 
 
 class DeliverySettingsOutput(TypedDict):
@@ -207,6 +215,7 @@ class DeliverySettingsOutput(TypedDict):
     category_required: bool
     quiet_hours: dict[str, str] | None
     inbox_days: int
+    caps: list[CapInput]
 
 
 class DeviceCountsOutput(TypedDict):
@@ -258,6 +267,7 @@ class DryRunOutput(TypedDict):
     releases: NotRequired[list[DryRunReleaseOutput]]
     unknown: NotRequired[UnknownOutput]
     detail: NotRequired[str]
+    capped: NotRequired[DryRunSizeOutput]
     takes_at_least_seconds: NotRequired[int]
 
 
@@ -267,6 +277,13 @@ class DryRunReleaseOutput(TypedDict):
     release_at: str
     timezones: int
     platforms: list[Platform]
+
+
+class DryRunSizeOutput(TypedDict):
+    """A number of active subscriptions."""
+
+    size: int
+    estimated: bool
 
 
 class EditInput(TypedDict):
@@ -296,6 +313,7 @@ class EditInput(TypedDict):
     quiet_hours: NotRequired[str | QuietTimes | None]
     expires_at: NotRequired[datetime | str | None]
     rate_per_minute: NotRequired[int | None]
+    cap: NotRequired[CapChoice | None]
     name: NotRequired[str | None]
     labels: NotRequired[list[str] | None]
     segment_id: NotRequired[str | None]
@@ -587,6 +605,8 @@ class LeftOutOutput(TypedDict):
     """Devices of the audience that did not become recipients."""
 
     opted_out: int
+    capped: int
+    repeated: int
 
 
 class LinkInput(TypedDict):
@@ -1071,6 +1091,7 @@ class ScheduleInput(TypedDict):
     enabled: NotRequired[bool | None]
     notification: ScheduledSendInput
     recurrence: RecurrenceInput
+    once_per_days: NotRequired[int | None]
 
 
 class ScheduleOutput(TypedDict):
@@ -1081,6 +1102,7 @@ class ScheduleOutput(TypedDict):
     enabled: bool
     notification: ScheduledSendInput
     recurrence: RecurrenceInput
+    once_per_days: int | None
     next_at: str | None
     last_notification_id: str | None
     disabled_code: str | None
@@ -1110,6 +1132,7 @@ class ScheduledSendInput(TypedDict):
     on_missing: NotRequired[OnMissing | None]
     quiet_hours: NotRequired[str | QuietTimes | None]
     rate_per_minute: NotRequired[int | None]
+    cap: NotRequired[CapChoice | None]
     name: NotRequired[str | None]
     labels: NotRequired[list[str] | None]
     segment_id: NotRequired[str | None]
@@ -1161,6 +1184,7 @@ class SendInput(TypedDict):
     quiet_hours: NotRequired[str | QuietTimes | None]
     expires_at: NotRequired[datetime | str | None]
     rate_per_minute: NotRequired[int | None]
+    cap: NotRequired[CapChoice | None]
     name: NotRequired[str | None]
     labels: NotRequired[list[str] | None]
     segment_id: NotRequired[str | None]
@@ -1558,6 +1582,7 @@ AudienceRule: TypeAlias = (
     | NotificationEnded
     | None
 )
+CapChoice: TypeAlias = Literal["respect", "ignore"]
 Choices: TypeAlias = dict[str, bool | None] | None
 ClickBehavior: TypeAlias = Literal["open", "navigate", "focus"]
 CredentialKind: TypeAlias = Literal["vapid_key", "fcm_service_account", "apns_key"]
@@ -1569,6 +1594,8 @@ ExplainStep: TypeAlias = Literal[
     "platform",
     "audience",
     "category",
+    "once",
+    "cap",
     "release",
     "content",
     "paused",

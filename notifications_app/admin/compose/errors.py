@@ -27,6 +27,7 @@ LABELS: Final[Mapping[str, str]] = {
     "quiet_hours": "Quiet hours",
     "expires_at": "Stop delivering after",
     "rate_per_minute": "Recipients a minute",
+    "cap": "Caps",
     "name": "Internal name",
     "labels": "Labels",
 }

@@ -19,7 +19,7 @@ from channels_app.models import Channel
 from notifications_app.admin.compose import extras as compose_extras
 from notifications_app.admin.compose.audience import audience_body, audience_texts
 from notifications_app.content.fields import DEFAULT_TTL
-from notifications_app.content.values import EMPTY, Content, SendRequest
+from notifications_app.content.values import EMPTY, RESPECT, Content, SendRequest
 from notifications_app.models import Notification
 from notifications_app.sends.schema import read_send
 from notifications_app.timing import CHANNEL
@@ -53,7 +53,7 @@ class ComposeForm:
 
     `local_time` and `expires_local` are local times in `time_zone`. `when` is `now` or `later`.
     `personalize` and `is_zoned` are "on" or "". `is_zoned`: `local_time` is that of each recipient.
-    `quiet`: `channel`, `ignore` or `own`, with `quiet_from` and `quiet_to`.
+    `quiet`: `channel`, `ignore` or `own`, with `quiet_from` and `quiet_to`. `cap`: as in a send.
     `vars` is JSON, which only a copy or an edit has.
     """
 
@@ -82,6 +82,7 @@ class ComposeForm:
     quiet_to: str = ""
     expires_local: str = ""
     rate_per_minute: str = ""
+    cap: str = RESPECT
     send_name: str = ""  # not `name`, which the form of a template has
     labels: str = ""
     time_zone: str = "UTC"
@@ -120,6 +121,7 @@ class ComposeForm:
             **audience_texts(notification),
             platforms=list(notification.target_platforms),
             rate_per_minute=_number_text(notification.rate_per_minute),
+            cap=notification.cap,
             send_name=notification.name,
             labels=", ".join(notification.labels or []),
             **quiet_texts(notification.timed.chosen if notification.timed else CHANNEL),
@@ -336,7 +338,7 @@ def _whole(form: ComposeForm, errors: list[FieldError]) -> dict[str, Any]:
     body = _content_and_end(form, errors) | {"target_platforms": list(form.platforms)}
     body |= audience_body(form, errors)
     body |= {"category": form.category} if form.category else {}
-    body |= quiet_body(form)
+    body |= quiet_body(form) | cap_body(form)
     if form.when == "later" and form.is_zoned:
         return body | {"local_at": form.local_time}
     start = _start(form, errors)
@@ -347,6 +349,10 @@ def quiet_body(form: ComposeForm) -> dict[str, Any]:
     if form.quiet == _OWN:
         return {"quiet_hours": {"from": form.quiet_from, "to": form.quiet_to}}
     return {} if form.quiet == CHANNEL else {"quiet_hours": form.quiet}
+
+
+def cap_body(form: ComposeForm) -> dict[str, Any]:
+    return {} if form.cap == RESPECT else {"cap": form.cap}
 
 
 def quiet_texts(chosen: str | Mapping[str, str]) -> dict[str, Any]:

@@ -47,6 +47,7 @@ from notifications_app.reporting.limited import slow_words
 from notifications_app.sends.drafts import DraftGone, draft_send
 from notifications_app.sends.dry_run import (
     DryRun,
+    capped_words,
     missed_words,
     notification_dry_run,
     rate_words,
@@ -346,9 +347,10 @@ def _named(found: DryRun) -> dict[str, Any]:
 
 
 def _paced(found: DryRun, send: SendRequest) -> dict[str, str]:
-    """For a send with a rate: how long it takes, and whether it expires before."""
+    """For a send with a rate: how long it takes, and whether it expires before. For one with caps:
+    how many are left out."""
     pace, unreached = rate_words(found, send)
-    return {"pace": pace, "unreached": unreached}
+    return {"pace": pace, "unreached": unreached, "capped": capped_words(found)}
 
 
 def _reach(found: DryRun) -> list[Reach]:

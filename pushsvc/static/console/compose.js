@@ -188,7 +188,8 @@
   }
 
   // A template has no rate.
-  function showPace({ unreached, pace }) {
+  function showPace({ unreached, pace, capped }) {
+    if ($("#capped")) $("#capped").textContent = capped || "";
     const place = $("#pace");
     if (!place) return;
     place.textContent = unreached || pace || "";

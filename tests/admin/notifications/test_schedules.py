@@ -166,6 +166,19 @@ def test_what_was_changed_meanwhile_is_not_overwritten_unseen(alice, sender, sch
     assert Schedule.objects.get().name == "Second"
 
 
+def test_the_days_and_what_is_said_about_caps_are_kept(alice, sender):
+    sender.post(new(alice), FORM | {"repeat_once": "30", "cap": "ignore"})
+    made = Schedule.objects.get()
+    assert (made.once_per_days, made.send["cap"]) == (30, "ignore")
+    page = sender.get(edit(made))
+    sender.post(edit(made), inputs(page))
+    made.refresh_from_db()
+    assert (made.once_per_days, made.send["cap"]) == (30, "ignore")
+
+    page = sender.post(edit(made), inputs(page) | {"repeat_once": "366"})
+    assert "Enter 1 to 365 days, or nothing." in page.content.decode()
+
+
 def test_the_next_occurrence_is_skipped_and_sent_after_all(sender, schedule):
     first = schedule.next_at
     page = act(sender, schedule, "skip", occurs_at=first.isoformat())
