@@ -37,6 +37,8 @@ _HELD_SHARE: Final = 0.25
 _HELD_LEAST: Final = timedelta(seconds=1)
 _HELD_MOST: Final = timedelta(minutes=5)
 _ASKED_MOST: Final = timedelta(hours=1)  # of a receiver's Retry-After, for all its messages
+# A webhook that responded so lately has AT_ONCE calls at once.
+_LATELY: Final = timedelta(minutes=1)
 # Longer than any wait between two calls of a message, so that calls were not tried meanwhile.
 _QUIET: Final = timedelta(days=2)
 _MOST_WEBHOOKS: Final = 50  # of one claim
@@ -49,7 +51,7 @@ def claim(
     """Leases due messages of the webhooks whose last claim is longest ago: of those whose last call
     failed or was slow, or of the others. `in_flight`: how many calls of each account the process
     makes of this kind, of which it makes at most `most`. A webhook has at most AT_ONCE calls at
-    once; one, while its calls fail. An account has at most a quarter of `most`."""
+    once; one, while its calls fail and if none has succeeded lately. An account has at most a quarter of `most`."""
     busy = in_flight or {}
     share = max(most // _OF_ACCOUNT, 1)
     room = most - sum(busy.values())
@@ -59,6 +61,7 @@ def claim(
         "is_troubled": is_troubled,
         "most": _MOST_WEBHOOKS,
         "at_once": AT_ONCE,
+        "lately": _LATELY,
         "room": room,
         "share": share,
         "accounts": list(busy),
@@ -76,7 +79,7 @@ def claim(
 
 def is_any_due() -> bool:
     """Whether a worker has something to do, for a tick: facts or due messages."""
-    return bool(sql.rows(_ANY_DUE, {"at_once": AT_ONCE})[0][0])
+    return bool(sql.rows(_ANY_DUE, {"at_once": AT_ONCE, "lately": _LATELY})[0][0])
 
 
 def record(call: Call, answer: Answer) -> None:
@@ -158,7 +161,9 @@ SELECT count(*) FROM channels_app_webhookattempt
 WHERE webhook_id = hook.id AND state = 'waiting' AND lease_until >= statement_timestamp()
 """
 _ROOM: Final = f"""
-CASE WHEN hook.failing_since IS NULL THEN %(at_once)s ELSE 1 END - ({_IN_FLIGHT})
+CASE WHEN hook.failing_since IS NULL
+  AND hook.last_delivered_at > statement_timestamp() - %(lately)s::interval
+THEN %(at_once)s ELSE 1 END - ({_IN_FLIGHT})
 """
 _DUE: Final = """
 webhook_id = hook.id AND state = 'waiting' AND due_at <= statement_timestamp()
