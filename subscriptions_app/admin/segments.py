@@ -160,7 +160,7 @@ def _shown(channel_id: UUID, rule: Any) -> dict[str, Any]:
     }
 
 
-def _parsed(text: str) -> object:
+def _parsed(text: str) -> Any:
     """The form's rule. None, which is not a valid rule, if it is not JSON."""
     try:
         return loads_strict(text[:_MOST_CHARACTERS].encode())
