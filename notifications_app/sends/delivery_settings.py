@@ -13,6 +13,7 @@ from channels_app.selectors import recent_forget
 from notifications_app.models import Notification
 from notifications_app.pipeline.timed_starts import zones_of
 from notifications_app.states import STATES
+from notifications_app.timing import Timing
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 
@@ -66,6 +67,7 @@ def _rewrite_pending(channel: Channel) -> None:
         "timezone": channel.timezone,
         "quiet": json.dumps(channel.quiet_hours) if channel.quiet_hours else None,
         "caps": json.dumps(channel.caps) if channel.caps else None,
+        "none": json.dumps(Timing(timezone=channel.timezone).stored()),
         "step": _STEP,
     }
     zones: dict[str, Mapping[Platform, Sequence[str]]] = {}
@@ -103,7 +105,7 @@ WITH locked AS MATERIALIZED (
     AND only_subscription_id IS NULL
   ORDER BY id LIMIT %(step)s FOR NO KEY UPDATE
 ), rewritten AS (
-  SELECT id, timing AS was, coalesce(timing, '{"quiet_from": "channel", "local_at": null}'::jsonb)
+  SELECT id, timing AS was, coalesce(timing, %(none)s::jsonb)
     || jsonb_build_object('timezone', %(timezone)s::text)
     || CASE WHEN coalesce(timing->>'quiet_from', 'channel') = 'channel'
        THEN jsonb_build_object('quiet', %(quiet)s::jsonb) ELSE '{}'::jsonb END AS timing

@@ -229,6 +229,22 @@ def test_settings_of_the_channel_move_the_first_release_of_pending_notifications
     assert plain.scheduled_at == before
 
 
+def test_an_edit_that_changes_nothing_is_none_after_a_change_of_the_settings_either(channel):
+    pending = [
+        send(channel, scheduled_at=sql.now() + HOUR),
+        send(channel, scheduled_at=sql.now() + HOUR, quiet_hours="ignore"),
+        send(channel, local_at="2031-12-24T18:00"),
+    ]
+    for quiet in (NIGHT, None):
+        settings_of(channel, quiet, timezone="Asia/Tokyo")
+        for each in pending:
+            notification_edit(
+                channel=channel, notification_id=each.pk, changes={"body": "Fresh bread"}
+            )
+            each.refresh_from_db()
+            assert each.edited_at is None
+
+
 def test_an_edit_from_ignore_takes_those_of_the_channel(channel):
     settings_of(channel, NIGHT)
     notification = send(channel, scheduled_at=sql.now() + HOUR, quiet_hours="ignore")
