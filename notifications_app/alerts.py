@@ -48,7 +48,6 @@ _MOST_SUBJECT: Final = 250  # characters of a mail's subject
 
 # As the console's own pages route them. Workers have no routes.
 _DASHBOARD: Final = "/admin/?channel={}"
-OWN_ALERTS: Final = "/admin/auth/user/alerts/"
 
 
 def raise_due() -> None:
@@ -164,7 +163,7 @@ def _mail(account_id: UUID, found: Sequence[Finding]) -> None:
             "found": [(each, _url(each)) for each in found[:_MOST_MAILED]],
             "more": len(found[_MOST_MAILED:]),
             "origin": settings.PUBLIC_BASE_URL,
-            "opt_out": f"{settings.PUBLIC_BASE_URL}{OWN_ALERTS}",
+            "opt_out": f"{settings.PUBLIC_BASE_URL}{mails.OWN_MAILS}",
         },
     )
     mails.alert(account_id=account_id, subject=_line(subject), body=body)

@@ -341,6 +341,14 @@ def make_draft(channel, owner, **fields):
     )
 
 
+def make_waiting(channel, owner, note="", **fields):
+    """A draft for which its owner asked for approval."""
+    draft = make_draft(channel, owner, **fields)
+    Draft.objects.filter(pk=draft.pk).update(asked_by=owner, asked_at=Now(), note=note)
+    draft.refresh_from_db()
+    return draft
+
+
 def make_device(channel, subscription, owner, name="the kitchen iPhone"):
     """A test device."""
     return TestDevice.objects.create(

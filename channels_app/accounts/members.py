@@ -127,7 +127,7 @@ def member_remove(*, membership: Membership) -> None:
 
 @transaction.atomic
 def member_alerts_set(*, membership: Membership, gets_alerts: bool) -> None:
-    """Sets whether the member gets alerts by mail. Safe to repeat."""
+    """Sets whether the member gets alerts and requests for approval by mail. Safe to repeat."""
     membership = _locked(membership)
     before = audit.fields_of(membership)
     membership.gets_alerts = gets_alerts

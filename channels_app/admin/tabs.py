@@ -47,6 +47,7 @@ class TabPage(ChannelPage):
             **kwargs,
             tabs=self._tabs(),
             may_manage=self.may(Role.MANAGER),
+            may_write=self.may(Role.WRITER),
             may_send=self.may(Role.SENDER),
             may_undo_deletion=may(self.request.user, self.channel.account_id, Role.OWNER),
             heading=self.channel.name,

@@ -141,6 +141,7 @@ class Migration(migrations.Migration):
                 ('asked_from', models.CharField(blank=True, max_length=45)),
                 ('subject', models.CharField(blank=True, db_default='', default='', max_length=250)),
                 ('body', models.TextField(blank=True, db_default='', default='')),
+                ('least_role', models.CharField(db_default='manager', default='manager', help_text='A mail with a body is sent only while its user has this role or more.', max_length=7)),
                 ('attempts', models.PositiveSmallIntegerField(default=0)),
                 ('due_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), db_index=True)),
                 ('account', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='channels_app.account')),
@@ -170,14 +171,14 @@ class Migration(migrations.Migration):
             name='Membership',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('role', models.CharField(choices=[('viewer', 'Viewer: reads everything but secrets'), ('sender', 'Sender: composes, schedules, tests and cancels notifications'), ('editor', 'Editor: creates and changes segments'), ('manager', 'Manager: changes channels, keys, credentials; deletes and exports'), ('owner', "Owner: chooses the account's members and their roles")], default='viewer', max_length=7)),
-                ('gets_alerts', models.BooleanField(db_default=True, default=True, help_text='By mail, while the role is manager or owner.')),
+                ('role', models.CharField(choices=[('viewer', 'Viewer: reads everything but secrets'), ('writer', 'Writer: writes drafts, and asks a sender to send them'), ('sender', 'Sender: composes, schedules, tests and cancels notifications'), ('editor', 'Editor: creates and changes segments'), ('manager', 'Manager: changes channels, keys, credentials; deletes and exports'), ('owner', "Owner: chooses the account's members and their roles")], default='viewer', max_length=7)),
+                ('gets_alerts', models.BooleanField(db_default=True, default=True, help_text='Whether the member gets mails about the account, as far as the role does.')),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ('account', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to='channels_app.account')),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to=settings.AUTH_USER_MODEL)),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('account', 'user'), name='membership_once'), models.CheckConstraint(condition=models.Q(('role__in', ['viewer', 'sender', 'editor', 'manager', 'owner'])), name='membership_role')],
+                'constraints': [models.UniqueConstraint(fields=('account', 'user'), name='membership_once'), models.CheckConstraint(condition=models.Q(('role__in', ['viewer', 'writer', 'sender', 'editor', 'manager', 'owner'])), name='membership_role')],
             },
         ),
         migrations.CreateModel(

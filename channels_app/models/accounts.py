@@ -25,6 +25,7 @@ class Role(models.TextChoices):
     """What a member of an account may do. A role includes all roles before it."""
 
     VIEWER = "viewer", "Viewer: reads everything but secrets"
+    WRITER = "writer", "Writer: writes drafts, and asks a sender to send them"
     SENDER = "sender", "Sender: composes, schedules, tests and cancels notifications"
     EDITOR = "editor", "Editor: creates and changes segments"
     MANAGER = "manager", "Manager: changes channels, keys, credentials; deletes and exports"
@@ -45,7 +46,9 @@ class Membership(models.Model):
     )
     role = models.CharField(max_length=7, choices=Role.choices, default=Role.VIEWER)
     gets_alerts = models.BooleanField(
-        default=True, db_default=True, help_text="By mail, while the role is manager or owner."
+        default=True,
+        db_default=True,
+        help_text="Whether the member gets mails about the account, as far as the role does.",
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -53,7 +56,9 @@ class Membership(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["account", "user"], name="membership_once"),
             models.CheckConstraint(
-                condition=models.Q(role__in=["viewer", "sender", "editor", "manager", "owner"]),
+                condition=models.Q(
+                    role__in=["viewer", "writer", "sender", "editor", "manager", "owner"]
+                ),
                 name="membership_role",
             ),
         ]
@@ -86,5 +91,11 @@ class Mail(models.Model):
     asked_from = models.CharField(max_length=45, blank=True)
     subject = models.CharField(max_length=250, blank=True, default="", db_default="")
     body = models.TextField(blank=True, default="", db_default="")
+    least_role = models.CharField(
+        max_length=7,
+        default=Role.MANAGER,
+        db_default=Role.MANAGER,
+        help_text="A mail with a body is sent only while its user has this role or more.",
+    )
     attempts = models.PositiveSmallIntegerField(default=0)
     due_at = models.DateTimeField(db_default=Now(), db_index=True)

@@ -25,7 +25,7 @@ from django.utils.functional import cached_property
 from typing_extensions import override
 
 from channels_app import audit
-from channels_app.models import Mail
+from channels_app.models import Mail, Role
 from channels_app.sign_in.addresses import users_with
 from channels_app.sign_in.mails import (
     ALERTS_TRIED_FOR,
@@ -120,7 +120,8 @@ def remedy_for(error: Exception) -> str:
 
 def _send(mail: Mail) -> None:
     if mail.user is not None and mail.body:
-        if mail.account_id and alerted().filter(account=mail.account_id, user=mail.user).exists():
+        own = alerted(Role(mail.least_role)).filter(account=mail.account_id, user=mail.user)
+        if mail.account_id and own.exists():
             _deliver(mail.user, mail.subject, mail.body)
         return
     if mail.user is not None:

@@ -1,4 +1,4 @@
-"""The queue of mails: with a link to set a password, which is not stored, and alerts.
+"""The queue of mails: links to set a password, which are not stored, alerts, and approvals.
 
 A row is an entry of the queue. A worker sends the mail (`mailing.py`) and deletes the row. There
 are no mails unless EMAIL_URL is set.
@@ -28,6 +28,8 @@ MOST_ATTEMPTS: Final = len(WAITS)
 ALERTS_TRIED_FOR: Final = timedelta(days=1)  # because a problem is not reported again soon
 MOST_REQUESTS: Final = 1_000  # requests for a new password that wait at once
 MOST_ALERTED: Final = 50  # members of an account
+MOST_ASKED: Final = 60  # requests and decisions of an account that are mailed in an hour
+OWN_MAILS: Final = "/admin/auth/user/alerts/"  # as the console routes it
 
 
 def is_on() -> bool:
@@ -63,11 +65,11 @@ def ask_for_link(*, address: str, asked_from: str) -> None:
     Mail.objects.create(address=address, asked_from=asked_from)
 
 
-def alerted() -> QuerySet[Membership]:
-    """The members who get alerts of their account: managers and owners with an address, unless they
-    opted out."""
+def alerted(role: Role = Role.MANAGER) -> QuerySet[Membership]:
+    """The members with this role or more who get mails of their account: those with an address,
+    unless they opted out."""
     members = Membership.objects.filter(
-        role__in=(Role.OWNER, Role.MANAGER),
+        role__in=[each for each in Role if each.includes(role)],
         gets_alerts=True,
         user__is_active=True,
     )
@@ -75,14 +77,39 @@ def alerted() -> QuerySet[Membership]:
 
 
 def alert(*, account_id: UUID, subject: str, body: str) -> None:
-    """Queues a mail to each member who gets alerts, owners first, at most MOST_ALERTED. Does
-    nothing without a mail server."""
-    if not is_on():
+    """Queues a mail to each manager and owner who gets mails, owners first, at most MOST_ALERTED.
+    Does nothing without a mail server."""
+    if is_on():
+        members = alerted().filter(account_id=account_id).order_by("-role", "pk")
+        _queue(members, account_id, Role.MANAGER, subject=subject, body=body)
+
+
+def ask(
+    *,
+    account_id: UUID,
+    role: Role,
+    subject: str,
+    body: str,
+    only: User | None = None,
+    others_than: User | None = None,
+) -> None:
+    """Queues a mail about an approval to the members with `role` or more who get mails, at most
+    MOST_ALERTED: to all, to `only` one, or to all others. Does nothing without a mail server, and
+    beyond MOST_ASKED an hour."""
+    if not is_on() or _is_used_up("approval-mails", str(account_id), MOST_ASKED):
         return
-    members = alerted().filter(account_id=account_id)
-    users = members.order_by("-role", "pk").values_list("user_id", flat=True)
-    given = {"account_id": account_id, "subject": subject, "body": body}
-    Mail.objects.bulk_create(Mail(user_id=user_id, **given) for user_id in users[:MOST_ALERTED])
+    members = alerted(role).filter(account_id=account_id).order_by("pk")
+    if only is not None:
+        members = members.filter(user=only)
+    if others_than is not None:
+        members = members.exclude(user=others_than)
+    _queue(members, account_id, role, subject=subject, body=body)
+
+
+def _queue(members: QuerySet[Membership], account_id: UUID, role: Role, **text: str) -> None:
+    users = members.values_list("user_id", flat=True)[:MOST_ALERTED]
+    given = {"account_id": account_id, "least_role": role, **text}
+    Mail.objects.bulk_create(Mail(user_id=user_id, **given) for user_id in users)
 
 
 def is_any_due() -> bool:

@@ -147,7 +147,7 @@ class DuplicateAction(OneNotification):
     """Creates a draft with the content and audience of an earlier notification."""
 
     title = "Duplicate"
-    role = Role.SENDER
+    role = Role.WRITER
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:

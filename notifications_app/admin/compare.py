@@ -31,8 +31,8 @@ class ComparePage(ConsolePage):
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        may_send = may_anywhere(self.request.user, Role.SENDER)
-        context = super().get_context_data(fewest=FEWEST, most=MOST, may_send=may_send, **kwargs)
+        may_write = may_anywhere(self.request.user, Role.WRITER)
+        context = super().get_context_data(fewest=FEWEST, most=MOST, may_write=may_write, **kwargs)
         found = _named(self.request)
         return context | (_compared(found) if len(found) >= FEWEST else {})
 

@@ -18,6 +18,7 @@ from channels_app.console.lists import list_url
 from channels_app.console.pages import channel_or_404, id_or_404
 from channels_app.models import Channel, Role
 from notifications_app.admin.charts import Charts, chart_file, charts_of
+from notifications_app.admin.compose.approval import waiting_context
 from notifications_app.admin.first_steps import first_steps
 from notifications_app.admin.states import STAGES, state_of
 from notifications_app.reporting.activity import MOST_SHOWN, Sending, due_next, sending
@@ -94,6 +95,7 @@ def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str
             "has_heading": True,
             "is_member": may_anywhere(request.user, Role.VIEWER),
             "compose_url": _compose_url(request, selection),
+            **waiting_context(request, selection.chosen),
             "selection": selection,
             "statistics": found,
             "figures": _figures(selection, found),
@@ -108,12 +110,12 @@ def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str
 
 
 def _compose_url(request: HttpRequest, selection: Selection) -> str:
-    """The address of the compose page; "" if the user may not send."""
+    """The address of the compose page; "" if the user may not write one."""
     page = reverse("admin:notification_compose")
     if selection.chosen is None:
-        return page if may_anywhere(request.user, Role.SENDER) else ""
-    is_sender = may(request.user, selection.chosen.account_id, Role.SENDER)
-    return f"{page}?channel={selection.chosen.pk}" if is_sender else ""
+        return page if may_anywhere(request.user, Role.WRITER) else ""
+    is_writer = may(request.user, selection.chosen.account_id, Role.WRITER)
+    return f"{page}?channel={selection.chosen.pk}" if is_writer else ""
 
 
 def live(request: HttpRequest) -> HttpResponse:

@@ -11,7 +11,7 @@ from channels_app.console.pages import ChannelPage, channel_or_404, id_or_404
 from channels_app.models import Channel
 from notifications_app.admin.compose.errors import labelled
 from notifications_app.admin.compose.form import ComposeForm, read_form
-from notifications_app.admin.compose.sender import SenderPage
+from notifications_app.admin.compose.sender import WriterPage
 from notifications_app.reporting.explaining import Explanation
 from notifications_app.reporting.judging import Explained, Verdict
 from notifications_app.sends.explaining import Who, notification_explain, send_explain
@@ -68,7 +68,7 @@ class WhyPart(ChannelPage):
         return notification_explain(channel=self.channel, notification_id=notification_id, who=who)
 
 
-class TryPart(SenderPage):
+class TryPart(WriterPage):
     """Whether a person or a subscriber would get what the form has."""
 
     title = "Try as…"

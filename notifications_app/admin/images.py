@@ -5,7 +5,7 @@ from typing import Final
 
 from django.http import HttpRequest, JsonResponse
 
-from notifications_app.admin.compose.sender import SenderPage
+from notifications_app.admin.compose.sender import WriterPage
 from notifications_app.sends.image_check import image_check
 from pushsvc.common.errors import TooManyRequests
 from pushsvc.common.http.fields import MAX_URL_LENGTH
@@ -15,7 +15,7 @@ CHECKS_OF_A_USER: Final = 20
 CHECKS_OF_AN_ACCOUNT: Final = 60
 
 
-class ImageCheckPage(SenderPage):
+class ImageCheckPage(WriterPage):
     """POST only, with `channel` and `address`. Both limits are per minute."""
 
     title = "Check an image"

@@ -46,7 +46,7 @@ class LabelsPage(ConsolePage):
         channels = channels_of(self.request.user).only("name").order_by("name", "pk")
         return super().get_context_data(
             tab="labels",
-            may_send=may_anywhere(self.request.user, Role.SENDER),
+            may_write=may_anywhere(self.request.user, Role.WRITER),
             weeks=weeks,
             offered_weeks=WEEKS,
             channel_parameter=ChannelFilter.parameter_name,

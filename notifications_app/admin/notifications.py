@@ -96,7 +96,7 @@ LOOKED_AT: Final = 10_000  # newest notifications that the list and a search by 
 class NotificationAdmin(ScopedAdmin):
     """Read-only: notifications are created on the compose page, and changed on their own pages."""
 
-    compose_role = Role.SENDER
+    compose_role = Role.WRITER
     row_page = NotificationPage
     row_name = "notification_id"
     change_list_template = "console/notifications/list.html"
@@ -247,7 +247,7 @@ class NotificationAdmin(ScopedAdmin):
     @override
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         more = {
-            "may_send": may_anywhere(request.user, Role.SENDER),
+            "may_write": may_anywhere(request.user, Role.WRITER),
             "tab": "notifications",
             "since": WithinFilter.since(request),
             "outcome": request.GET.get(OutcomeFilter.parameter_name),
@@ -262,7 +262,7 @@ class NotificationAdmin(ScopedAdmin):
         self, request: HttpRequest, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         """Redirects to the compose page."""
-        require(may_anywhere(request.user, Role.SENDER), Role.SENDER)
+        require(may_anywhere(request.user, Role.WRITER), Role.WRITER)
         return HttpResponseRedirect(reverse("admin:notification_compose"))
 
     @override

@@ -136,6 +136,7 @@ class NotificationPage(_WithProgress):
         form = ComposeForm(extras=flat(notification.content))
         return super().get_context_data(
             original=notification,  # for the theme's breadcrumbs
+            may_write=self.may(Role.WRITER),
             may_send=may_send,
             may_make_template=self.may(Role.EDITOR),
             may_edit=may_send

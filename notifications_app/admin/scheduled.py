@@ -97,7 +97,7 @@ class CalendarPage(ConsolePage):
         entries = _by_day(chain.from_iterable(found for found, _ in kinds), *days)
         return super().get_context_data(
             tab="calendar",
-            may_send=may_anywhere(self.request.user, Role.SENDER),
+            may_write=may_anywhere(self.request.user, Role.WRITER),
             month=month,
             previous=(month - timedelta(days=1)).replace(day=1),
             following=(month + timedelta(days=31)).replace(day=1),

@@ -298,12 +298,17 @@ class Migration(migrations.Migration):
                 ('version', models.PositiveIntegerField(default=1, help_text="Counts the changes, so that nobody overwrites another's unseen.")),
                 ('sent_version', models.PositiveIntegerField(help_text='The version that was sent last, if the draft was changed after it.', null=True)),
                 ('form', models.JSONField(help_text="The fields of the console's form, as they were typed.")),
+                ('asked_at', models.DateTimeField(help_text='While it waits for approval.', null=True)),
+                ('note', models.TextField(blank=True, db_default='', default='', help_text='Of who asked, or of who returned it.')),
+                ('asked_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('returned_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('changed_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('channel', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='drafts', to='channels_app.channel')),
                 ('owner', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
             options={
-                'indexes': [models.Index(fields=['channel', '-changed_at'], name='draft_list')],
+                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('asked_at__isnull', True), ('asked_by__isnull', True)), models.Q(('asked_at__isnull', False), ('asked_by__isnull', False)), _connector='OR'), name='draft_asked')],
+                'indexes': [models.Index(fields=['channel', '-changed_at'], name='draft_list'), models.Index(condition=models.Q(('asked_at__isnull', False)), fields=['asked_at'], name='draft_waiting')],
             },
         ),
         migrations.CreateModel(

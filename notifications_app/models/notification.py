@@ -377,15 +377,41 @@ class Draft(models.Model):
         null=True, help_text="The version that was sent last, if the draft was changed after it."
     )
     form: Any = models.JSONField(help_text="The fields of the console's form, as they were typed.")
+    # A change of the form ends the wait, so that what was asked for is what is sent.
+    asked_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
+    asked_at = models.DateTimeField(null=True, help_text="While it waits for approval.")
+    returned_by = models.ForeignKey(User, null=True, on_delete=models.PROTECT, related_name="+")
+    note = models.TextField(
+        blank=True, default="", db_default="", help_text="Of who asked, or of who returned it."
+    )
 
     class Meta:
-        indexes = [models.Index(fields=["channel", "-changed_at"], name="draft_list")]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(asked_at__isnull=True, asked_by__isnull=True)
+                | models.Q(asked_at__isnull=False, asked_by__isnull=False),
+                name="draft_asked",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["channel", "-changed_at"], name="draft_list"),
+            models.Index(
+                fields=["asked_at"],
+                condition=models.Q(asked_at__isnull=False),
+                name="draft_waiting",
+            ),
+        ]
 
     @override
     def __str__(self) -> str:
         texts = (self.form.get(name) for name in ("name", "title", "body"))
         text: str = next(filter(None, texts), "")
         return text[:60] or "Without text"
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it waits for approval."""
+        return self.asked_at is not None
 
 
 class IdempotencyRecord(models.Model):

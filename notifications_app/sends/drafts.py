@@ -19,6 +19,11 @@ from pushsvc.common.errors import Conflict, FieldError, Invalid, NotFound
 
 MOST_DRAFTS: Final = 200  # for each channel
 MOST_BYTES: Final = 48 * 1024  # of a draft's fields, as JSON
+WITHDRAWN: Final = "The request for approval was withdrawn."
+_SAVED: Final = (
+    *("form", "channel", "changed_by", "version", "changed_at"),
+    *("asked_by", "asked_at", "note"),
+)
 
 
 class DraftGone(NotFound):
@@ -41,24 +46,28 @@ def draft_save(
 ) -> Draft:
     """Replaces the form that the user saw as `version`. Safe to repeat.
 
-    If `channel` is another one, the draft moves there, without its segment. Raises DraftGone if the
+    A change withdraws a request for approval. If `channel` is another one, the draft moves there,
+    without its segment. Raises DraftGone if the
     draft was sent or deleted, Conflict if it was changed since or moves to a channel that has
     MOST_DRAFTS, and Invalid for a form that is too long.
     """
     _check_size(form)
     with transaction.atomic():
-        draft = _locked(Draft.objects.filter(pk=draft_id))
+        draft = draft_locked(Draft.objects.filter(pk=draft_id))
         is_moved = draft.channel_id != channel.pk
         if not is_moved and (draft.form == form or _is_repeated_move(draft, version, user, form)):
             return draft
         if draft.version != version:
-            raise _changed(draft)
+            raise draft_changed(draft)
         if is_moved:
             _take_place(channel)
+        if draft.is_waiting:
+            audit.record(draft, audit.Action.UPDATE, note=WITHDRAWN)
+            draft.asked_by, draft.asked_at, draft.note = None, None, ""
         draft.form = _without_segment(form) if is_moved else dict(form)
         draft.channel, draft.changed_by, draft.version = channel, user, version + 1
         draft.changed_at = Now()
-        draft.save(update_fields=("form", "channel", "changed_by", "version", "changed_at"))
+        draft.save(update_fields=_SAVED)
     return draft
 
 
@@ -66,9 +75,9 @@ def draft_delete(*, draft_id: UUID, version: int, user: User) -> Draft:
     """Deletes the draft that the user saw as `version`, and returns it. Raises DraftGone, and
     Conflict if somebody else has changed it since."""
     with transaction.atomic():
-        draft = _locked(Draft.objects.filter(pk=draft_id))
+        draft = draft_locked(Draft.objects.filter(pk=draft_id))
         if draft.version != version and draft.changed_by != user:
-            raise _changed(draft)
+            raise draft_changed(draft)
         audit.record(draft, audit.Action.DELETE, note=f"A draft of {draft.owner}.")
         draft.delete()
     return draft
@@ -82,9 +91,11 @@ def draft_send(
     same transaction, unless it was changed after the `version` that the user saw.
 
     Raises DraftGone if the draft was deleted, or if this version or a later one was sent. So two
-    users who review a version send it once.
+    users who review a version send it once. Raises Conflict if this version waits for approval.
     """
-    draft = _locked(drafts)
+    draft = draft_locked(drafts)
+    if draft.is_waiting and draft.version == version:
+        raise Conflict("It waits for approval. Decide that, or withdraw the request.")
     if draft.sent_version is not None and version <= draft.sent_version:
         raise DraftGone
     if draft.version == version:
@@ -114,11 +125,11 @@ def _without_segment(form: Mapping[str, Any]) -> dict[str, Any]:
     return {**form, "segment_id": ""}
 
 
-def _changed(draft: Draft) -> Conflict:
+def draft_changed(draft: Draft) -> Conflict:
     return Conflict(f"{draft.changed_by} has changed this draft. Reload the page to see it.")
 
 
-def _locked(drafts: QuerySet[Draft]) -> Draft:
+def draft_locked(drafts: QuerySet[Draft]) -> Draft:
     """Locks and returns the only draft. Raises DraftGone."""
     draft = drafts.select_related("changed_by").select_for_update(of=("self",)).first()
     if draft is None:

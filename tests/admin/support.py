@@ -23,10 +23,10 @@ from subscriptions_app.models import Person, Segment, Subscription
 from tests.factories import (
     add_crowd,
     make_channel,
-    make_draft,
     make_schedule,
     make_sent_notification,
     make_template,
+    make_waiting,
 )
 
 PASSWORD = "correct-horse-battery-staple"
@@ -69,7 +69,7 @@ def stocked(house: House) -> House:
         "subscription": Subscription.objects.filter(channel=channel)[0],
         "person": Person.objects.create(channel=channel, external_id=WORD, left_at=Now()),
         "notification": sent,
-        "draft": make_draft(channel, house.members["owner"], title=WORD),
+        "draft": make_waiting(channel, house.members["editor"], title=WORD, note=WORD),
         "template": make_template(channel, WORD),
         "schedule": make_schedule(channel, WORD),
         "webhook": webhook_create(

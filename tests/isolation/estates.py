@@ -28,12 +28,12 @@ from tests.factories import (
     browser_keys,
     make_category,
     make_device,
-    make_draft,
     make_key,
     make_notification,
     make_person,
     make_schedule,
     make_template,
+    make_waiting,
     register,
 )
 from tests.pipeline.support import plan
@@ -129,7 +129,7 @@ def make_estate(name: str, word: str) -> Estate:
         "sent": sent,
         "template": make_template(channel, word, {"title": word, "body": word}),
         "schedule": make_schedule(channel, word),
-        "draft": make_draft(channel, house.members["owner"], title=word),
+        "draft": make_waiting(channel, house.members["editor"], title=word, note=word),
         "device": make_device(channel, devices[0], house.members["owner"], name=word),
     }
     house.rows = rows

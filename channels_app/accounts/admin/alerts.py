@@ -1,4 +1,4 @@
-"""The page on which managers and owners choose whether they get alerts by mail."""
+"""The page on which members choose whether they get alerts and requests for approval by mail."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from channels_app.sign_in import mails
 
 
 class OwnAlertsPage(ConsolePage):
-    """A user's own choices, for each account in which the user can get alerts.
+    """A user's own choices, for each account in which the user can get mails.
 
     Saving changes only what differs from the page as it was shown (`shown` and `was`), so that it
     undoes no choice that was made elsewhere meanwhile.
@@ -45,5 +45,5 @@ class OwnAlertsPage(ConsolePage):
         )
 
     def _own(self) -> QuerySet[Membership]:
-        own = Membership.objects.filter(user=self.staff, role__in=(Role.OWNER, Role.MANAGER))
+        own = Membership.objects.filter(user=self.staff).exclude(role=Role.VIEWER)
         return own.select_related("account").order_by("account__name", "account_id")

@@ -4,16 +4,20 @@ from typing import Any, cast
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import URLPattern, reverse
+from django.utils.html import format_html
 from typing_extensions import override
 
 from channels_app.console.lists import ChannelFilter, ScopedAdmin
 from channels_app.console.pages import id_or_404, own_or_404
 from channels_app.models import Role
+from notifications_app.admin.compose.approval import ApprovalPage
 from notifications_app.admin.compose.form import ComposeForm
 from notifications_app.admin.compose.sender import (
-    SenderPage,
+    WriterPage,
+    approval_url,
     compose_url,
     find_draft,
     save_draft,
@@ -21,21 +25,40 @@ from notifications_app.admin.compose.sender import (
 )
 from notifications_app.models import Draft
 from notifications_app.sends.drafts import DraftGone, draft_delete
-from pushsvc.common.console.figures import moment
+from pushsvc.common.console.admin import DropdownFilter, badge
+from pushsvc.common.console.figures import NOTHING, moment
 from pushsvc.common.errors import Conflict, PushsvcError
+
+
+class ApprovalFilter(DropdownFilter):
+    title = "approval"
+    parameter_name = "approval"
+
+    @override
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("waiting", "Waiting for approval"), ("returned", "Returned")]
+
+    @override
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        match self.value():
+            case "waiting":
+                return queryset.filter(asked_at__isnull=False)
+            case "returned":
+                return queryset.filter(returned_by__isnull=False)
+        return queryset
 
 
 @admin.register(Draft)
 class DraftAdmin(ScopedAdmin):
     """A draft is edited on the compose page."""
 
-    view_role = compose_role = Role.SENDER
+    view_role = compose_role = Role.WRITER
     change_list_template = "console/notifications/list.html"
     list_before_template = "console/notifications/tabs.html"
     empty_help = "What you write under “New notification” is saved here until you send it."
-    list_display = ("message", "channel", "owner", "changed")
-    list_filter = (ChannelFilter,)
-    list_select_related = ("channel", "owner", "changed_by")
+    list_display = ("message", "state", "channel", "owner", "changed")
+    list_filter = (ChannelFilter, ApprovalFilter)
+    list_select_related = ("channel", "owner", "changed_by", "asked_by", "returned_by")
     search_fields = ("form__name", "form__title", "form__body")
     search_help_text = "Words of the name, title or text"
     ordering = ("-changed_at", "-id")
@@ -45,33 +68,46 @@ class DraftAdmin(ScopedAdmin):
     def message(self, draft: Draft) -> str:
         return str(draft)
 
+    @admin.display(description="Approval")
+    def state(self, draft: Draft) -> str:
+        if draft.is_waiting:
+            return format_html("{} {}", badge("waits", "warn"), f"asked by {draft.asked_by}")
+        if draft.returned_by:
+            return format_html("{} {}", badge("returned", "bad"), f"by {draft.returned_by}")
+        return NOTHING
+
     @admin.display(description="Last change")
     def changed(self, draft: Draft) -> str:
         return moment(draft.changed_at)
 
     @override
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        more = {"may_send": True, "tab": "drafts"}
+        more = {"may_write": True, "tab": "drafts"}
         return super().changelist_view(request, {**(extra_context or {}), **more})
 
     @override
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Redirects to the compose page if the user may send."""
+        """Redirects to the page of the approval, or to the compose page."""
         draft = own_or_404(Draft, request, id_or_404(object_id))
+        if draft.is_waiting:
+            return HttpResponseRedirect(approval_url(draft))
         return HttpResponseRedirect(compose_url(draft.pk))
 
     @override
     def get_urls(self) -> list[URLPattern]:
         own = [
+            self.page(
+                "approval/<uuid:channel_id>/<uuid:draft_id>/", ApprovalPage, "draft_approval"
+            ),
             self.page("save/", SaveAction, "draft_save"),
             self.page("delete/", DeleteAction, "draft_delete"),
         ]
         return own + super().get_urls()
 
 
-class SaveAction(SenderPage):
+class SaveAction(WriterPage):
     """Saves the form as the draft that it names, or as a new draft."""
 
     title = "Save"
@@ -86,7 +122,7 @@ class SaveAction(SenderPage):
         return JsonResponse({"draft": draft.pk, "version": draft.version})
 
 
-class DeleteAction(SenderPage):
+class DeleteAction(WriterPage):
     title = "Delete"
     http_method_names = ["post"]
 

@@ -1,35 +1,45 @@
 """Composing a notification: write it, test it on one device, review it, send it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from dataclasses import asdict, replace
 from typing import Any, Final
-from uuid import UUID, uuid4
-from zoneinfo import ZoneInfo
 
 from django.contrib import messages
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 from typing_extensions import override
 
 from channels_app.console.access import channels_of, may, may_anywhere
 from channels_app.console.lists import list_url
+from channels_app.console.pages import require
 from channels_app.models import Channel, Role
-from notifications_app.admin.compose.audience import AUDIENCES, rule_errors_of, rule_words
+from notifications_app.admin.compose.audience import AUDIENCES, rule_errors_of
 from notifications_app.admin.compose.errors import errors_by_field, labelled
 from notifications_app.admin.compose.form import (
     ComposeForm,
     moment_of,
     read_content,
     read_form,
-    ttl_words,
 )
 from notifications_app.admin.compose.languages import shown_shares
 from notifications_app.admin.compose.personal import personal_preview
-from notifications_app.admin.compose.rendered import audience_shares, in_languages
-from notifications_app.admin.compose.sections import languages_of, sections_of
+from notifications_app.admin.compose.rendered import audience_shares
+from notifications_app.admin.compose.review import (
+    ReviewOutdated,
+    is_past,
+    named_context,
+    new_key,
+    paced_context,
+    reach_of,
+    review_context,
+    seen_of,
+)
+from notifications_app.admin.compose.sections import languages_of
 from notifications_app.admin.compose.sender import (
     SenderPage,
+    WriterPage,
+    approval_url,
     compose_url,
     find_draft,
     named_drafts,
@@ -38,59 +48,28 @@ from notifications_app.admin.compose.sender import (
 )
 from notifications_app.admin.compose.times import timed_words
 from notifications_app.admin.compose.writing import content_and_audience_context
-from notifications_app.content.personal import sent_literally
 from notifications_app.content.values import SendRequest
 from notifications_app.errors import IdempotencyKeyInFlight
 from notifications_app.models import Draft, Notification
-from notifications_app.reporting.attention import pauses_of
-from notifications_app.reporting.limited import slow_words
+from notifications_app.sends.approvals import MOST_NOTE, draft_ask
 from notifications_app.sends.drafts import DraftGone, draft_send
 from notifications_app.sends.dry_run import (
     DryRun,
-    capped_words,
-    missed_words,
     notification_dry_run,
-    rate_words,
-    too_large_words,
 )
 from notifications_app.sends.idempotency import checked_key, once
 from notifications_app.sends.services import notification_accept, notification_test
 from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.errors import FieldError, Invalid, NotFound, PushsvcError
-from pushsvc.common.platforms import PLATFORM_NAMES, Platform
-from pushsvc.common.store import sql
-from subscriptions_app.audiences.targets import TargetIds
 from subscriptions_app.devices.selectors import devices_known_as
 from subscriptions_app.devices.test_devices import devices_of
-from subscriptions_app.models import Segment, Subscription
+from subscriptions_app.models import Subscription
 from subscriptions_app.segments.selectors import segment_find
 
 MOST_CHANNELS: Final = 500
-_KEY: Final = "console "
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """How many devices of a platform would get the notification, and its size in bytes.
-    `too_large`: texts about devices for which it is too large."""
-
-    platform: Platform
-    payload_bytes: int | None
-    most_bytes: int
-    audience: int
-    estimated: bool
-    too_large: Sequence[str] = ()
-
-    @property
-    def name(self) -> str:
-        return PLATFORM_NAMES[self.platform]
-
-
-class ReviewOutdated(Exception):
-    """What the user reviewed has changed since."""
-
-
-class ComposePage(SenderPage):
+class ComposePage(WriterPage):
     """Writes, reviews and sends a notification; `step` in the form decides which.
 
     The review page contains an idempotency key, so confirming it twice sends one notification. If
@@ -122,6 +101,7 @@ class ComposePage(SenderPage):
             "edit": self._writing,
             "save": self._save,
             "send": self._send,
+            "ask": self._ask,
             "review": self._review,
             "personalize": self._personalize,
         }
@@ -152,6 +132,10 @@ class ComposePage(SenderPage):
         channels = list(channels_of(request.user, self.role)[:2])
         return channels[0] if len(channels) == 1 else None
 
+    def _may(self, role: Role) -> bool:
+        user, channel = self.request.user, self.channel
+        return channel is not None and may(user, channel.account_id, role)
+
     def _first_form(self, channel: Channel) -> ComposeForm:
         if self.draft is not None:
             return ComposeForm.kept(self.draft.form)
@@ -166,37 +150,10 @@ class ComposePage(SenderPage):
         return self.render_to_response(context, status=400 if errors else 200)
 
     def _review(self, form: ComposeForm, *, is_repeated: bool = False) -> HttpResponse:
-        send, _ = read_form(form)
-        found = notification_dry_run(channel=self.chosen, request=send)
-        reach = _reach(found)
-        sections = sections_of(form)
-        segment = segment_find(channel_id=self.chosen.id, segment_id=send.segment_id)
         context = self.get_context_data(
-            form=form,
-            send=send,
-            **sections,
-            reach=reach,
-            audience=sum(each.audience for each in reach),
-            is_estimate=any(each.estimated for each in reach),
-            limits=_limits(self.chosen.id, reach, send.content.ttl),
-            pauses=pauses_of(self.chosen.id, send.target_platforms),
-            is_late=_is_past(send.scheduled_at),
+            **review_context(self.chosen, form, self.request),
             is_repeated=is_repeated,
-            is_scheduled=_is_later(send, found),
-            timed_words=timed_words(found, reader_zone(self.request)),
-            local_day=datetime.fromisoformat(send.local_at) if send.local_at else None,
-            segment=segment,
-            seen=_seen(send, segment),
-            rule_words=rule_words(send.rule, self.request),
-            literal=sent_literally(send.content),
-            languages_shown=in_languages(self.chosen, send, found, sections["languages"]),
-            **_named(found),
-            **_paced(found, send),
-            time_zone=form.time_zone,
-            local_moment=_local(send.scheduled_at, form.time_zone),
-            local_end=_local(send.expires_at, form.time_zone),
-            ttl=ttl_words(send.content.ttl),
-            key=_KEY + str(uuid4()),
+            key=new_key(),
         )
         self.template_name = "console/notifications/review.html"
         return self.render_to_response(context)
@@ -211,7 +168,18 @@ class ComposePage(SenderPage):
         messages.success(self.request, "The draft is saved.")
         return HttpResponseRedirect(compose_url(draft.pk))
 
+    def _ask(self, form: ComposeForm) -> HttpResponse:
+        """Saves the draft, and asks another person to send it."""
+        read_form(form)
+        user = self.staff
+        with transaction.atomic():
+            draft = save_draft(self.request, channel=self.chosen, form=form)
+            note = self.request.POST.get("note", "").replace("\r\n", "\n")
+            draft_ask(draft_id=draft.pk, version=draft.version, user=user, note=note)
+        return HttpResponseRedirect(f"{approval_url(draft)}?composed=1")
+
     def _send(self, form: ComposeForm) -> HttpResponse:
+        require(self._may(Role.SENDER), Role.SENDER)
         send, body = read_form(form)
         key = checked_key(self.request.POST.get("key", ""))
         try:
@@ -224,7 +192,7 @@ class ComposePage(SenderPage):
         except ReviewOutdated:
             return self._review(form, is_repeated=True)
         stored_as = Notification.objects.get(pk=stored["notification_id"])
-        when = "It is scheduled." if not _is_past(stored_as.scheduled_at) else "It is on its way."
+        when = "It is scheduled." if not is_past(stored_as.scheduled_at) else "It is on its way."
         messages.success(self.request, f"The notification is stored. {when}")
         page = reverse(
             "admin:notifications_app_notification_change", args=[stored["notification_id"]]
@@ -234,7 +202,7 @@ class ComposePage(SenderPage):
     def _accept(self, send: SendRequest) -> Notification:
         """Stores the notification, and removes the draft if one is sent. Raises ReviewOutdated."""
         segment = segment_find(channel_id=self.chosen.id, segment_id=send.segment_id)
-        if self.request.POST.get("seen", "") != _seen(send, segment):
+        if self.request.POST.get("seen", "") != seen_of(send, segment):
             raise ReviewOutdated
         drafts = named_drafts(self.request)
         if drafts is None:
@@ -253,14 +221,15 @@ class ComposePage(SenderPage):
             draft=self.draft,
             version=version,
             is_outdated=self.draft is not None and version != self.draft.version,
-            may_edit=self.channel is not None
-            and may(self.request.user, self.channel.account_id, Role.EDITOR),
+            may_edit=self._may(Role.EDITOR),
+            may_send=self._may(Role.SENDER),
+            most_note=MOST_NOTE,
             may_make_channels=may_anywhere(self.request.user, Role.MANAGER),
             **kwargs,
         )
 
 
-class ComposeCheck(SenderPage):
+class ComposeCheck(WriterPage):
     """Returns the form's errors, sizes and reach while the user writes."""
 
     title = "Check"
@@ -276,14 +245,14 @@ class ComposeCheck(SenderPage):
         try:
             send, _ = read_form(form)
             found = notification_dry_run(channel=self.chosen, request=send)
-            reach = _reach(found)
+            reach = reach_of(found)
             if tags := languages_of(form):
                 shares = shown_shares(tags, audience_shares(self.chosen, send, found))
             personal = personal_preview(self.chosen, send, request.POST.get("preview_as", ""))
-            paced = _paced(found, send)
+            paced = paced_context(found, send)
         except Invalid as error:
             errors, found = error.errors, _audience_alone(self.chosen, form)
-            counted = _reach(found) if found else []
+            counted = reach_of(found) if found else []
             reach = [replace(each, payload_bytes=None, too_large=()) for each in counted]
         return JsonResponse(
             {
@@ -295,7 +264,7 @@ class ComposeCheck(SenderPage):
                 "personal": personal,
                 "languages": shares,
             }
-            | (_named(found) if found else {})
+            | (named_context(found) if found else {})
             | paced
         )
 
@@ -325,54 +294,6 @@ class ComposeTest(SenderPage):
         return self.render_to_response(context)
 
 
-def _seen(send: SendRequest, segment: Segment | None) -> str:
-    """What a review shows of things that can change before the user confirms it: whether the time
-    has passed, and the version of the segment."""
-    late = "late" if _is_past(send.scheduled_at) else ""
-    return f"{late} {segment.version if segment else ''}".strip()
-
-
-def _local(moment: datetime | None, time_zone: str) -> datetime | None:
-    """The local time without an offset, so that templates do not convert it."""
-    return moment.astimezone(ZoneInfo(time_zone)).replace(tzinfo=None) if moment else None
-
-
-def _named(found: DryRun) -> dict[str, Any]:
-    """For a send to targets: unknown ids, and platforms that get nothing."""
-    unknown = found.unknown or TargetIds()
-    return {
-        "unknown": [*unknown.external_ids, *map(str, unknown.subscription_ids)],
-        "missed": missed_words(found) if found.missed else "",
-    }
-
-
-def _paced(found: DryRun, send: SendRequest) -> dict[str, str]:
-    """For a send with a rate: how long it takes, and whether it expires before. For one with caps:
-    how many are left out."""
-    pace, unreached = rate_words(found, send)
-    return {"pace": pace, "unreached": unreached, "capped": capped_words(found)}
-
-
-def _reach(found: DryRun) -> list[Reach]:
-    return [
-        Reach(
-            platform,
-            each.payload_bytes,
-            each.payload_limit,
-            each.audience.size,
-            each.audience.estimated,
-            too_large_words(each),
-        )
-        for platform, each in found.platforms.items()
-    ]
-
-
-def _limits(channel_id: UUID, reach: Sequence[Reach], ttl: int) -> list[str]:
-    """What push services that limit the channel do to a send to these browsers."""
-    browsers = sum(each.audience for each in reach if each.platform == Platform.WEB)
-    return slow_words(channel_id, browsers, ttl) if browsers else []
-
-
 def _audience_alone(channel: Channel, form: ComposeForm) -> DryRun | None:
     """The reach of a form that has errors elsewhere. None if an error concerns the audience."""
     names = ("platforms", "audience", "segment_id", "tag", "rule", "ids", "category")
@@ -391,16 +312,7 @@ def _moment_json(form: ComposeForm) -> dict[str, Any] | None:
         return None
     if moment is None:
         return None
-    return {"utc": moment.isoformat(), "is_past": _is_past(moment)}
-
-
-def _is_later(send: SendRequest, found: DryRun) -> bool:
-    moment = found.releases[0].release_at if send.local_at else send.scheduled_at
-    return moment is not None and not _is_past(moment)
-
-
-def _is_past(moment: datetime | None) -> bool:
-    return moment is not None and moment <= sql.now()
+    return {"utc": moment.isoformat(), "is_past": is_past(moment)}
 
 
 def _test_device(channel: Channel, request: HttpRequest) -> Subscription:

@@ -23,10 +23,10 @@ from notifications_app.sends.drafts import DraftGone, draft_create, draft_save
 from pushsvc.common.ids import parse_number
 
 
-class SenderPage(ConsolePage):
-    """A page for senders about the channel that the query or the form names."""
+class WriterPage(ConsolePage):
+    """A page for writers about the channel that the query or the form names."""
 
-    role = Role.SENDER
+    role = Role.WRITER
     channel: Channel | None = None
 
     @override
@@ -48,13 +48,19 @@ class SenderPage(ConsolePage):
         return self.channel
 
 
+class SenderPage(WriterPage):
+    """A page that sends."""
+
+    role = Role.SENDER
+
+
 def named_drafts(request: HttpRequest) -> QuerySet[Draft] | None:
-    """The draft that the posted form or the query names, if it exists and the user may send in its
+    """The draft that the posted form or the query names, if it exists and the user may write in its
     channel. None if no draft is named."""
     named = (request.POST if request.method == "POST" else request.GET).get("draft")
     if not named:
         return None
-    writable = Draft.objects.filter(channel__in=channels_of(request.user, Role.SENDER))
+    writable = Draft.objects.filter(channel__in=channels_of(request.user, Role.WRITER))
     return writable.filter(pk=id_or_404(named))
 
 
@@ -83,6 +89,11 @@ def save_draft(request: HttpRequest, *, channel: Channel, form: ComposeForm) -> 
 def compose_url(draft_id: object) -> str:
     """The address at which the draft is edited."""
     return f"{reverse('admin:notification_compose')}?draft={draft_id}"
+
+
+def approval_url(draft: Draft) -> str:
+    """The address at which its approval is decided."""
+    return reverse("admin:draft_approval", args=[draft.channel_id, draft.pk])
 
 
 def seen_version(request: HttpRequest) -> int:

@@ -101,7 +101,7 @@ class _WritingPage(ChannelPage):
             is_template=True,
             may_edit=self.may(Role.EDITOR),
             may_manage=self.may(Role.MANAGER),
-            may_send=self.may(Role.SENDER),
+            may_write=self.may(Role.WRITER),
             most_characters=MAX_TEMPLATE_NAME,
             **content_context(self.channel, form, errors, self.request, attributes=names)
             | {"general_errors": elsewhere},
@@ -185,7 +185,7 @@ class UseAction(_OfTemplate):
     """Creates a draft with the template's content, for every platform of the channel."""
 
     title = "Use"
-    role = Role.SENDER
+    role = Role.WRITER
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:

@@ -5,9 +5,10 @@
   if (confirm_) {
     once(confirm_);
     confirm_.addEventListener("submit", ({ submitter }) => {
-      if (submitter?.value === "send") window.pushsvcDrafts.noteSent(confirm_);
+      if (["send", "ask"].includes(submitter?.value)) window.pushsvcDrafts.noteSent(confirm_);
     });
   }
+  if (document.querySelector("#composed")) window.pushsvcDrafts.forget();
   if (!form) return;
 
   const $ = (selector) => form.querySelector(selector);

@@ -72,7 +72,7 @@ def test_the_members_page_and_the_list_show_who_lacks_it(strict, root):
     client = inside(strict.members["owner"])
     shown = client.get(page(strict))
 
-    assert "4 of 5 members have not set it up." in shown.content.decode()
+    assert "5 of 6 members have not set it up." in shown.content.decode()
     marks = {held.user.username: held.has_second_step for held in shown.context["members"]}
     assert [name for name, has_it in marks.items() if has_it] == ["alice-owner"]
     accounts = reverse("admin:channels_app_account_changelist")

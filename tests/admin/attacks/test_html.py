@@ -28,10 +28,10 @@ from tests.admin.support import signed_in
 from tests.api.credentials import GOOGLE
 from tests.factories import (
     add_crowd,
-    make_draft,
     make_schedule,
     make_sent_notification,
     make_template,
+    make_waiting,
 )
 
 EVIL = "\"'><img src=x onerror=alert(1)></script><script>alert(2)</script>{{7*7}}<!--"
@@ -118,7 +118,15 @@ def house(alice):
         ),
         "notification": waiting,
         "schedule": make_schedule(channel, EVIL[:100]),
-        "draft": make_draft(channel, alice.members["owner"], title=EVIL, segment_id=SHORT),
+        "draft": make_waiting(
+            channel,
+            alice.members["editor"],
+            title=EVIL,
+            note=EVIL,
+            body=EVIL,
+            platforms=["web"],
+            **{"translations.de.title": EVIL},
+        ),
         "template": make_template(
             channel, EVIL[:100], {"title": EVIL, "body": EVIL, "url": EVIL, **more["extras"]}
         ),

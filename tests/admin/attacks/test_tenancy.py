@@ -5,17 +5,18 @@ from threading import Event
 import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
 from django.utils.http import int_to_base36
 
 from channels_app.accounts.users import user_change
 from channels_app.models import Account, ApiKey, Channel, Membership, Role
-from notifications_app.models import Notification
+from notifications_app.models import Draft, Notification, Schedule
 from pushsvc.common.errors import Invalid
 from pushsvc.common.store import sql
 from tests.admin.console.test_scope import addresses, everything_of
-from tests.admin.support import WORD, signed_in
+from tests.admin.support import WORD, signed_in, stocked
 from tests.factories import add_crowd
 from tests.pipeline.support import in_threads, until
 
@@ -53,6 +54,34 @@ def test_a_viewer_who_owns_another_account_stays_a_viewer_in_this_one(alice, zeb
     assert not User.objects.filter(username="mole").exists()
     assert Channel.objects.filter(account=zebra.account).count() == 1
     assert not ApiKey.objects.filter(name="mole", channel=zebra.channel).exists()
+
+
+@pytest.mark.parametrize("halt", ["paused_at", "stopped_at", ""])
+def test_a_writer_sets_nothing_in_motion_on_any_page(alice, halt):
+    """Neither a send nor a schedule: starting, changing, resuming and ending need a sender."""
+    stocked(alice)
+    if halt:
+        Notification.objects.update(**{halt: Now()})
+    Schedule.objects.update(is_enabled=False)
+    client = signed_in(alice.members["writer"])
+    before = [row for row in everything_of(alice) if "'sent_version'" not in row]
+    fields = written(alice.channel) | {"name": WORD, "note": "x", "version": "1", "seen": ""}
+    notification = alice.rows["notification"]
+    fields |= {"body": "Mine", "version": notification.pause_version, "title": "Mine"}
+    fields |= {
+        "test_device": str(alice.rows["subscription"].pk),
+        "occurs_at": "2027-01-01T09:00:00Z",
+    }
+
+    for name, path in addresses(alice):
+        if name not in {"logout", "login", "account_login", "own_alerts", "template_use"}:
+            for do in ("approve", "return", "on", "off", "skip", "unskip", "delete", "add"):
+                client.post(path, fields | {"do": do})
+
+    after = [row for row in everything_of(alice) if "'sent_version'" not in row]
+    assert after == before
+    assert Notification.objects.count() == 1
+    assert Draft.objects.get(pk=alice.rows["draft"].pk).is_waiting
 
 
 def test_an_extra_field_in_a_form_raises_no_role(alice, zebra):

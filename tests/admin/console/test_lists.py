@@ -162,7 +162,7 @@ def test_a_list_sorted_by_two_columns_shows_their_priority(alice):
     ("address", "role", "may", "action"),
     [
         (SEGMENTS, "sender", "editor", "make the first segment"),
-        (NOTIFICATIONS, "viewer", "sender", "write the first notification"),
+        (NOTIFICATIONS, "viewer", "writer", "write the first notification"),
     ],
 )
 def test_an_empty_list_names_the_role_that_can_add_rows(alice, address, role, may, action):

@@ -68,6 +68,7 @@ def ids_of(house):
         "notification_id": rows["notification"].pk,
         "segment_id": rows["segment"].pk,
         "template_id": rows["template"].pk,
+        "draft_id": rows["draft"].pk,
         "schedule_id": rows["schedule"].pk,
         "subscription_id": rows["subscription"].pk,
         "person_id": rows["person"].pk,
