@@ -5,7 +5,7 @@ registration, with the same codes.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, TypeVar
@@ -131,7 +131,7 @@ def _row(given: Mapping[str, Any], now: datetime) -> Row:
         language=_named(given, "language", _language, "not_a_language", NOT_A_LANGUAGE),
         timezone=_named(given, "timezone", _timezone, "not_a_timezone", NOT_A_TIMEZONE),
         attributes=_checked(given, "attributes", _ATTRIBUTES),
-        tags=_checked(given, "tags", _TAGS),
+        tags=_tags(given),
         choices=_choices(given),
         created_at=_past(given, "created_at", now),
         last_seen_at=_past(given, "last_seen_at", now),
@@ -247,6 +247,18 @@ def _past(given: Mapping[str, Any], name: str, now: datetime) -> datetime | None
 def _choices(given: Mapping[str, Any]) -> Mapping[str, bool] | None:
     choices = _checked(given, "choices", _CHOICES)
     return choices and {key: each for key, each in choices.items() if each is not None}
+
+
+def _tags(given: Mapping[str, Any]) -> Sequence[str] | None:
+    value = given.get("tags")
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return list(_known_tags(tuple(value)))
+    return _checked(given, "tags", _TAGS)
+
+
+@lru_cache(maxsize=1024)
+def _known_tags(tags: Sequence[str]) -> Sequence[str]:
+    return tuple(_checked({"tags": list(tags)}, "tags", _TAGS) or ())
 
 
 def _checked(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from pushsvc.common.languages import canonical_language
@@ -274,6 +275,7 @@ def _plain(name: str) -> str:
     return plain if plain in _KNOWN else name
 
 
+@lru_cache(maxsize=1_024)  # each row of a table has the same names
 def plain_name(name: str) -> str:
     return re.sub(r"[\s-]+", "_", name).lower()
 

@@ -28,8 +28,9 @@ from subscriptions_app.errors import (
 )
 from subscriptions_app.importing.merging import COLUMNS, Merged, merged
 from subscriptions_app.importing.rehearsal import Kept, Place, Rehearsal, persons_rehearsed
+from subscriptions_app.importing.tagging import tags_of, tags_write
 from subscriptions_app.importing.values import Options, Outcome, Result, Row, refused
-from subscriptions_app.models import OPTED_OUT, Person, Subscription, Tag
+from subscriptions_app.models import OPTED_OUT, Person, Subscription
 from subscriptions_app.people.counting import (
     Changes,
     PersonsChanged,
@@ -219,7 +220,7 @@ class _Slice:
             for _, row in self._numbered
             if row.tags is not None and (each := stored.get(_place(row)))
         ]
-        tags = _tags_of(named)
+        tags = tags_of(named)
         tags |= {
             stored[place].pk: set(each.tags)
             for place, each in self._rehearsed.items()
@@ -300,7 +301,7 @@ class _Slice:
             return
         parameters = {"channel": self._channel.pk, "rows": json.dumps(written, default=str)}
         sql.execute(_UPSERT, parameters)
-        _write_tags(self._channel.pk, changed)
+        tags_write(self._channel.pk, changed)
         changes_count(self._channel.pk, changes)
         note = f"Subscribers imported: {created} created, {len(changed) - created} updated."
         audit.record(self._channel, audit.Action.UPDATE, note=note)
@@ -329,31 +330,6 @@ def _column_values(each: Merged, persons: Mapping[str, Person], now: datetime) -
     return values
 
 
-def _tags_of(ids: Sequence[UUID]) -> dict[UUID, set[str]]:
-    tags: dict[UUID, set[str]] = {}
-    for id_, tag in Tag.objects.filter(subscription__in=ids).values_list("subscription_id", "tag"):
-        tags.setdefault(id_, set()).add(tag)
-    return tags
-
-
-def _write_tags(channel_id: UUID, changed: Sequence[Merged]) -> None:
-    tagged = [each for each in changed if each.tags is not None]
-    pairs = [
-        (each.row.address.platform, tag, each.id) for each in tagged for tag in each.tags or ()
-    ]
-    if not tagged:
-        return
-    platforms, tags, ids = zip(*pairs, strict=True) if pairs else ((), (), ())
-    parameters = {
-        "channel": channel_id,
-        "replaced": [each.id for each in tagged if each.known],
-        "platforms": sql.array(platforms),
-        "tags": list(tags),
-        "ids": sql.array(id_.hex for id_ in ids),
-    }
-    sql.rows_of_last(_WRITE_TAGS, parameters)
-
-
 # Raw, because the ORM has no advisory locks. The locks are taken in the order of the array. The
 # first one bounds how many slices lock addresses at once: all sessions share PostgreSQL's table of
 # locks, and if it is full, every transaction fails. So imports occupy at most a third of it.
@@ -367,12 +343,14 @@ FROM unnest(('import ' || mod(pg_backend_pid(), {SLOTS})) || %(names)s::text[]) 
 """  # noqa: S608 - numbers of our own
 _NOW: Final = "SELECT NULL, clock_timestamp()"
 
-# LATERAL, so that each address is read by the unique index even if PostgreSQL's statistics are old.
+# LATERAL with OFFSET 0, so that each address is read by the unique index. Otherwise PostgreSQL may
+# read all subscriptions of the channel for a join.
 _FIND: Final = """
 SELECT found.id FROM unnest(%(platforms)s::text[], %(digests)s::bytea[]) AS given (platform, digest)
 CROSS JOIN LATERAL (
   SELECT id FROM subscriptions_app_subscription
   WHERE channel_id = %(channel)s AND platform = given.platform AND address_sha256 = given.digest
+  OFFSET 0
 ) AS found
 """
 
@@ -396,15 +374,3 @@ ORDER BY id
 ON CONFLICT (id) DO UPDATE SET person_id = EXCLUDED.person_id,
   {", ".join(f"{name} = EXCLUDED.{name}" for name in COLUMNS)}
 """  # noqa: S608 - names of our own
-
-_WRITE_TAGS: Final = """
-DELETE FROM subscriptions_app_tag AS old
-WHERE subscription_id = ANY (%(replaced)s::uuid[]) AND NOT EXISTS (
-  SELECT FROM unnest(%(tags)s::text[], %(ids)s::uuid[]) AS given (tag, id)
-  WHERE given.id = old.subscription_id AND given.tag = old.tag);
-INSERT INTO subscriptions_app_tag (channel_id, platform, tag, subscription_id)
-SELECT %(channel)s::uuid, platform, tag, id
-FROM unnest(%(platforms)s::text[], %(tags)s::text[], %(ids)s::uuid[]) AS given (platform, tag, id)
-ON CONFLICT DO NOTHING;
-SELECT 1
-"""

@@ -197,12 +197,17 @@ def people_get_or_create(channel_id: UUID, external_ids: Collection[str]) -> dic
     They are not locked. The transaction that links a device to a person also counts it
     (`changes_count`), so that no other transaction deletes the person. Raises PersonsChanged.
     """
+    if not external_ids:
+        return {}
     found = _found(channel_id, external_ids)
     missing = sorted(set(external_ids) - found.keys())
     if missing:
         ids = sql.array(uuid7().hex for _ in missing)
-        sql.execute(_CREATE, {"channel": channel_id, "ids": ids, "external_ids": missing})
-        found = _found(channel_id, external_ids)
+        given = {"channel": channel_id, "ids": ids, "external_ids": missing}
+        found |= {row.external_id: row for row in Person.objects.raw(_CREATE, given)}
+        others = set(external_ids) - found.keys()  # which somebody else created meanwhile
+        if others:
+            found |= _found(channel_id, others)
     if len(found) < len(set(external_ids)):
         raise PersonsChanged
     return found
@@ -219,7 +224,12 @@ _CREATE: Final = """
 INSERT INTO subscriptions_app_person (id, channel_id, external_id)
 SELECT id, %(channel)s, external_id
 FROM unnest(%(ids)s::uuid[], %(external_ids)s::text[]) AS given (id, external_id)
-ON CONFLICT DO NOTHING
+ON CONFLICT DO NOTHING RETURNING *
+"""
+# Raw, because the ORM passes each id as a parameter of its own.
+_FIND: Final = """
+SELECT * FROM subscriptions_app_person
+WHERE channel_id = %(channel)s AND external_id = ANY (%(external_ids)s)
 """
 
 
@@ -241,8 +251,8 @@ def _named(channel_id: UUID, external_id: str) -> QuerySet[Person]:
 
 
 def _found(channel_id: UUID, external_ids: Collection[str]) -> dict[str, Person]:
-    rows = Person.objects.filter(channel_id=channel_id, external_id__in=external_ids)
-    return {row.external_id: row for row in rows}
+    given = {"channel": channel_id, "external_ids": list(external_ids)}
+    return {row.external_id: row for row in Person.objects.raw(_FIND, given)}
 
 
 def _devices_of(person: Person) -> SubscriptionQuerySet:

@@ -4,10 +4,13 @@ import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from channels_app.selectors import channel_totals
 from pushsvc.common.endpoints import TOKEN_SERVICES
 from pushsvc.common.platforms import Platform
+from pushsvc.common.store import sql
 from subscriptions_app.addresses import Address
 from subscriptions_app.devices.registration import subscription_register
 from subscriptions_app.devices.services import subscription_unsubscribe
@@ -21,7 +24,7 @@ from subscriptions_app.people.proof import Login
 from subscriptions_app.people.services import PersonChange, person_change
 from subscriptions_app.tags.services import TagChange
 from tests.api.devices import ANDROID_TOKEN
-from tests.factories import browser_keys, make_category, make_channel, register
+from tests.factories import add_crowd, browser_keys, make_category, make_channel, register
 from tests.pipeline.support import assert_people_exact
 
 pytestmark = pytest.mark.django_db
@@ -268,3 +271,18 @@ def test_an_import_of_another_channel_changes_nothing_here(channel):
     other = make_channel("Bob's", android_enabled=True)
     assert outcomes(other, android(language="pt")) == ["created"]
     assert stored(channel).language == "de"
+
+
+def test_an_import_reads_only_its_own_addresses(channel):
+    """Not all subscriptions of the channel for each slice, as a hash join would."""
+    add_crowd(channel, 3_000, platform="android")
+    sql.execute("ANALYZE subscriptions_app_subscription", {})
+    with CaptureQueriesContext(connection) as captured:
+        outcomes(channel, *(android(number) for number in range(200)))
+    (find,) = [each["sql"] for each in captured if "AS given (platform, digest)" in each["sql"]]
+    plan = sql.rows("EXPLAIN (ANALYZE, FORMAT JSON) " + find.replace("%", "%%"), {})[0][0][0]
+    assert most_rows_of_a_step(plan["Plan"]) <= 200
+
+
+def most_rows_of_a_step(node):
+    return max([node["Actual Rows"], *map(most_rows_of_a_step, node.get("Plans", []))])

@@ -109,8 +109,9 @@ def export_response(
 ) -> HttpResponse:
     """Streams the lines of the page. `names`: of the columns of CSV."""
     header = [csv_text([names])] if asked.is_csv else []
+    lines = () if request.method == "HEAD" else chain(header, texts)
     response: Any = StreamingHttpResponse(
-        chain(header, texts),
+        lines,
         content_type="text/csv; charset=utf-8" if asked.is_csv else _NDJSON,
     )
     if page.next_after is not None:
