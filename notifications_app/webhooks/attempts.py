@@ -51,7 +51,8 @@ def claim(
     """Leases due messages of the webhooks whose last claim is longest ago: of those whose last call
     failed or was slow, or of the others. `in_flight`: how many calls of each account the process
     makes of this kind, of which it makes at most `most`. A webhook has at most AT_ONCE calls at
-    once; one, while its calls fail and if none has succeeded lately. An account has at most a quarter of `most`."""
+    once; one, while its calls fail and if none has succeeded lately. An account has at most a
+    quarter of `most`."""
     busy = in_flight or {}
     share = max(most // _OF_ACCOUNT, 1)
     room = most - sum(busy.values())

@@ -42,7 +42,8 @@ class _Turn:
         self._collector = messages.Collector()
 
     def step(self) -> bool:
-        """Returns whether something was done or is in flight."""
+        """Returns whether something was done or is in flight. A call that ended may have kept the
+        webhook's next message from being claimed."""
         pause = time.monotonic() + _MAKING_SECONDS
         made = self._collector.make_messages(lambda: time.monotonic() < pause)
         claimed = self._claim(CALLS_IN_FLIGHT, is_troubled=False)
@@ -52,8 +53,8 @@ class _Turn:
             if self._caller is None:
                 self._caller = Caller(CALLS_IN_FLIGHT + TROUBLED_IN_FLIGHT)
             self._calls[self._caller.begin(call)] = call
-        self._record(_LOOK_AGAIN_SECONDS)
-        return bool(made or claimed or self._calls)
+        ended = self._record(_LOOK_AGAIN_SECONDS)
+        return bool(made or claimed or ended or self._calls)
 
     def end(self) -> None:
         """Waits for the calls in flight, which end within the time of a call."""
@@ -69,10 +70,12 @@ class _Turn:
         in_flight = Counter(each.account_id for each in own)
         return attempts.claim(most, is_troubled=is_troubled, in_flight=in_flight)
 
-    def _record(self, seconds: float) -> None:
+    def _record(self, seconds: float) -> int:
+        """Returns how many calls have ended."""
         if not self._calls:
-            return
+            return 0
         done, _ = wait(self._calls, timeout=seconds, return_when=FIRST_COMPLETED)
         for future in done:
             call = self._calls.pop(future)
             attempts.record(call, future.result())
+        return len(done)

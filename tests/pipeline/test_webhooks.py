@@ -321,6 +321,19 @@ def test_slow_receivers_have_the_places_of_failing_ones(channel, receiver):
         attempts.record(call, calls.Answer(is_delivered=True, words="204", seconds=seconds))
 
 
+def test_a_turn_goes_on_until_nothing_is_due(channel, receiver):
+    """Even if each message has to wait for the call before it."""
+    row, _ = hook(channel, receiver)
+    receiver.answer = lambda _: time.sleep(0.6) or 204
+    for _ in range(3):
+        webhooks.webhook_test(channel_id=channel.id, webhook_id=row.pk)
+    Webhook.objects.update(failing_since=Now())
+
+    assert not work()
+
+    assert len(receiver.requests) == 3
+
+
 def test_a_silent_receiver_fails_after_the_time_of_a_call(channel, receiver, monkeypatch):
     monkeypatch.setattr(calls, "CALL_SECONDS", 0.3)
     row, _ = hook(channel, receiver)
