@@ -33,7 +33,7 @@ from tests.api.sockets import sent_in_pieces
 from tests.api.support import owner_of
 from tests.api.test_connections import post
 from tests.api.test_web_process import ask
-from tests.factories import browser, make_channel, make_sent_notification
+from tests.factories import add_subscription, browser, make_channel, make_sent_notification
 from tests.pipeline.processes import running_web
 from tests.pipeline.support import until, waiting_sessions
 
@@ -125,6 +125,15 @@ def test_hanging_exports_leave_their_threads_to_reads_and_one_to_other_keys(web,
         read = get(f"/notification/{notification.pk}", f"Authorization: Key {owner.key}")
         assert ask(web, read.decode())[0] == 200
     assert statuses(held) == {200}
+
+
+def test_a_head_of_an_export_reads_no_rows(opened, owner):
+    """The rows name the browser's VAPID key."""
+    add_subscription(owner.channel)
+    exported = get(f"/channel/{owner.channel.id}/subscriptions", f"Authorization: Key {owner.key}")
+    with locked("channels_app_vapidkey"):
+        asked = opened(1, exported.replace(b"GET", b"HEAD"))
+        assert statuses(asked) == {200}
 
 
 def test_one_address_leaves_a_thread_and_places_to_others(web, opened, owner):

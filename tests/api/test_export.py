@@ -189,12 +189,3 @@ def test_another_channel_and_another_scope_read_nothing(alice):
     assert lines(bob.call("GET", path(bob))) == []
     weak = owner_of(alice.channel, scopes=("send", "read", "manage"))
     assert code(weak.call("GET", path(weak)), 403) == "missing_scope"
-
-
-def test_a_head_reads_no_rows(alice):
-    add_subscription(alice.channel)
-    header = {"Authorization": f"Key {alice.key}"}
-    with CaptureQueriesContext(connection) as captured:
-        response = alice.client.head(path(alice, "?limit=1"), headers=header)
-        assert content(response) == ""
-    assert not [each for each in captured if "string_agg" in each["sql"]]
