@@ -63,11 +63,13 @@ def resume(own: Notifications, *, seen: str | None = None) -> None:
         channel_hold(found.was.channel_id)
         found.plans.update(halted_at=None, due_at=Greatest(Now(), "release_at"))
         found.row.update(paused_at=None)
+        now, begun = sql.now(), found.was.paused_at
         if found.was.status == NotificationStatus.PROCESSING:
-            now = sql.now()
-            passed = now - found.was.paused_at
-            found.row.update(paused_seconds=F("paused_seconds") + math.ceil(passed.total_seconds()))
-            found.move_deadlines(_passed_since_release(found.was.paused_at, now))
+            found.move_deadlines(_passed_since_release(begun, now))
+        else:
+            begun = max(begun, found.was.scheduled_at)
+        lost = max(0, math.ceil((now - begun).total_seconds()))
+        found.row.update(paused_seconds=F("paused_seconds") + lost)
         found.record_change()
         transaction.on_commit(lambda: wakeup.wake("plan"))
 

@@ -127,6 +127,32 @@ def test_a_pause_is_no_part_of_the_time_to_the_first_delivery(channel):
     assert timedelta(seconds=seconds) < timedelta(hours=1)
 
 
+def test_a_pause_before_the_start_makes_no_notification_late(channel):
+    factories.add_subscriptions(channel, 1)
+    notification = factories.make_notification(channel, scheduled_at=LONG_AGO)
+    halting.pause(notification)
+    Notification.objects.update(created_at=LONG_AGO)
+    halting.began(notification, timedelta(hours=11))
+    halting.resume(notification)
+    support.plan(notification)
+    lease = support.claim()
+    metrics.take()
+
+    outcomes.record([lease], [judged(Accepted(), *support.due_rows(lease))])
+
+    counted = metrics.take()
+    for histogram in (metrics.FIRST_HAND_OVER, metrics.LAST_HAND_OVER):
+        seconds = counted[f"{histogram.name}\tsum"] / metrics.MILLIONTHS
+        assert timedelta(seconds=seconds) < timedelta(hours=1)
+
+
+def test_a_notification_that_is_resumed_before_its_time_was_not_held_up(channel):
+    notification = factories.make_notification(channel, scheduled_at=Now() + timedelta(hours=1))
+    halting.pause(notification)
+    halting.began(notification, timedelta(hours=1))
+    assert halting.resume(notification).paused_seconds == 0
+
+
 def observed(counted, histogram, *labels):
     """How many observations of the histogram were counted."""
     names = ["\t".join([histogram.name, *labels, part]) for part in histogram.parts]

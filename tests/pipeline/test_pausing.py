@@ -35,7 +35,6 @@ def test_a_paused_pending_notification_does_not_start(channel):
     assert support.waiting("plan") == 1
     support.plan(notification)
     assert notification.status == "processing"
-    assert notification.paused_seconds == 0
 
 
 def test_a_planner_that_gives_a_plan_back_makes_no_late_batch_punctual(channel, settings):
