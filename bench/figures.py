@@ -6,6 +6,7 @@ from typing import Final
 
 from bench import (
     audience,
+    caps,
     exporting,
     importing,
     languages,
@@ -53,6 +54,7 @@ FIGURES: Final[dict[str, Figure]] = {
     "import": Figure("Subscribers from a file", importing.measure),
     "export": Figure("Subscribers into a file, beside COPY", exporting.measure),
     "planning": Figure("Planning a notification to everybody", planning.measure),
+    "caps": Figure("Planning with caps", caps.measure),
     "rows": Figure("A recipient in PostgreSQL", rows.measure),
     "sparse": Figure(
         "A segment of a few in a large channel, by an attribute and by a tag", sparse.measure

@@ -29,9 +29,9 @@ def measure(options: Options) -> Result:
     whole: list[Spent] = []
     database: list[Spent] = []
     with own_database(durable=True) as postgres:
-        key = _key(filling.channel_with(options.recipients, platforms=[_PLATFORM]))
+        key = key_of(filling.channel_with(options.recipients, platforms=[_PLATFORM]))
         with running_worker("worker-plan") as planner:
-            _warm_up()
+            warm_up()
             for _ in range(options.rounds):
                 with (
                     result.load.round(),
@@ -50,13 +50,13 @@ def measure(options: Options) -> Result:
     return result
 
 
-def _warm_up() -> None:
+def warm_up() -> None:
     """Sends to an empty channel, so that this process loads its views, and both processes connect
     to their servers, as processes in production have done."""
-    send(_key(filling.channel_with(0, platforms=[_PLATFORM])), _PLATFORM)
+    send(key_of(filling.channel_with(0, platforms=[_PLATFORM])), _PLATFORM)
 
 
-def _key(channel: "Channel") -> str:
+def key_of(channel: "Channel") -> str:
     from channels_app.services import api_key_issue
 
     return api_key_issue(channel=channel, name="bench")[1]

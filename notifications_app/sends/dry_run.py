@@ -1,6 +1,6 @@
 """Dry runs: check and count a send without storing it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
@@ -98,7 +98,7 @@ def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
     releases = releases_of(channel, request, timing) if timing and is_timed else ()
     consent = consent_to(request.category) if request.category else EVERYBODY
     caps = caps_from(caps_of(channel, request))
-    with_room = _with_room(consent, caps, due.at or sql.now()) if caps else None
+    over = _over(consent, caps, due.at or sql.now()) if caps else None
     rule = audience_rule(channel.id, request)
     sampled = _sampled(channel.id, request, rule)
     if not request.targets:
@@ -107,13 +107,13 @@ def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
         seen = services_seen(channel.id, rule, Platform.WEB, consent) if is_web else ()
         services = _at_services(channel, request.content, sizes, seen)
         platforms = _dry_runs(sizes, audience, sampled, services)
-        left = audience_size(channel.id, rule, sizes, with_room) if with_room else None
+        capped = audience_size(channel.id, rule, sizes, over) if over else None
         return DryRun(
             platforms,
             rate_per_minute=_rate(channel, request),
             timing=timing,
             releases=releases,
-            capped=_difference(audience.values(), left.values()) if left else None,
+            capped=_sum(capped.values()) if capped is not None else None,
         )
     reach = targets_reach(channel.id, named_by(request.targets), consent)
     counts = {platform: Size(count, estimated=False) for platform, count in reach.devices.items()}
@@ -121,26 +121,24 @@ def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
     at_targets = reach.services.get(Platform.WEB, ())
     services = _at_services(channel, request.content, sizes, at_targets)
     platforms = _dry_runs(sizes, counts, sampled, services)
-    capped = None
-    if with_room:
-        room = targets_reach(channel.id, named_by(request.targets), with_room).devices
-        sure = [Size(room[platform], estimated=False) for platform in sizes]
-        capped = _difference([counts[platform] for platform in sizes], sure)
     rate = _rate(channel, request)
-    return DryRun(platforms, reach.unknown, missed, rate, timing, releases, capped)
+    found = DryRun(platforms, reach.unknown, missed, rate, timing, releases)
+    if over is None:
+        return found
+    devices = targets_reach(channel.id, named_by(request.targets), over).devices
+    size = sum(devices[platform] for platform in sizes)
+    return replace(found, capped=Size(size, estimated=False))
 
 
-def _with_room(consent: Condition, caps: Sequence[Cap], at: datetime) -> Condition:
-    """The condition that a device wants the send, and no cap leaves it out."""
+def _over(consent: Condition, caps: Sequence[Cap], at: datetime) -> Condition:
+    """The condition that a device wants the send, and a cap leaves it out."""
     over = over_caps(caps, at)
     parameters = {**consent.parameters, **over.parameters}
-    return Condition(f"({consent.text} AND NOT {over.text})", parameters)
+    return Condition(f"({consent.text} AND {over.text})", parameters)
 
 
-def _difference(whole: Iterable[Size], part: Iterable[Size]) -> Size:
-    all_, some = list(whole), list(part)
-    size = sum(each.size for each in all_) - sum(each.size for each in some)
-    return Size(max(size, 0), any(each.estimated for each in [*all_, *some]))
+def _sum(sizes: Collection[Size]) -> Size:
+    return Size(sum(each.size for each in sizes), any(each.estimated for each in sizes))
 
 
 def missed_words(found: DryRun) -> str:
@@ -154,7 +152,7 @@ def capped_words(found: DryRun) -> str:
     if found.capped is None or not found.capped.size:
         return ""
     about = "About " if found.capped.estimated else ""
-    return f"{about}{found.capped.size:,} of them have had enough and are skipped."
+    return f"{about}{found.capped.size:,} of the audience have had enough and are skipped."
 
 
 def rate_words(found: DryRun, request: SendRequest) -> tuple[str, str]:

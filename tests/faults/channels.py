@@ -153,6 +153,12 @@ class Channel:
         except UnreachableError:
             return None
 
+    def cap(self, *caps):
+        """Limits how many sends may contact a device: (limit, hours) of each cap."""
+        given = [{"limit": limit, "hours": hours} for limit, hours in caps]
+        path = f"/channel/{self.id}/delivery-settings"
+        assert self._call("PUT", path, {"caps": given}).status == 200
+
     def cancel(self, notification_id):
         return self._call("DELETE", f"/cancel-notification/{notification_id}").status
 

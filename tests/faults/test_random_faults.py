@@ -131,17 +131,47 @@ WHERE channel_id = %(channel)s AND random() <= %(share)s
 """
 
 
+def assert_contacted(channel):
+    """Contacts are the recipients of sends that did not ignore caps: who was left out has none, and
+    nor has a window that was rolled back."""
+    assert channel.system.rows(_CONTACTED, {"channel": channel.id}) == []
+    assert channel.system.value(_LEFT_OUT, {"channel": channel.id}) == 0
+
+
+_CONTACTED = """
+SELECT * FROM (
+  SELECT key, unnest(sends) AS send, 1 AS place
+  FROM notifications_app_contact WHERE channel_id = %(channel)s
+) AS contact FULL JOIN (
+  SELECT subscription_id AS key, notification_id AS send, 1 AS place
+  FROM notifications_app_delivery
+  WHERE notification_id IN (SELECT id FROM notifications_app_notification
+                            WHERE channel_id = %(channel)s AND caps <> '[]')
+) AS recipient USING (key, send)
+WHERE contact.place IS NULL OR recipient.place IS NULL
+"""
+_LEFT_OUT = """
+SELECT count(*) FROM (
+  SELECT sum(plan.recipient_count + capped_count) AS audience FROM notifications_app_plan plan
+  JOIN notifications_app_notification notification ON notification.id = notification_id
+  WHERE plan.channel_id = %(channel)s AND caps <> '[]' GROUP BY notification_id) AS counted
+WHERE audience <> (SELECT count(*) FROM subscriptions_app_subscription
+                   WHERE channel_id = %(channel)s AND expired_at IS NULL)
+"""
+
+
 def break_at_random(system, channel, receiver):
     audience(channel, many(200))
+    channel.cap((10, 1))
     webhooks.create(channel, receiver, ["notifications.finished"])
     notifications = []
     for number in range(ROUNDS):
         before = requests(channel)
-        content = {} if number % 3 else PERSONAL
+        content = {"cap": "ignore"} if number % 3 else PERSONAL
         if number % 3 == 1:
-            content = {"rate_per_minute": system.random.choice(RATES)}
+            content |= {"rate_per_minute": system.random.choice(RATES)}
         if number % 3 == 2:
-            content = by_local_time(system, channel)
+            content |= by_local_time(system, channel)
         notifications.append(channel.send(*PLATFORMS, **content))
         move_some(system, channel)
         await_part(channel, system.random.uniform(0.0, 0.5), since=before)
@@ -154,6 +184,7 @@ def break_at_random(system, channel, receiver):
         if len(notifications) % 10 == 0:
             assert_exact(channel, notifications)
     assert_exact(channel, notifications)
+    assert_contacted(channel)
     webhooks.wait_until_sent(channel)
     told = webhooks.told(channel, ["notifications.finished"])
     assert set(told["notifications.finished"]) == {str(each) for each in notifications}

@@ -13,7 +13,7 @@ import pytest
 from django.db.models import F
 from django.db.models.functions import Now
 
-from notifications_app.models import Batch, Delivery, Notification, Target
+from notifications_app.models import Batch, Contact, Delivery, Notification, Target
 from notifications_app.pipeline import batches, outcomes, plan_queue, planning
 from notifications_app.pipeline.lease import HeldLeases, LeaseLost
 from notifications_app.pipeline.transitions import EXPIRED, Transition
@@ -62,6 +62,18 @@ def test_a_flush_locks_batches_in_their_order(channel):
     assert_waits_for_the_first(
         Batch.objects.all(), lambda: outcomes.record(leases, accepted(leases))
     )
+
+
+def test_a_window_locks_contacts_in_the_order_of_their_keys(channel):
+    """A device's key is not in the order of devices if it belongs to somebody."""
+    people = [make_person(channel, str(number)) for number in range(3)]
+    factories.add_each(channel, [{"person": each} for each in people[::-1]])
+    for _ in range(2):
+        factories.make_notification(channel, caps=[{"limit": 3, "hours": 24}])
+    plan_queue.start_due()
+    first, second = plan_queue.claim_plans(most=2)
+    planning.plan_windows([first])
+    assert_waits_for_the_first(Contact.objects.all(), lambda: planning.plan_windows([second]))
 
 
 def test_a_flush_locks_notifications_in_their_order(channel):

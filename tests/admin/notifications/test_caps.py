@@ -23,7 +23,7 @@ def test_the_form_and_its_review_say_how_many_are_skipped(sender, alice):
     form = written(alice)
     assert 'name="cap"' not in sender.get(compose(alice)).content.decode()
     capped(alice)
-    words = "2 of them have had enough and are skipped."
+    words = "2 of the audience have had enough and are skipped."
     assert sender.post(CHECK, form).json()["capped"] == words
     assert words in review(sender, form).content.decode()
     assert sender.post(CHECK, form | {"cap": "ignore"}).json()["capped"] == ""
