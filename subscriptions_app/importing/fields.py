@@ -258,7 +258,8 @@ def _tags(given: Mapping[str, Any]) -> Sequence[str] | None:
 
 @lru_cache(maxsize=1024)
 def _known_tags(tags: Sequence[str]) -> Sequence[str]:
-    return tuple(_checked({"tags": list(tags)}, "tags", _TAGS) or ())
+    checked = _checked({"tags": list(tags)}, "tags", _TAGS)
+    return tuple(checked or ())
 
 
 def _checked(
