@@ -58,6 +58,7 @@ from notifications_app.admin.filters import (
 from notifications_app.admin.images import ImageCheckPage
 from notifications_app.admin.labels import LabelsChart, LabelsPage
 from notifications_app.admin.log import LogDownload
+from notifications_app.admin.moving import MovePage
 from notifications_app.admin.page import (
     ChartDownload,
     NotificationPage,
@@ -290,6 +291,7 @@ class NotificationAdmin(ScopedAdmin):
             self.page(f"{one}duplicate/", DuplicateAction, "notification_duplicate"),
             self.page(f"{one}edit/", EditPage, "notification_edit"),
             self.page(f"{one}end/", EndAction, "notification_end"),
+            self.page(f"{one}move/", MovePage, "notification_move"),
             self.page(f"{one}pause/", PauseAction, "notification_pause"),
             self.page(f"{one}resume/", ResumeAction, "notification_resume"),
             self.page(f"{one}stop/", StopAction, "notification_stop"),

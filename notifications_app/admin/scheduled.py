@@ -4,7 +4,7 @@ import calendar
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import chain, islice, takewhile
 from typing import Any, Final
@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.console.access import channels_of, is_superuser, may_anywhere
+from channels_app.console.access import AnyUser, channels_of, is_superuser, may_anywhere
 from channels_app.console.pages import ConsolePage
 from channels_app.models import Role
 from notifications_app.admin.states import Shown, state_of, usual
@@ -50,7 +50,8 @@ _USUAL: Final = {usual(NotificationStatus.PENDING), usual(NotificationStatus.SEN
 @dataclass(frozen=True, slots=True)
 class Entry:
     """Something on the calendar, at a time of its clock. `note`: to how many, or what became of
-    it. `tone`: of the mark that shows whether it was sent, is scheduled or recurs."""
+    it. `tone`: of the mark that shows whether it was sent, is scheduled or recurs. `move`: the
+    address at which it can be moved."""
 
     local: datetime
     text: str
@@ -58,6 +59,7 @@ class Entry:
     note: str
     kind: str
     state: Shown | None
+    move: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class Day:
     day: date
     is_outside: bool
     is_today: bool
+    is_past: bool
     entries: Sequence[Entry]
     more: Sequence[Entry]
 
@@ -88,10 +91,11 @@ class CalendarPage(ConsolePage):
         period = _period(*days, zone)
         # By each recipient's clock, it is a day earlier or later at most.
         around = _period(days[0] - _DAY, days[1] + _DAY, zone)
-        channels = channels_of(self.request.user)
+        user = self.request.user
+        channels = channels_of(user)
         kinds = (
-            _notifications(_pending(channels, around), zone, now),
-            _notifications(_sent(self._newest(), around), zone, now),
+            _notifications(_pending(channels, around), user, zone, now),
+            _notifications(_sent(self._newest(), around), user, zone, now),
             _recurring(channels, period, zone, now),
         )
         entries = _by_day(chain.from_iterable(found for found, _ in kinds), *days)
@@ -104,6 +108,7 @@ class CalendarPage(ConsolePage):
             weekdays=calendar.day_name,
             weeks=[[_day(day, month, today, entries[day]) for day in week] for week in weeks],
             has_entries=any(entries.values()),
+            has_movable=any(each.move for own in entries.values() for each in own),
             most=_MOST_SHOWN,
             most_schedules=_MOST_SCHEDULES,
             is_cut=any(is_cut for _, is_cut in kinds),
@@ -147,20 +152,36 @@ def _sent(
 
 
 def _notifications(
-    own: QuerySet[Notification], zone: ZoneInfo, now: datetime
+    own: QuerySet[Notification], user: AnyUser, zone: ZoneInfo, now: datetime
 ) -> tuple[list[Entry], bool]:
     """At most _MOST_SHOWN of them, and whether there are more."""
     found = list(own.order_by("scheduled_at", "id")[: _MOST_SHOWN + 1])
     shown = found[:_MOST_SHOWN]
     pending = [each for each in shown if each.status == NotificationStatus.PENDING]
     audiences, states = audiences_of(pending), states_of(shown)
+    moves = _movable(user, pending) if pending else set()
     entries = []
     for each in shown:
         is_pending = each.pk in audiences
         note = f"to {audiences[each.pk]}" if is_pending else f"{each.delivered_count:,} delivered"
         state = state_of(each, states.get(each.pk), now)
-        entries.append(_entry(each, zone, note, "scheduled" if is_pending else "sent", state))
+        entry = _entry(each, zone, note, "scheduled" if is_pending else "sent", state)
+        move = reverse("admin:notification_move", args=[each.pk]) if each.pk in moves else ""
+        entries.append(replace(entry, move=move))
     return entries, len(found) > _MOST_SHOWN
+
+
+def _movable(user: AnyUser, pending: Sequence[Notification]) -> set[UUID]:
+    """Those that the user may move: neither tests, nor what schedules make."""
+    channels = channels_of(user, Role.SENDER).filter(pk__in={each.channel_id for each in pending})
+    own = set(channels.values_list("pk", flat=True))
+    of_schedules = Occurrence.objects.filter(notification_id__in=[each.pk for each in pending])
+    made = set(of_schedules.values_list("notification_id", flat=True))
+    return {
+        each.pk
+        for each in pending
+        if each.channel_id in own and each.pk not in made and not each.is_test
+    }
 
 
 def _recurring(
@@ -257,6 +278,7 @@ def _day(day: date, month: date, today: date, entries: Sequence[Entry]) -> Day:
         day=day,
         is_outside=day.month != month.month,
         is_today=day == today,
+        is_past=day < today,
         entries=entries[:_MOST_IN_A_DAY],
         more=entries[_MOST_IN_A_DAY:],
     )

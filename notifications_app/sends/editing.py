@@ -36,7 +36,7 @@ from notifications_app.sends.services import targets_store
 from notifications_app.sends.timed import starts_at, timing_of
 from notifications_app.states import NotificationStatus
 from notifications_app.tasks import wake_planner
-from pushsvc.common.errors import NotFound, Outdated
+from pushsvc.common.errors import FieldError, Invalid, NotFound, Outdated
 from pushsvc.common.store import sql
 
 # Fields that can be changed while a notification that is being sent is paused.
@@ -94,6 +94,23 @@ def notification_edit(
         audit.record(after, audit.Action.UPDATE, *fields, note=f"Edited: {', '.join(changed)}.")
         if after.edited_at and after.scheduled_at <= after.edited_at:
             transaction.on_commit(wake_planner)
+    return after
+
+
+@transaction.atomic
+def notification_move(
+    *, channel: Channel, notification_id: UUID, start: Mapping[str, Any], seen: str
+) -> Notification:
+    """As `notification_edit`, for only `start`: `scheduled_at`, or `local_at`. Sends nothing at
+    once: raises Invalid for a time that has passed, or that has in a zone of the audience."""
+    after = notification_edit(
+        channel=channel, notification_id=notification_id, changes=start, seen=seen
+    )
+    if after.scheduled_at <= sql.now():
+        detail = "This time has passed."
+        if start.get("local_at"):
+            detail = "In some time zones of the audience, this time has passed."
+        raise Invalid([FieldError("scheduled_at", "out_of_range", detail)])
     return after
 
 
