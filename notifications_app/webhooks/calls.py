@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -37,7 +37,8 @@ CALL_SECONDS: Final = 15.0
 AT_ONCE: Final = 4  # calls of one webhook
 LONGEST_WAIT: Final = 86_400.0  # seconds for which a receiver can ask
 _KEEPALIVE: Final = 30.0
-_RESOLVER_THREADS: Final = 8
+# More than an account has calls at once, so that names that never resolve delay no other account.
+_RESOLVER_THREADS: Final = 128
 _SHOWN: Final = 200  # characters of a response
 _GONE: Final = 410
 
@@ -79,33 +80,31 @@ class Caller:
     def __init__(self, most: int) -> None:
         self._most = most
         self._thread = EventLoopThread()
-        self._resolver = SeparateResolver(_RESOLVER_THREADS, CALL_SECONDS)
-        self._guarded, self._trusted = self._thread.run(self._clients())
+        self._resolvers = [SeparateResolver(_RESOLVER_THREADS, CALL_SECONDS) for _ in range(2)]
+        self._usual, self._troubled, self._trusted = self._thread.run(self._clients())
 
     def begin(self, call: Call) -> Future[Answer]:
         """Begins the call. The result never raises."""
         return asyncio.run_coroutine_threadsafe(self._call(call), self._thread.loop)
 
     def close(self) -> None:
-        for client in (self._guarded, self._trusted):
+        for client in (self._usual, self._troubled, self._trusted):
             self._thread.run(client.close())
-        self._resolver.close()
+        for resolver in self._resolvers:
+            resolver.close()
         self._thread.stop()
 
-    async def _clients(self) -> "tuple[HttpClient, HttpClient]":
+    async def _clients(self) -> "list[HttpClient]":
+        """For webhooks, for troubled ones, whose names may never resolve, and for origins that the
+        operator trusts."""
         # Imported here, so that only the processes that call webhooks load an HTTP client.
         from notifications_app.delivery.http_client import HttpClient
 
         tls = _tls(settings.PROVIDER_CA_FILE)
         # No request waits for another: many webhooks may have one origin.
-        guarded = HttpClient(
-            tls,
-            connections_per_origin=self._most,
-            keepalive=_KEEPALIVE,
-            is_guarded=True,
-            look_up=self._resolver.look_up,
-        )
-        return guarded, HttpClient(tls, connections_per_origin=self._most, keepalive=_KEEPALIVE)
+        make = partial(HttpClient, tls, connections_per_origin=self._most, keepalive=_KEEPALIVE)
+        guarded = [make(is_guarded=True, look_up=each.look_up) for each in self._resolvers]
+        return [*guarded, make()]
 
     async def _call(self, call: Call) -> Answer:
         begun = time.monotonic()
@@ -122,7 +121,8 @@ class Caller:
         endpoint = check_endpoint(
             call.url, trusted_origins=settings.WEBHOOK_TRUSTED_ORIGINS, allowed_hosts=()
         )
-        client = self._trusted if endpoint.is_trusted else self._guarded
+        usual = self._troubled if call.is_troubled else self._usual
+        client = self._trusted if endpoint.is_trusted else usual
         message_id = f"msg_{call.message_id.hex}"
         format_ = WebhookFormat(call.format)
         body = chats.body_for(format_, call.body)

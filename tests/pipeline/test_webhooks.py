@@ -1,6 +1,7 @@
 """Messages become signed requests: each message reaches its webhook at least once, or fails
 visibly."""
 
+import socket
 import threading
 import time
 from datetime import timedelta
@@ -24,6 +25,7 @@ from channels_app.models import (
 from notifications_app import tasks
 from notifications_app.events import events_record
 from notifications_app.webhooks import attempts, calls, turns
+from pushsvc.common.store.crypto import encrypt
 from pushsvc.common.store.redis_client import redis_client
 from sandbox.certificate import server_chain
 from tests.pipeline import clicks, support
@@ -319,6 +321,55 @@ def test_slow_receivers_have_the_places_of_failing_ones(channel, receiver):
         [call] = claim()
         assert call.is_troubled is is_troubled
         attempts.record(call, calls.Answer(is_delivered=True, words="204", seconds=seconds))
+
+
+@pytest.mark.parametrize("is_failing", [True, False])
+def test_names_that_never_resolve_delay_no_other(
+    channel, other_channel, receiver, monkeypatch, is_failing
+):
+    """Neither those of failing webhooks nor as many as an account can have at once."""
+    monkeypatch.setattr(calls, "CALL_SECONDS", 50.0)
+    other_channel.account = Account.objects.create(name="Bob")
+    other_channel.save()
+    is_over = threading.Event()
+
+    def getaddrinfo(host, port, **_):
+        if host != "live.shop.com":
+            is_over.wait(60)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    urls = [f"https://dead{number}.shop.com/" for number in range(110)]
+    dead = Webhook.objects.bulk_create(
+        Webhook(
+            channel=channel,
+            url=url,
+            events=[],
+            secret_encrypted=encrypt("whsec_c2VjcmV0"),
+            failing_since=Now() if is_failing else None,
+        )
+        for url in urls
+    )
+    for row in dead:
+        webhooks.webhook_test(channel_id=channel.id, webhook_id=row.pk)
+    row, _ = webhooks.webhook_create(
+        channel=other_channel, url="https://live.shop.com/", events=EVENTS
+    )
+    own = WebhookAttempt.objects.filter(webhook=row)
+    answers = []
+
+    def talk():
+        support.until(lambda: WebhookAttempt.objects.filter(attempts=1).exists())
+        webhooks.webhook_test(channel_id=other_channel.id, webhook_id=row.pk)
+        try:
+            support.until(lambda: own.exclude(answer="").exists(), seconds=40)
+            answers.append(own.get().answer)
+        finally:
+            is_over.set()
+
+    support.in_threads(partial(work, 5), talk)
+
+    assert answers == ["no call: the host's address is not public"]
 
 
 def test_a_turn_goes_on_until_nothing_is_due(channel, receiver):
