@@ -45,7 +45,15 @@ def require_working_settings() -> None:
 
 
 def check_settings(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
-    return [*_unreadable(), *_secrets(), *_servers(), *_push_services(), *_mail(), *_provider()]
+    return [
+        *_unreadable(),
+        *_secrets(),
+        *_servers(),
+        *_push_services(),
+        *_mail(),
+        *_provider(),
+        *_bucket(),
+    ]
 
 
 def check_deployment(app_configs: Any = None, **_: Any) -> list[CheckMessage]:
@@ -138,6 +146,19 @@ def _provider() -> Iterator[CheckMessage]:
         if not getattr(settings, name):
             hint = "See docs/configuration.md, “Sign-in by OpenID Connect”."
             yield _error(18, f"OIDC_ISSUER is set, but {name} is not.", hint)
+
+
+def _bucket() -> Iterator[CheckMessage]:
+    if not settings.IMAGES_BUCKET_URL:
+        return
+    parts = urlsplit(settings.IMAGES_BUCKET_URL)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+        hint = "https://s3.eu-central-1.amazonaws.com/your-bucket"
+        yield _error(22, "IMAGES_BUCKET_URL is not the address of a bucket.", hint)
+    for name in ("IMAGES_BUCKET_KEY_ID", "IMAGES_BUCKET_SECRET_KEY"):
+        if not getattr(settings, name):
+            hint = "See docs/configuration.md, “Images”."
+            yield _error(23, f"IMAGES_BUCKET_URL is set, but {name} is not.", hint)
 
 
 def _unsafe() -> Iterator[CheckMessage]:

@@ -9,7 +9,7 @@ last. So a step may be repeated, and housekeeping may die at any point.
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from graphlib import TopologicalSorter
 from typing import Final
 from uuid import UUID
@@ -33,7 +33,8 @@ from channels_app.models import (
     WebhookMessage,
 )
 from channels_app.selectors import ChannelNotFound, recent_forget
-from notifications_app.models import Notification
+from notifications_app.images.services import images_delete
+from notifications_app.models import Image, Notification
 from notifications_app.pipeline import halting, wakeup
 from notifications_app.states import NotificationStatus
 from pushsvc.common.errors import Conflict
@@ -190,11 +191,12 @@ def _steps() -> list[Step]:
     """What deletes rows, in order. Each returns how many; none are left once it returns 0."""
     # Without a webhook, no fact and no message is written.
     first: list[type[Model]] = [ApiKey, ProviderCredential, IdentityKey, Webhook, Feed]
-    rest = [each for each in _of_channel() if each not in {*first, WebhookMessage}]
+    rest = [each for each in _of_channel() if each not in {*first, WebhookMessage, Image}]
     return [
         *map(_deletion, first),
         ("webhookmessage", _delete_messages),
         ("notification", _delete_notifications),
+        ("image", partial(images_delete, limit=_STEP)),  # also from the bucket
         *map(_deletion, rest),
     ]
 

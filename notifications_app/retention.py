@@ -11,6 +11,7 @@ from channels_app.models import Channel
 from channels_app.selectors import nearly_full_channels
 from channels_app.sign_in.sessions import sessions_purge
 from channels_app.webhooks import messages_purge
+from notifications_app.images.services import images_purge, removals_purge
 from notifications_app.models import IdempotencyRecord
 from notifications_app.pipeline.contacts import contacts_purge, once_purge
 from pushsvc.common.ids import uuid7_at
@@ -23,6 +24,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 _STEP = 2_000
 _STEPS = 50
+_IMAGES = 20  # of which each is looked for in all templates, drafts and schedules of its channel
 _MOST_NEARLY_FULL = 10
 
 
@@ -42,6 +44,8 @@ def purge() -> None:
         "channel_hours": _in_steps(lambda: channel_hours_merge(_STEP)),
         "prompt_hours": _in_steps(lambda: prompt_hours_merge(_STEP)),
         "webhook_messages": _in_steps(lambda: messages_purge(_STEP)),
+        "images": _in_steps(lambda: images_purge(_IMAGES)),
+        "image_removals": _in_steps(removals_purge),
         "sessions": _in_steps(lambda: sessions_purge(_STEP)),
     }
     if any(purged.values()):

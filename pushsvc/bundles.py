@@ -2,13 +2,14 @@
 
 # The pages for writing a notification have many parts, and load one bundle of each kind of file.
 STATIC_BUNDLES = {
-    "console/composing.css": ("console/compose.css", "console/segments.css"),
+    "console/composing.css": ("console/compose.css", "console/segments.css", "console/images.css"),
     "console/composing.js": (
         "console/tags.js",
         "console/values.js",
         "console/conditions.js",
         "console/rules.js",
         "console/emoji.js",
+        "console/images.js",
         "console/languages.js",
         "console/personal.js",
         "console/preview.js",

@@ -252,6 +252,8 @@ INVITATION_MAILS_PER_HOUR = 60  # of an account
 # --- HTTP interface -------------------------------------------------------------------------------
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 64 * 1024
+FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
+FILE_UPLOAD_MAX_MEMORY_SIZE = 6 * 1024 * 1024  # more than pushsvc/web/request_body.py accepts
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [],
     "DEFAULT_PERMISSION_CLASSES": [],
@@ -308,6 +310,9 @@ WEB_PUSH_KEYS_PER_MINUTE = 6_000
 FORGED_EVENTS_PER_MINUTE = 600
 INVITATIONS_PER_MINUTE = 60  # of test devices, valid or not
 READY_PER_MINUTE = 6_000
+IMAGES_PER_MINUTE = 6_000  # all phones of a network may have one address
+# For each user
+IMAGE_UPLOADS_PER_MINUTE = 20
 
 # --- PostgreSQL -----------------------------------------------------------------------------------
 
@@ -357,6 +362,14 @@ GOOGLE_TOKEN_URI = ENV.text("GOOGLE_TOKEN_URI", "https://oauth2.googleapis.com/t
 APNS_SERVER = ENV.text("APNS_SERVER")  # host:port instead of Apple's, for both environments
 PROVIDER_CA_FILE = ENV.text("PROVIDER_CA_FILE")
 WEBHOOK_TRUSTED_ORIGINS = frozenset(ENV.words("WEBHOOK_TRUSTED_ORIGINS"))
+
+# --- Images ---------------------------------------------------------------------------------------
+
+# Images are in the database, unless there is a bucket.
+IMAGES_BUCKET_URL = ENV.text("IMAGES_BUCKET_URL").rstrip("/")
+IMAGES_BUCKET_REGION = ENV.text("IMAGES_BUCKET_REGION", "us-east-1")
+IMAGES_BUCKET_KEY_ID = ENV.text("IMAGES_BUCKET_KEY_ID")
+IMAGES_BUCKET_SECRET_KEY = ENV.text("IMAGES_BUCKET_SECRET_KEY")
 
 # --- Pipeline -------------------------------------------------------------------------------------
 

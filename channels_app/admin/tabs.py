@@ -21,6 +21,7 @@ _TABS = {
     "channel_devices": "Test devices",
     "channel_templates": "Templates",
     "channel_schedules": "Schedules",
+    "channel_images": "Images",
     "channel_tags": "Tags",
     "channel_categories": "Categories",
     "channel_delivery": "Delivery settings",

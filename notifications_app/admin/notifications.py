@@ -55,7 +55,7 @@ from notifications_app.admin.filters import (
     UntilFilter,
     chosen_channels,
 )
-from notifications_app.admin.images import ImageCheckPage
+from notifications_app.admin.images import ChoosePart, ImageCheckPage, ImagesPage
 from notifications_app.admin.labels import LabelsChart, LabelsPage
 from notifications_app.admin.log import LogDownload
 from notifications_app.admin.moving import MovePage
@@ -281,6 +281,8 @@ class NotificationAdmin(ScopedAdmin):
             self.page("compose/", ComposePage, "notification_compose"),
             self.page("compose/check/", ComposeCheck, "notification_compose_check"),
             self.page("compose/image/", ImageCheckPage, "notification_image_check"),
+            self.page("images/<uuid:channel_id>/", ImagesPage, "channel_images"),
+            self.page("images/<uuid:channel_id>/choose/", ChoosePart, "images_choose"),
             self.page("compose/test/", ComposeTest, "notification_compose_test"),
             self.page("compose/try/", TryPart, "notification_compose_try"),
             self.page("why/<uuid:channel_id>/", WhyPart, "notification_why"),

@@ -3,6 +3,7 @@ from notifications_app.api.delivery_views import DeliveriesExportView
 from notifications_app.api.device_views import ClickView, EventsView
 from notifications_app.api.explain_views import ExplainView
 from notifications_app.api.halt_views import PauseView, ResumeView, StopView
+from notifications_app.api.image_views import ImageView
 from notifications_app.api.inbox_views import InboxView
 from notifications_app.api.person_views import PersonExportView, PersonView
 from notifications_app.api.schedule_views import (
@@ -48,6 +49,7 @@ urlpatterns = [
     endpoint("channel/<id:channel_id>/person", PersonView),
     endpoint("channel/<id:channel_id>/person/export", PersonExportView),
     endpoint("inbox", InboxView),
+    endpoint("images/<str:name>", ImageView),
     endpoint("events", EventsView),
     endpoint("c/<token>", ClickView),
 ]

@@ -523,6 +523,36 @@ class Migration(migrations.Migration):
             model_name='schedule',
             index=models.Index(condition=models.Q(('is_enabled', False), models.Q(('disabled_code', ''), _negated=True)), fields=['channel'], name='schedule_disabled'),
         ),
+        migrations.CreateModel(
+            name='ImageRemoval',
+            fields=[
+                ('id', models.UUIDField(editable=False, primary_key=True, serialize=False)),
+                ('due_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+            ],
+            options={
+                'indexes': [models.Index(fields=['due_at'], name='image_removal_due')],
+            },
+        ),
+        migrations.CreateModel(
+            name='Image',
+            fields=[
+                ('id', models.UUIDField(default=pushsvc.common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('name', models.CharField(help_text="A hash of the channel's id and the content.", max_length=32)),
+                ('kind', models.CharField(help_text='`png` or `jpg`.', max_length=3)),
+                ('width', models.PositiveSmallIntegerField()),
+                ('height', models.PositiveSmallIntegerField()),
+                ('size', models.PositiveIntegerField(help_text='In bytes.')),
+                ('content', models.BinaryField(null=True)),
+                ('added_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ('kept_until', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='The last time that a notification with it may be sent, or now.')),
+                ('added_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='images', to='channels_app.channel')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['channel', '-id'], name='image_list'), models.Index(fields=['kept_until'], name='image_kept')],
+                'constraints': [models.UniqueConstraint(fields=('name',), name='image_name_once')],
+            },
+        ),
         migrations.RunSQL(_LEAVE_ROOM_FOR_OUTCOMES, migrations.RunSQL.noop),
         migrations.RunSQL(_LEAVE_ROOM_FOR_CONTACTS, migrations.RunSQL.noop),
     ]

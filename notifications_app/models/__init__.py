@@ -1,6 +1,7 @@
 """The tables of notifications_app."""
 
 from notifications_app.models.contacts import Contact, Once
+from notifications_app.models.images import IMAGE_NAME_LENGTH, Image, ImageRemoval
 from notifications_app.models.notification import (
     MAX_LABEL,
     MAX_NOTIFICATION_NAME,
@@ -38,6 +39,7 @@ __all__ = [
     "AHEAD",
     "BREAKING_BATCH",
     "HAS_NO_RATE",
+    "IMAGE_NAME_LENGTH",
     "MAX_LABEL",
     "MAX_NOTIFICATION_NAME",
     "MAX_ONCE_DAYS",
@@ -57,6 +59,8 @@ __all__ = [
     "EventHour",
     "HourlyStat",
     "IdempotencyRecord",
+    "Image",
+    "ImageRemoval",
     "Notification",
     "Occurrence",
     "OccurrenceCode",

@@ -1,6 +1,7 @@
 """What `manage.py export_channel` writes about a channel, as lines of JSON by file."""
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, Final
@@ -9,7 +10,8 @@ from uuid import UUID
 from channels_app.models import Channel, VapidKey, Webhook
 from channels_app.selectors import vapid_private_keys
 from notifications_app.content.values import CONTENT, DEFAULTS
-from notifications_app.models import Notification, Schedule, Target, Template
+from notifications_app.images.services import content_of, images_of
+from notifications_app.models import Image, Notification, Schedule, Target, Template
 from notifications_app.reporting.deliveries import deliveries_page, delivery_texts
 from pushsvc.common.http.exports import MOST_ROWS, NO_ID
 from pushsvc.common.store.lines import Page
@@ -80,11 +82,22 @@ def channel_files(channel: Channel, *, with_keys: bool) -> Iterator[tuple[str, I
     yield "segments", _lines(_segment, Segment, channel)
     yield "templates", _lines(_template, Template, channel)
     yield "schedules", _lines(_schedule, Schedule, channel)
+    yield "images", map(json_line, map(_image, images_of(channel.pk)))
     yield "notifications", map(json_line, map(_notification, _notifications(channel.pk)))
     yield "deliveries", _deliveries(channel.pk)
     if with_keys:
         yield "webhooks", _lines(_webhook, Webhook, channel)
         yield "vapid_keys", map(json_line, _vapid_keys(channel))
+
+
+def _image(each: Image) -> Row:
+    return {
+        "name": str(each),
+        "width": each.width,
+        "height": each.height,
+        "added_at": each.added_at,
+        "content": b64encode(content_of(each)).decode(),
+    }
 
 
 def channel_settings(channel: Channel) -> Row:

@@ -18,6 +18,7 @@ from notifications_app.content.values import (
     TargetId,
 )
 from notifications_app.errors import NotCombinable, NotEditable, StillSending
+from notifications_app.images.services import images_keep
 from notifications_app.models import Batch, Notification, Target
 from notifications_app.pipeline import halting
 from notifications_app.pipeline.halting import time_to_live
@@ -90,6 +91,7 @@ def notification_edit(
             if "rate_per_minute" in changed:
                 found.follow_rate(request.rate_per_minute)
         after = found.row.get()
+        images_keep(channel.pk, values, after.scheduled_at)
         fields = audit.fields_of(before), audit.fields_of(after)
         audit.record(after, audit.Action.UPDATE, *fields, note=f"Edited: {', '.join(changed)}.")
         if after.edited_at and after.scheduled_at <= after.edited_at:

@@ -37,7 +37,7 @@ _BEGINNINGS: Final = {
 _UNESCAPED: Final = "/%:@!$&'()*+,;=~?"
 _HEADERS: Final = {"Accept": "image/*", "Accept-Encoding": "identity", "Connection": "close"}
 
-_NOT_HTTPS: Final = "The address must begin with https://. Devices load no other images."
+NOT_HTTPS: Final = "The address must begin with https://. Devices load no other images."
 # The same for a name that does not exist, so that the result does not reveal private names.
 _NOT_PUBLIC: Final = (
     "The address is not public: devices on the internet cannot reach it. Check the spelling."
@@ -60,7 +60,7 @@ class ImageCheck:
 def image_check(url: str, make_client: MakeClient | None = None) -> ImageCheck:
     """Requests the address; takes SECONDS at most. Safe to repeat. Never raises."""
     if not url.startswith("https://"):
-        return ImageCheck(_NOT_HTTPS)
+        return ImageCheck(NOT_HTTPS)
     try:
         checked = _checked(_encoded(url))
     except (EndpointNotAllowed, ValueError):

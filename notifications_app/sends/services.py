@@ -21,6 +21,7 @@ from notifications_app.errors import (
     NotRunning,
     SegmentInUse,
 )
+from notifications_app.images.services import images_keep
 from notifications_app.models import Notification, Target
 from notifications_app.pipeline import halting
 from notifications_app.querysets import NotificationQuerySet
@@ -183,10 +184,11 @@ def _insert(channel: Channel, request: SendRequest, due: Due, **own: Any) -> Not
     """Inserts the notification. `created_at`, and `scheduled_at` of an immediate send, are the
     database's time."""
     times = {"scheduled_at": due.at} if due.at else {}
+    values = Notification.values_of(request.content)
     notification = Notification(
         id=uuid7(),
         channel=channel,
-        **Notification.values_of(request.content),
+        **values,
         target_platforms=request.target_platforms,
         segment_id=request.segment_id,
         category=request.category,
@@ -206,6 +208,7 @@ def _insert(channel: Channel, request: SendRequest, due: Due, **own: Any) -> Not
     )
     if not sql.insert(notification, if_any=KEPT_CHANNEL_PART):
         raise ChannelDeleted
+    images_keep(channel.pk, values, due.at)
     return notification
 
 

@@ -48,7 +48,7 @@ IN_FLIGHT: Final = 1_024  # requests of an address: being read, waiting or being
 
 _T = TypeVar("_T")
 _HEALTH: Final = frozenset({"healthz", "readyz"})
-_READ: Final = frozenset({"channel", "notification", "notifications", "metrics"})
+_READ: Final = frozenset({"channel", "notification", "notifications", "images", "metrics"})
 
 # The event loop calls these for every request, before authentication. So their time must be linear
 # in the path. A regular expression with two unbounded parts is not.

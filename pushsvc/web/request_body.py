@@ -15,10 +15,12 @@ from pushsvc.common import errors
 from pushsvc.common.http.strict_json import MAX_BODY_BYTES
 
 MAX_IMPORT_BYTES: Final = 1024 * 1024
+MAX_IMAGE_BYTES: Final = 5 * 1024 * 1024 + 16 * 1024  # the file, and the form around it
 BODY_SECONDS: Final = 10.0
 DISCARDED_BYTES: Final = 1024 * 1024
 UNREAD_BODY_SECONDS: Final = 5.0  # as long as a connection may be open without a request
 _CONSOLE: Final = ["admin", "subscriptions_app", "subscription", "import"]
+_IMAGES: Final = ["admin", "notifications_app", "notification", "images"]
 _ENDED_EARLY: Final = "The body ended before its announced length."
 
 Message = MutableMapping[str, Any]
@@ -33,12 +35,20 @@ class BodyTooSlow(errors.PushsvcError):
 
 
 def is_import(method: str, path: str) -> bool:
-    """Whether the request brings a part of a file, which may be larger than other bodies: through
-    the API, or from the console. Takes a time that is linear in the path, because it is called
-    before authentication."""
+    """Whether the request brings a part of a file, or an image, which may be larger than other
+    bodies: through the API, or from the console. Takes a time that is linear in the path, because
+    it is called before authentication."""
+    return _most_bytes(method, path) > MAX_BODY_BYTES
+
+
+def _most_bytes(method: str, path: str) -> int:
     parts = path.strip("/").split("/", 6)
     is_keyed = parts[:1] == ["channel"] and parts[2:] == ["subscriptions", "import"]
-    return method == "POST" and (is_keyed or (parts[:4] == _CONSOLE and parts[5:] == ["part"]))
+    if method == "POST" and (is_keyed or (parts[:4] == _CONSOLE and parts[5:] == ["part"])):
+        return MAX_IMPORT_BYTES
+    if method == "POST" and parts[:4] == _IMAGES and parts[5:] in ([], ["choose"]):
+        return MAX_IMAGE_BYTES
+    return MAX_BODY_BYTES
 
 
 class RequestBody:
@@ -50,8 +60,7 @@ class RequestBody:
         self._announced = int(announced) if announced.isdigit() else 0
         # Such a client sends its body only when we begin to read it.
         self._awaits_consent = headers.get(b"expect", b"").lower() == b"100-continue"
-        large = is_import(scope["method"], scope["path"])
-        self._most = MAX_IMPORT_BYTES if large else MAX_BODY_BYTES
+        self._most = _most_bytes(scope["method"], scope["path"])
         self._receive = receive
         self._size = 0
         self._is_complete = False

@@ -100,9 +100,15 @@ def test_it_needs_the_scope_the_own_channel_and_the_kind_of_body(alice):
         ("POST", "/admin/subscriptions_app/subscription/import/x/part/", True),
         ("POST", "/admin/subscriptions_app/subscription/import/x/rows/", False),
         ("POST", "/admin/subscriptions_app/subscription/import/x/part/more", False),
+        ("POST", "/admin/notifications_app/notification/images/x/", True),
+        ("POST", "/admin/notifications_app/notification/images/x/choose/", True),
+        ("GET", "/admin/notifications_app/notification/images/x/", False),
+        ("POST", "/admin/notifications_app/notification/images/x/more/", False),
+        ("POST", "/admin/notifications_app/notification/compose/image/", False),
+        ("POST", "/images/x.png", False),
     ],
 )
-def test_only_imports_have_large_bodies(method, path, found):
+def test_only_imports_and_images_have_large_bodies(method, path, found):
     assert is_import(method, path) is found
 
 

@@ -17,6 +17,8 @@ from channels_app.selectors import current_vapid_key
 from channels_app.services import api_key_issue, provider_credentials_store
 from channels_app.webhooks import webhook_create
 from notifications_app.content.tracking import make_token
+from notifications_app.images.decoding import Use
+from notifications_app.images.services import image_add
 from notifications_app.models import Notification
 from pushsvc.common import base64url
 from subscriptions_app.models import Person, Segment, Subscription
@@ -36,6 +38,7 @@ from tests.factories import (
     make_waiting,
     register,
 )
+from tests.images import file_of
 from tests.pipeline.support import plan
 
 ENDPOINT = "https://updates.push.services.mozilla.com/wpush/v2/"
@@ -131,6 +134,9 @@ def make_estate(name: str, word: str) -> Estate:
         "schedule": make_schedule(channel, word),
         "draft": make_waiting(channel, house.members["editor"], title=word, note=word),
         "device": make_device(channel, devices[0], house.members["owner"], name=word),
+        "image": image_add(
+            channel=channel, data=file_of(), use=Use.ICON, user=house.members["owner"]
+        ),
     }
     house.rows = rows
     owner_of(channel).send({"body": word}, **{"Idempotency-Key": f"order-{word}"})

@@ -34,6 +34,8 @@ OF_NOBODY = {
     "test-device/<id:channel_id>",
     "test-device/<id:channel_id>/sw.js",
     "test-device/<id:channel_id>/join",
+    # Whoever has the address loads the image (tests/api/test_images.py).
+    "images/<str:name>",
     "openapi.json",
     "healthz",
     "readyz",

@@ -5,7 +5,8 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from channels_app.models import Channel
+from channels_app.console.access import may
+from channels_app.models import Channel, Role
 from notifications_app.admin.compose.audience import rule_errors_of
 from notifications_app.admin.compose.choices import choices_of, segments_for
 from notifications_app.admin.compose.errors import errors_by_field, general
@@ -38,6 +39,7 @@ def content_context(
         "errors": by_field,
         "general_errors": general(errors),
         "is_posted": request.method == "POST",
+        "may_add_images": may(request.user, channel.account_id, Role.WRITER),
         **choices_of(channel),
         **sections,
         **personal_context(list(attributes), form),

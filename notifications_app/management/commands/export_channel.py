@@ -14,6 +14,7 @@ from typing_extensions import override
 from channels_app import audit
 from channels_app.management.output import DatabaseCommand, channel_argument
 from channels_app.models import Channel
+from notifications_app.images.bucket import BucketFailed
 from notifications_app.reporting.channel_data import channel_files, channel_settings, json_line
 from pushsvc.common.store import sql
 from pushsvc.common.store.crypto import SecretUnreadable
@@ -61,7 +62,7 @@ class Command(DatabaseCommand):
             about = begun | {"name": channel.name, "exported_at": now, "rows": counts}
             _write(directory / _WHOLE, [json_line(about | channel_settings(channel))])
             (directory / _BEGUN).unlink()
-        except (OSError, DatabaseError, SecretUnreadable) as error:
+        except (OSError, DatabaseError, SecretUnreadable, BucketFailed) as error:
             reason = f"The export is incomplete: {error}".strip()
             raise CommandError(f"{reason} Go on with --resume") from error
         except KeyboardInterrupt:

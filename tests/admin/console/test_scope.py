@@ -25,7 +25,7 @@ from channels_app.models import (
     Webhook,
 )
 from channels_app.sign_in.admin import pages as sign_in
-from notifications_app.models import Draft, Notification, Schedule, Template
+from notifications_app.models import Draft, Image, Notification, Schedule, Template
 from pushsvc.common.console.admin import site
 from subscriptions_app.models import (
     Category,
@@ -146,6 +146,7 @@ def everything_of(house):
         Draft,
         Template,
         Schedule,
+        Image,
         Person,
         IdentityKey,
         Webhook,

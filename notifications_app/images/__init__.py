@@ -1,0 +1,1 @@
+"""Images that staff upload for notifications. Only web processes decode them."""
