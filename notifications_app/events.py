@@ -31,6 +31,7 @@ from pushsvc.common.links import absolute, may_be_opened
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from pushsvc.common.store.group_commit import GroupCommit
+from subscriptions_app.devices.clicks import last_clicks_part
 from subscriptions_app.devices.selectors import exists_part
 from subscriptions_app.models import Subscription
 
@@ -214,10 +215,10 @@ _CLICK, _DISMISSAL = (
 )
 
 
-# One statement, so that no lock is held during a round trip. Each part reads what the previous part
-# returns, which keeps the order of locks. Deliveries are locked before they are read, so the row is
-# as the last writer left it. No transaction waits for a notification's hours, because this one
-# holds the lock of the notification.
+# One statement, so that no lock is held during a round trip. Each part reads or counts what the
+# previous part returns, which keeps the order of locks. Deliveries are locked before they are read,
+# so the row is as the last writer left it. No transaction waits for a notification's hours, because
+# this one holds the lock of the notification.
 #
 # If no click is new, the commit does not wait for the disk, because hundreds of thousands of
 # devices report at once. A crash of the server can lose the last events, rows and counts together.
@@ -291,8 +292,11 @@ WITH news AS (
   ON CONFLICT (notification_id, hour, platform) DO UPDATE
   SET received = stat.received + excluded.received, clicked = stat.clicked + excluded.clicked,
       dismissed = stat.dismissed + excluded.dismissed
+), clickers AS (
+  {last_clicks_part("changed")}
+  RETURNING 1
 ), clicks AS (
-  SELECT * FROM counted WHERE clicked > 0
+  SELECT * FROM counted WHERE clicked > 0 AND (SELECT count(*) FROM clickers) >= 0
 ), totals AS (
   {clicks_part("clicks")}
   RETURNING channel_id

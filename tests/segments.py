@@ -1,5 +1,7 @@
 """The rules of docs/segments.md in plain Python, and random rules and subscriptions."""
 
+import itertools
+import json
 from collections import defaultdict
 from dataclasses import dataclass
 from dataclasses import field as of
@@ -17,11 +19,15 @@ from subscriptions_app.models import Subscription
 from tests.api.support import NOWHERE
 
 PLATFORMS = ("web", "android", "ios")
-TIMES = ("created_at", "last_seen_at")
+TIMES = ("created_at", "last_seen_at", "last_clicked_at")
 TAGS = ("a", "b", "team-7")
 LANGUAGES = ("de", "de-AT", "en")
 SPELLINGS = {"de_AT": "de-AT", "EN": "en", "europe/BERLIN": "Europe/Berlin"}
-ZONES = ("Europe/Berlin", "Asia/Tokyo")
+ZONES = ("Europe/Berlin", "Asia/Tokyo", "Asia/Calcutta")
+COUNTRIES = {"Europe/Berlin": "DE", "Asia/Tokyo": "JP", "Asia/Calcutta": "IN"}
+VERSIONS = ("2.9", "2.10", "2.10.0", "10", "0", "0.0.1", "2.010")
+ODD_VERSIONS = ("v2.10-beta.1", "2.10 (5)", "2.", "2..1", "x2", "2.9.1.x", "1234567890", "")
+EXISTING = ("external_id", "last_clicked_at", "app_version")
 OUTCOMES = ("delivered", "bounced", "received", "clicked", "not_clicked", "not_received")
 
 
@@ -43,9 +49,10 @@ CLICKED = {"notification": NOWHERE, "outcome": "clicked"}
 
 @dataclass
 class Facts:
-    """What is known of devices beside their rows: tags by the device's id, and (status, received,
-    clicked) by the ids of notification and device."""
+    """What is known of devices beside their rows: tags and the last click by the device's id, and
+    (status, received, clicked) by the ids of notification and device."""
 
+    clicks: dict = of(default_factory=dict)
     tags: defaultdict = of(default_factory=lambda: defaultdict(set))
     ledger: dict = of(default_factory=dict)
 
@@ -91,8 +98,49 @@ def matches(rule, row, now, facts=NOTHING):
             "ne": row.platform != value,
             "in": row.platform in value,
         }[operator]
-    moment = row.created_at if rule["field"] == "created_at" else row.registered_at
-    return _compares(moment, operator, _moment(value, now))
+    if rule["field"] == "country":
+        return _lives(COUNTRIES.get(row.timezone), operator, value)
+    if rule["field"] == "app_version":
+        return _runs(row.attributes.get("app_version"), operator, value)
+    if operator == "exists":
+        return (row.id in facts.clicks) == value
+    moment = {
+        "created_at": row.created_at,
+        "last_seen_at": row.registered_at,
+        "last_clicked_at": facts.clicks.get(row.id),
+    }[rule["field"]]
+    return moment is not None and _compares(moment, operator, _moment(value, now))
+
+
+def _lives(own, operator, value):
+    if operator == "in":
+        return own in [each.upper() for each in value]
+    return (own == value.upper()) == (operator == "eq")
+
+
+def _runs(own, operator, value):
+    own = _version("" if own is None else own if isinstance(own, str) else json.dumps(own))
+    if operator == "exists":
+        return (own is not None) == value
+    if operator == "ne":
+        return own != _version(value)
+    if own is None:
+        return False
+    wanted = _version(value)
+    return own == wanted if operator == "eq" else _compares(own, operator, wanted)
+
+
+def _version(text):
+    """Its numbers without zeros at the end; None for a text that is no version."""
+    text = text.removeprefix("v")
+    begin = "".join(itertools.takewhile(lambda each: each in "0123456789.", text))
+    numbers = begin.split(".")
+    if len(numbers) > 8 or not all(each and len(each) < 10 for each in numbers):
+        return None
+    found = [int(each) for each in numbers]
+    while len(found) > 1 and not found[-1]:
+        found.pop()
+    return found
 
 
 def _as_devices(value):
@@ -193,7 +241,12 @@ HALF_DAYS = st.integers(min_value=-1, max_value=8).map(lambda days: timedelta(da
 
 
 def attributes():
-    return st.dictionaries(NAMES, SCALARS, min_size=1, max_size=4)
+    versions = st.sampled_from([*VERSIONS, *ODD_VERSIONS, 2.1, 2])
+    return st.builds(
+        lambda usual, version: usual | version,
+        st.dictionaries(NAMES, SCALARS, min_size=1, max_size=4),
+        st.fixed_dictionaries({}, optional={"app_version": versions}),
+    )
 
 
 def rules(now, notifications=()):
@@ -233,13 +286,22 @@ def _leaves(now):
 def _of_people():
     languages = st.sampled_from([*LANGUAGES, "DE-at", "de_AT", "EN", "fr"])
     zones = st.sampled_from([*ZONES, "europe/BERLIN"])
+    countries = st.sampled_from([*COUNTRIES.values(), "de", "FR"])
     return (
         st.builds(lambda tag: {"tag": tag}, st.sampled_from(TAGS))
         | st.builds(language, st.sampled_from(["eq", "ne", "starts_with"]), languages)
         | st.builds(language, st.just("in"), st.lists(languages, min_size=1, max_size=3))
         | st.builds(field, st.just("timezone"), st.just("eq"), zones)
         | st.builds(field, st.just("timezone"), st.just("in"), st.lists(zones, min_size=1))
-        | st.builds(field, st.just("external_id"), st.just("exists"), st.booleans())
+        | st.builds(field, st.sampled_from(EXISTING), st.just("exists"), st.booleans())
+        | st.builds(field, st.just("country"), st.sampled_from(["eq", "ne"]), countries)
+        | st.builds(field, st.just("country"), st.just("in"), st.lists(countries, min_size=1))
+        | st.builds(
+            field,
+            st.just("app_version"),
+            st.sampled_from(["eq", "ne"]) | _COMPARISONS,
+            st.sampled_from(VERSIONS),
+        )
     )
 
 

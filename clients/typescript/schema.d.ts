@@ -1223,6 +1223,36 @@ export interface components {
             /** @description Everything goes into `data`, and the app shows the notification itself. */
             data_only?: boolean | null;
         } | null;
+        /** @description See [segments](/docs/segments). */
+        AppVersionExists: {
+            /**
+             * @description What is compared.
+             * @enum {string}
+             */
+            field: "app_version";
+            /**
+             * @description How it is compared.
+             * @enum {string}
+             */
+            operator: "exists";
+            /** @description What it is compared with. */
+            value: boolean;
+        };
+        /** @description See [segments](/docs/segments). */
+        AppVersionIs: {
+            /**
+             * @description What is compared.
+             * @enum {string}
+             */
+            field: "app_version";
+            /**
+             * @description How it is compared.
+             * @enum {string}
+             */
+            operator: "eq" | "ne" | "gt" | "gte" | "lt" | "lte";
+            /** @description What it is compared with. */
+            value: string;
+        };
         /** @description A text, a number, or null. */
         AttributeChange: (string | null) | number;
         /** @description Attributes to set; null removes one. */
@@ -1307,7 +1337,7 @@ export interface components {
             subscription_id: string | null;
         };
         /** @description A rule as [segments](/docs/segments) describes it. */
-        AudienceRule: (components["schemas"]["RuleAll"] | components["schemas"]["RuleAny"] | components["schemas"]["RuleNot"] | components["schemas"]["AttributeIs"] | components["schemas"]["AttributeIsOneOf"] | components["schemas"]["AttributeExists"] | components["schemas"]["AttributeHasText"] | components["schemas"]["PlatformIs"] | components["schemas"]["PlatformIsOneOf"] | components["schemas"]["TimeIs"] | components["schemas"]["LanguageIs"] | components["schemas"]["LanguageIsOneOf"] | components["schemas"]["TimezoneIs"] | components["schemas"]["TimezoneIsOneOf"] | components["schemas"]["PersonExists"] | components["schemas"]["HasTag"] | components["schemas"]["NotificationEnded"]) | null;
+        AudienceRule: (components["schemas"]["RuleAll"] | components["schemas"]["RuleAny"] | components["schemas"]["RuleNot"] | components["schemas"]["AttributeIs"] | components["schemas"]["AttributeIsOneOf"] | components["schemas"]["AttributeExists"] | components["schemas"]["AttributeHasText"] | components["schemas"]["PlatformIs"] | components["schemas"]["PlatformIsOneOf"] | components["schemas"]["TimeIs"] | components["schemas"]["LanguageIs"] | components["schemas"]["LanguageIsOneOf"] | components["schemas"]["TimezoneIs"] | components["schemas"]["TimezoneIsOneOf"] | components["schemas"]["CountryIs"] | components["schemas"]["CountryIsOneOf"] | components["schemas"]["AppVersionIs"] | components["schemas"]["AppVersionExists"] | components["schemas"]["HasClicked"] | components["schemas"]["PersonExists"] | components["schemas"]["HasTag"] | components["schemas"]["NotificationEnded"]) | null;
         /** @description That the notification is cancelled. */
         CancelOutput: {
             /** @description Always true. */
@@ -1475,6 +1505,36 @@ export interface components {
             };
             /** @description What becomes of recipients without a value for a placeholder without default. */
             on_missing: components["schemas"]["OnMissing"];
+        };
+        /** @description See [segments](/docs/segments). */
+        CountryIs: {
+            /**
+             * @description What is compared.
+             * @enum {string}
+             */
+            field: "country";
+            /**
+             * @description How it is compared.
+             * @enum {string}
+             */
+            operator: "eq" | "ne";
+            /** @description What it is compared with. */
+            value: string;
+        };
+        /** @description See [segments](/docs/segments). */
+        CountryIsOneOf: {
+            /**
+             * @description What is compared.
+             * @enum {string}
+             */
+            field: "country";
+            /**
+             * @description How it is compared.
+             * @enum {string}
+             */
+            operator: "in";
+            /** @description What it is compared with. */
+            value: string[];
         };
         /**
          * @description What a platform's push service knows the channel by.
@@ -2036,6 +2096,21 @@ export interface components {
             p95_seconds: number;
             /** @description Notifications with a delivery that were neither paused nor stopped. */
             notifications: number;
+        };
+        /** @description See [segments](/docs/segments). */
+        HasClicked: {
+            /**
+             * @description What is compared.
+             * @enum {string}
+             */
+            field: "last_clicked_at";
+            /**
+             * @description How it is compared.
+             * @enum {string}
+             */
+            operator: "exists";
+            /** @description What it is compared with. */
+            value: boolean;
         };
         /** @description See [segments](/docs/segments). */
         HasTag: {
@@ -3193,7 +3268,7 @@ export interface components {
             updated_at: string;
         };
         /** @description A rule as [segments](/docs/segments) describes it. */
-        SegmentRule: components["schemas"]["RuleAll"] | components["schemas"]["RuleAny"] | components["schemas"]["RuleNot"] | components["schemas"]["AttributeIs"] | components["schemas"]["AttributeIsOneOf"] | components["schemas"]["AttributeExists"] | components["schemas"]["AttributeHasText"] | components["schemas"]["PlatformIs"] | components["schemas"]["PlatformIsOneOf"] | components["schemas"]["TimeIs"] | components["schemas"]["LanguageIs"] | components["schemas"]["LanguageIsOneOf"] | components["schemas"]["TimezoneIs"] | components["schemas"]["TimezoneIsOneOf"] | components["schemas"]["PersonExists"] | components["schemas"]["HasTag"] | components["schemas"]["NotificationEnded"];
+        SegmentRule: components["schemas"]["RuleAll"] | components["schemas"]["RuleAny"] | components["schemas"]["RuleNot"] | components["schemas"]["AttributeIs"] | components["schemas"]["AttributeIsOneOf"] | components["schemas"]["AttributeExists"] | components["schemas"]["AttributeHasText"] | components["schemas"]["PlatformIs"] | components["schemas"]["PlatformIsOneOf"] | components["schemas"]["TimeIs"] | components["schemas"]["LanguageIs"] | components["schemas"]["LanguageIsOneOf"] | components["schemas"]["TimezoneIs"] | components["schemas"]["TimezoneIsOneOf"] | components["schemas"]["CountryIs"] | components["schemas"]["CountryIsOneOf"] | components["schemas"]["AppVersionIs"] | components["schemas"]["AppVersionExists"] | components["schemas"]["HasClicked"] | components["schemas"]["PersonExists"] | components["schemas"]["HasTag"] | components["schemas"]["NotificationEnded"];
         /** @description A notification to send. Null removes a field of the template. */
         SendInput: {
             /** @description Shown above the main text. */
@@ -3636,7 +3711,7 @@ export interface components {
              * @description What is compared.
              * @enum {string}
              */
-            field: "created_at" | "last_seen_at";
+            field: "created_at" | "last_seen_at" | "last_clicked_at";
             /**
              * @description How it is compared.
              * @enum {string}

@@ -4,6 +4,8 @@ An action that halts a notification never depends on what the page showed. An ac
 something in motion runs only if the user saw what it sets in motion.
 """
 
+from dataclasses import replace
+from json import dumps
 from typing import Any, Final, cast
 
 from django.contrib import messages
@@ -13,6 +15,7 @@ from django.urls import reverse
 from typing_extensions import override
 
 from channels_app.models import Role
+from notifications_app.admin.compose.audience import RULE
 from notifications_app.admin.compose.form import ComposeForm
 from notifications_app.admin.compose.sender import compose_url
 from notifications_app.admin.page import OneNotification, must_type_name
@@ -149,9 +152,13 @@ class DuplicateAction(OneNotification):
     title = "Duplicate"
     role = Role.WRITER
     http_method_names = ["post"]
+    done = "This draft is a copy of “{}”."
+
+    def form(self) -> ComposeForm:
+        return ComposeForm.like(self.notification)
 
     def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
-        form = ComposeForm.like(self.notification).stored()
+        form = self.form().stored()
         user = cast(User, request.user)
         try:
             draft = draft_create(channel=self.notification.channel, owner=user, form=form)
@@ -159,10 +166,23 @@ class DuplicateAction(OneNotification):
             messages.error(request, error.detail)
             own = "admin:notifications_app_notification_change"
             return HttpResponseRedirect(reverse(own, args=[self.notification.pk]))
-        messages.success(request, f"This draft is a copy of “{self.notification}”.")
+        messages.success(request, self.done.format(self.notification))
         if Target.objects.of(self.notification.pk).filter(vars__isnull=False).exists():
             messages.warning(request, _VALUES_LEFT_OUT)
         return HttpResponseRedirect(compose_url(draft.pk))
+
+
+class ResendAction(DuplicateAction):
+    """Creates a draft with the same content for the recipients who did not click."""
+
+    title = "Send again"
+    done = "This draft is a copy of “{}”, for those to whom it was delivered and who did not click."
+
+    @override
+    def form(self) -> ComposeForm:
+        rule = {"notification": str(self.notification.pk), "outcome": "not_clicked"}
+        copy = ComposeForm.like(self.notification)
+        return replace(copy, audience=RULE, rule=dumps(rule), segment_id="", tag="", ids="")
 
 
 def _over(notification: Notification) -> str:

@@ -20,6 +20,7 @@ from notifications_app.admin.actions import (
     DuplicateAction,
     EndAction,
     PauseAction,
+    ResendAction,
     ResumeAction,
     StopAction,
 )
@@ -291,6 +292,7 @@ class NotificationAdmin(ScopedAdmin):
             self.page(f"{one}progress/", ProgressPart, "notification_progress"),
             self.page(f"{one}test/", TestPart, "notification_test_part"),
             self.page(f"{one}duplicate/", DuplicateAction, "notification_duplicate"),
+            self.page(f"{one}resend/", ResendAction, "notification_resend"),
             self.page(f"{one}edit/", EditPage, "notification_edit"),
             self.page(f"{one}end/", EndAction, "notification_end"),
             self.page(f"{one}move/", MovePage, "notification_move"),

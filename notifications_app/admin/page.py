@@ -143,6 +143,7 @@ class NotificationPage(_WithProgress):
             and not notification.is_test
             and (is_pending or notification.is_paused),
             may_pause=may_send and notification.is_unfinished and not notification.is_halted,
+            may_resend=self.may(Role.WRITER) and _may_resend(notification, self.now),
             may_resume=may_send and notification.is_paused,
             version=notification.pause_version,
             must_type_name=must_type_name(notification),
@@ -337,6 +338,12 @@ def _chart(progress: Progress) -> dict[str, Any]:
         "starts": [point.start.isoformat() for point in progress.points],
         "lines": chart.drawn,
     }
+
+
+def _may_resend(notification: Notification, now: datetime) -> bool:
+    """Whether there may be recipients who did not click, whose deliveries are kept."""
+    has_some = notification.delivered_count > notification.clicked_count
+    return has_some and not notification.is_test and _is_log_kept(notification, now)
 
 
 def _is_log_kept(notification: Notification, now: datetime) -> bool:

@@ -34,6 +34,7 @@ _FLAG: Final = {"type": "boolean"}
 _TAG: Final = {"type": "string", "pattern": f"^{TAG_PATTERN}$"}
 _ID: Final = {"type": "string", "format": "uuid"}
 _PLATFORM: Final = {"allOf": [{"$ref": "#/components/schemas/Platform"}]}
+_COUNTRY: Final = {"type": "string", "pattern": "^[A-Za-z]{2}$"}
 _DAYS_AGO: Final = {
     "title": "DaysAgo",
     "description": "A time that moves with the clock.",
@@ -104,7 +105,10 @@ class RuleSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-ca
 def _rule_schema() -> dict[str, Any]:
     name = _text(rules.MAX_NAME)
     comparing = ["eq", "ne", *rules.COMPARISONS]
-    moments, platform = _enum(["created_at", "last_seen_at"]), _enum(["platform"])
+    moments = _enum(["created_at", "last_seen_at", "last_clicked_at"])
+    platform, clicked = _enum(["platform"]), _enum(["last_clicked_at"])
+    country, version = _enum(["country"]), _enum(["app_version"])
+    numbers = {**_text(rules.MAX_VERSION), "pattern": f"^{rules.VERSION}$"}
     language, timezone = _enum(["language"]), _enum(["timezone"])
     spoken, zone = _text(rules.MAX_LANGUAGE), _text(rules.MAX_TIMEZONE)
     return {
@@ -129,6 +133,11 @@ def _rule_schema() -> dict[str, Any]:
             _leaf("LanguageIsOneOf", {"field": language}, ["in"], _choices(spoken)),
             _leaf("TimezoneIs", {"field": timezone}, ["eq"], zone),
             _leaf("TimezoneIsOneOf", {"field": timezone}, ["in"], _choices(zone)),
+            _leaf("CountryIs", {"field": country}, ["eq", "ne"], _COUNTRY),
+            _leaf("CountryIsOneOf", {"field": country}, ["in"], _choices(_COUNTRY)),
+            _leaf("AppVersionIs", {"field": version}, comparing, numbers),
+            _leaf("AppVersionExists", {"field": version}, ["exists"], _FLAG),
+            _leaf("HasClicked", {"field": clicked}, ["exists"], _FLAG),
             _leaf("PersonExists", {"field": _enum(["external_id"])}, ["exists"], _FLAG),
             _object("HasTag", {"tag": _said(_TAG, "The device has this tag.")}),
             _object(

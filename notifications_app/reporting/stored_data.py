@@ -6,7 +6,7 @@ from typing import Any, Final
 from notifications_app.models import Target
 from notifications_app.selectors import SubscriberDelivery, devices_deliveries
 from pushsvc.common.timestamps import format_timestamp
-from subscriptions_app.models import Person, Subscription
+from subscriptions_app.models import LastClick, Person, Subscription
 from subscriptions_app.people.services import person_devices
 from subscriptions_app.tags.selectors import device_tags
 
@@ -47,8 +47,10 @@ def devices_data(devices: Sequence[Subscription]) -> list[dict[str, Any]]:
     most = min(_MOST, _LOOKED_UP // len(ids))
     deliveries = devices_deliveries(devices[0].channel_id, ids, notifications=most)
     tags = device_tags(ids)
+    clicks = LastClick.objects.in_bulk(ids)
     return [
         _device(each, tags.get(each.pk, []), [_outcome(found) for found in deliveries[each.pk]])
+        | {"last_clicked_at": _moment(clicks[each.pk].clicked_at if each.pk in clicks else None)}
         for each in devices
     ]
 

@@ -1,6 +1,7 @@
 """The console's list of segments, and a form that builds rules without JSON."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import admin, messages
@@ -83,13 +84,40 @@ class BuilderPage(ChannelPage):
             most_characters=MAX_SEGMENT_NAME,
             may_edit=self.may(Role.EDITOR),
             may_manage=self.may(Role.MANAGER),
+            may_write=self.may(Role.WRITER),
             **kwargs,
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A rule with which a new segment can begin."""
+
+    key: str
+    name: str
+    rule: Any
+
+
+_LATELY: Final = {"field": "last_clicked_at", "operator": "gte", "value": {"days_ago": 30}}
+STARTS: Final = (
+    Start("never", "Never clicked", {**_LATELY, "operator": "exists", "value": False}),
+    Start("clicked", "Clicked in the last 30 days", _LATELY),
+    Start("idle", "Did not click in the last 30 days", {"not": _LATELY}),
+)
+
+
 class NewSegmentPage(BuilderPage):
+    """The query parameter `start` names a rule with which it begins."""
+
     title = "New segment"
     role = Role.EDITOR
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        start = next((each for each in STARTS if each.key == self.request.GET.get("start")), None)
+        if start and self.request.method == "GET":
+            kwargs = {"name": start.name, "rule": start.rule} | kwargs
+        return super().get_context_data(starts=STARTS, **kwargs)
 
     @override
     def save(self, name: str, rule: object) -> Segment:

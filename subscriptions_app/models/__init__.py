@@ -8,6 +8,7 @@ from subscriptions_app.models.categories import (
     MAX_POSITION,
     Category,
 )
+from subscriptions_app.models.clicks import LastClick
 from subscriptions_app.models.people import (
     MAX_EXTERNAL_ID,
     MOST_DEVICES,
@@ -47,6 +48,7 @@ __all__ = [
     "NOT_FOUND_APART",
     "OPTED_OUT",
     "Category",
+    "LastClick",
     "Person",
     "Segment",
     "Subscription",

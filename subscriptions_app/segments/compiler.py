@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from pushsvc.common.countries import zones_of
 from pushsvc.common.languages import lookup_key
 from pushsvc.common.timestamps import canonical_timezone, parse_timestamp
 from subscriptions_app.segments.ledger import outcome_part
-from subscriptions_app.segments.rules import COMPARISONS, Rule, leaves
+from subscriptions_app.segments.rules import COMPARISONS, VERSION, Rule, leaves
 
 _COLUMNS: Final = {
     "platform": "subscription.platform",
@@ -53,6 +54,7 @@ _READ_ONCE: Final = """(SELECT {text} FROM (
 _ROW_COST: Final = 10
 _LOOKUP_COST: Final = 10
 _TEXT_COST: Final = 4
+_VERSION_COST: Final = 20
 _PLAIN: Final = frozenset({"eq", "ne", "in", "exists"})
 _MOST_INDEXED: Final = 200
 
@@ -97,8 +99,10 @@ def _cost(rule: Rule) -> int:
             return sum(map(_cost, rules)) - _LOOKUP_COST * max(tags - 1, 0)
         case {"not": inner}:
             return _cost(inner)
-        case {"tag": _} | {"notification": _}:
+        case {"tag": _} | {"notification": _} | {"field": "last_clicked_at"}:
             return _LOOKUP_COST
+        case {"field": "app_version"}:
+            return _VERSION_COST
         case {"attribute": _, "operator": operator} if operator not in _PLAIN:
             return _TEXT_COST
     return 1
@@ -172,6 +176,12 @@ class _Writer:
                 return f"(subscription.person_id IS {'NOT ' * value}NULL)"
             case {"field": "timezone", "operator": operator, "value": value}:
                 return self._field("timezone", operator, _zones(value))
+            case {"field": "country", "operator": operator, "value": value}:
+                return self._country(operator, value)
+            case {"field": "app_version", "operator": operator, "value": value}:
+                return self._version(operator, value)
+            case {"field": "last_clicked_at", "operator": operator, "value": value}:
+                return self._clicked(operator, value)
             case {"field": name, "operator": operator, "value": value}:
                 return self._field(name, operator, value)
             case {"tag": tag}:
@@ -253,6 +263,34 @@ class _Writer:
         sign = "<> ALL" if operator == "ne" else "= ANY"
         return f"({_LANGUAGE} {sign} ({self.put(known)}::text[]))"
 
+    def _country(self, operator: str, value: Any) -> str:
+        given = value if operator == "in" else [value]
+        zones = [zone for each in given for zone in zones_of(each.upper())]
+        sign = "<> ALL" if operator == "ne" else "= ANY"
+        return f"(subscription.timezone {sign} ({self.put(zones)}::text[]))"
+
+    def _version(self, operator: str, value: Any) -> str:
+        """Compares versions as lists of numbers, without zeros at the end."""
+        if operator == "ne":
+            return f"(NOT {self._version('eq', value)})"
+        own = _NUMBERS.format(
+            text=f"{self._attributes} ->> {self.put(_VERSION_ATTRIBUTE)}",
+            pattern=self.put(_VERSION_PATTERN),
+            zeros=self.put(_ZEROS),
+        )
+        if operator == "exists":
+            return f"({own} IS {'NOT ' * value}NULL)"
+        sign = COMPARISONS.get(operator, "=")
+        wanted = self.put(_version_numbers(value))
+        return f"coalesce({own} {sign} {wanted}::int[], false)"
+
+    def _clicked(self, operator: str, value: Any) -> str:
+        if operator == "exists":
+            found = _CLICKED.format(test="true")
+            return found if value else f"(NOT {found})"
+        test = f"click.clicked_at {COMPARISONS[operator]} {self._moment(value)}"
+        return _CLICKED.format(test=test)
+
     def _moment(self, value: Any) -> str:
         if isinstance(value, str):
             return self.put(parse_timestamp(value))
@@ -274,6 +312,26 @@ _TAGGED: Final = """EXISTS (SELECT FROM subscriptions_app_tag AS tag
 # Uses the index on the subscription alone, because a device has at most a hundred tags.
 _HAS_ONE_OF: Final = """EXISTS (SELECT FROM subscriptions_app_tag AS tag
   WHERE tag.subscription_id = subscription.id AND tag.tag = ANY ({tags}::text[]) OFFSET 0)"""
+
+
+# One row for a device that has clicked (subscriptions_app/models/clicks.py).
+_CLICKED: Final = """EXISTS (SELECT FROM subscriptions_app_lastclick AS click
+  WHERE click.subscription_id = subscription.id AND {test} OFFSET 0)"""
+
+# What follows the numbers, such as -beta, does not count. Null for a text that is no version.
+_VERSION_ATTRIBUTE: Final = "app_version"
+_VERSION_PATTERN: Final = f"^v?({VERSION})(?:[^0-9.].*)?$"
+_ZEROS: Final = r"(\.0+)+$"
+_NUMBERS: Final = (
+    "string_to_array(regexp_replace(substring({text} FROM {pattern}), {zeros}, ''), '.')::int[]"
+)
+
+
+def _version_numbers(text: str) -> list[int]:
+    numbers = [int(each) for each in text.split(".")]
+    while len(numbers) > 1 and not numbers[-1]:
+        numbers.pop()
+    return numbers
 
 
 def _zones(value: str | list[str]) -> str | list[str]:

@@ -21,7 +21,11 @@ _MOMENTS: Final = {
     "lt": "before {}",
     "lte": "at or before {}",
 }
-_HAPPENED: Final = {"created_at": "subscribed", "last_seen_at": "last seen"}
+_HAPPENED: Final = {
+    "created_at": "subscribed",
+    "last_seen_at": "last seen",
+    "last_clicked_at": "last clicked",
+}
 _OUTCOMES: Final = {
     "delivered": "was delivered",
     "bounced": "bounced",
@@ -46,8 +50,16 @@ def rule_text(rule: Rule) -> str:
         case {"field": "platform", "operator": operator, "value": value}:
             names = value if operator == "in" else [value]
             return f"platform is {'not ' * (operator == 'ne')}{' or '.join(names)}"
-        case {"field": "language" | "timezone" as name, "operator": operator, "value": value}:
+        case {
+            "field": "language" | "timezone" | "country" as name,
+            "operator": operator,
+            "value": value,
+        }:
             return f"{name} {_of_attribute(operator, value)}"
+        case {"field": "app_version", "operator": operator, "value": value}:
+            return f"app version {_of_version(operator, value)}"
+        case {"field": "last_clicked_at", "operator": "exists", "value": value}:
+            return "has clicked" if value else "has never clicked"
         case {"field": "external_id", "value": value}:
             return "belongs to a person" if value else "belongs to no person"
         case {"tag": tag}:
@@ -87,9 +99,13 @@ def wanted_text(rule: Rule) -> str:
             return f"a text that {operator.replace('_', ' ')} {_shown(value)}"
         case {"attribute": _, "operator": operator, "value": value}:
             return _of_attribute(operator, value).removeprefix("is ")
-        case {"field": "language" | "timezone", "operator": "ne", "value": value}:
+        case {"field": "language" | "timezone" | "country", "operator": "ne", "value": value}:
             return f"anything but {_shown(value)}"
-        case {"field": "language" | "timezone", "operator": operator, "value": value}:
+        case {
+            "field": "language" | "timezone" | "country",
+            "operator": operator,
+            "value": value,
+        }:
             return (
                 _of_attribute(operator, value)
                 .removeprefix("is ")
@@ -97,6 +113,9 @@ def wanted_text(rule: Rule) -> str:
             )
         case {"field": "platform"}:
             return rule_text(rule).removeprefix("platform is ")
+        case {"field": "app_version", "operator": operator, "value": value}:
+            words = _of_version(operator, value).removeprefix("is ")
+            return {"set": "any version", "not set": "no version"}.get(words, words)
         case {"field": "external_id", "value": value}:
             return "a person" if value else "no person"
         case {"tag": _}:
@@ -114,7 +133,7 @@ def _unwanted_text(rule: Rule) -> str:
             return "no person" if value else "a person"
         case {"attribute": _, "operator": "exists", "value": value}:
             return "no value" if value else "any value"
-        case {"attribute": _} | {"field": "language" | "timezone" | "platform"}:
+        case {"attribute": _} | {"field": "language" | "timezone" | "country" | "platform"}:
             return f"anything but {wanted_text(rule)}"
     return rule_text({"not": rule})
 
@@ -146,6 +165,12 @@ def _of_attribute(operator: str, value: Any) -> str:
             return f"starts with {_shown(value)}"
     words = _TEXTS if isinstance(value, str) else _NUMBERS
     return f"is {words[operator].format(_shown(value))}"
+
+
+def _of_version(operator: str, value: Any) -> str:
+    if operator in _NUMBERS:
+        return f"is {_NUMBERS[operator].format(value)}"
+    return _of_attribute(operator, value).replace('"', "")
 
 
 def _when(operator: str, value: Any) -> str:

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from pushsvc.common.countries import country_of
 from pushsvc.common.store import sql
 from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.models import Subscription
@@ -126,6 +127,11 @@ def _fact(leaf: Rule, truth: bool, device: Subscription) -> str:
         case {"field": "language" | "timezone" as name}:
             own = getattr(device, name)
             return _value(name, bool(own), own)
+        case {"field": "country"}:
+            return _value("country", bool(device.timezone), country_of(device.timezone))
+        case {"field": "app_version"}:
+            own = device.attributes.get("app_version")
+            return _value("app_version", "app_version" in device.attributes, own)
         case {"field": "platform"}:
             return f"platform is {device.platform}"
         case {"field": "external_id"}:

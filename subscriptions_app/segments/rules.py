@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any, Final
 from uuid import UUID
 
+from pushsvc.common.countries import NOT_A_COUNTRY, canonical_country
 from pushsvc.common.errors import MAX_ERRORS, MAX_UNKNOWN, FieldError
 from pushsvc.common.field_names import no_such_field
 from pushsvc.common.ids import is_tag, parse_uuid
@@ -23,17 +24,23 @@ MAX_NAME: Final = 50
 MAX_TEXT: Final = 255
 MAX_LANGUAGE: Final = 35
 MAX_TIMEZONE: Final = 64
+MAX_COUNTRY: Final = 2
+MAX_VERSION: Final = 80
 MAX_DAYS: Final = 36_500
 MAX_NOTIFICATIONS: Final = 5
 
+VERSION: Final = r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,7}"
 COMPARISONS: Final = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 ATTRIBUTE_OPERATORS: Final = ("eq", "ne", *COMPARISONS, "in", "exists", "contains", "starts_with")
 FIELD_OPERATORS: Final[Mapping[str, tuple[str, ...]]] = {
     "platform": ("eq", "ne", "in"),
     "created_at": tuple(COMPARISONS),
     "last_seen_at": tuple(COMPARISONS),
+    "last_clicked_at": (*COMPARISONS, "exists"),
     "language": ("eq", "ne", "in", "starts_with"),
     "timezone": ("eq", "in"),
+    "country": ("eq", "ne", "in"),
+    "app_version": ("eq", "ne", *COMPARISONS, "exists"),
     "external_id": ("exists",),
 }
 OUTCOMES: Final = (
@@ -98,8 +105,11 @@ class _Checker:
             "platform": self._platform,
             "created_at": self._moment,
             "last_seen_at": self._moment,
+            "last_clicked_at": self._moment,
             "language": self._canonical_language,
             "timezone": self._timezone,
+            "country": self._country,
+            "app_version": self._version,
             "external_id": self._flag,
         }
 
@@ -262,6 +272,15 @@ class _Checker:
     def _timezone(self, data: object, attr: str) -> None:
         if self._text(data, attr, most=MAX_TIMEZONE) and canonical_timezone(str(data)) is None:
             self.invalid(attr, "not_a_timezone", NOT_A_TIMEZONE)
+
+    def _country(self, data: object, attr: str) -> None:
+        if self._text(data, attr, most=MAX_COUNTRY) and canonical_country(str(data)) is None:
+            self.invalid(attr, "not_a_country", NOT_A_COUNTRY)
+
+    def _version(self, data: object, attr: str) -> None:
+        if self._text(data, attr, most=MAX_VERSION) and not re.fullmatch(VERSION, str(data)):
+            detail = "Must be a version such as 2.10.1: up to eight numbers between dots."
+            self.invalid(attr, "not_a_version", detail)
 
     def _tag(self, data: object, attr: str) -> None:
         if not isinstance(data, str):

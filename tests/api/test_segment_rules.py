@@ -14,7 +14,7 @@ from pushsvc.common.errors import MAX_ERRORS
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
 from subscriptions_app.audiences.sizes import Size, audience_size, segment_sample
-from subscriptions_app.models import Person, Subscription
+from subscriptions_app.models import LastClick, Person, Subscription
 from subscriptions_app.segments.describe import rule_text
 from subscriptions_app.segments.rules import MAX_DEPTH, MAX_LEAVES, rule_errors
 from tests import factories, segments
@@ -60,7 +60,7 @@ def test_a_rule_matches_the_same_subscriptions_in_sql_and_in_plain_python(channe
     ChannelCounter.objects.all().delete()
     Delivery.objects.all().delete()
     rows = factories.add_each(channel, data.draw(some_rows))
-    facts = random_facts(channel, rows, data)
+    facts = random_facts(channel, rows, data, now)
 
     for rule in data.draw(some_rules):
         assert errors(rule) == []
@@ -78,13 +78,19 @@ _SOME_TAGS = st.sets(st.sampled_from(segments.TAGS))
 _SOME_NOTIFICATIONS = st.sets(st.sampled_from(_NOTIFICATIONS))
 
 
-def random_facts(channel, rows, data):
-    """Tags, persons and outcomes of the rows."""
+_CLICKED_AGO = st.none() | segments.HALF_DAYS
+
+
+def random_facts(channel, rows, data, now):
+    """Tags, persons, last clicks and outcomes of the rows."""
     facts = segments.Facts()
     person, _ = Person.objects.get_or_create(channel=channel, external_id="user-42")
     for row in rows:
         facts.tags[row.id] |= data.draw(_SOME_TAGS)
         factories.add_tags([row], *facts.tags[row.id])
+        if (ago := data.draw(_CLICKED_AGO)) is not None:
+            facts.clicks[row.id] = now - ago
+            LastClick.objects.create(subscription=row, clicked_at=now - ago)
         row.person = data.draw(st.sampled_from([None, person]))
         row.save(update_fields=["person"])
         for id_ in data.draw(_SOME_NOTIFICATIONS):
@@ -201,6 +207,16 @@ def nested(depth):
         (field("created_at", "contains", "x"), [("rule.operator", "not_a_choice")]),
         (field("created_at", "gt", "2026-01-01"), [("rule.value", "not_a_timestamp")]),
         (field("created_at", "gt", 5), [("rule.value", "not_a_timestamp")]),
+        (field("last_clicked_at", "eq", 5), [("rule.operator", "not_a_choice")]),
+        (field("last_clicked_at", "exists", 1), [("rule.value", "not_a_boolean")]),
+        (field("country", "eq", "DEU"), [("rule.value", "too_long")]),
+        (field("country", "eq", "XX"), [("rule.value", "not_a_country")]),
+        (field("country", "in", ["DE", 5]), [("rule.value.1", "not_a_string")]),
+        (field("country", "starts_with", "D"), [("rule.operator", "not_a_choice")]),
+        (field("app_version", "lt", "2.x"), [("rule.value", "not_a_version")]),
+        (field("app_version", "lt", "1.2.3.4.5.6.7.8.9"), [("rule.value", "not_a_version")]),
+        (field("app_version", "lt", 2.1), [("rule.value", "not_a_string")]),
+        (field("app_version", "in", ["2.1"]), [("rule.operator", "not_a_choice")]),
         (field("last_seen_at", "lt", {}), [("rule.value.days_ago", "not_a_number")]),
         (field("last_seen_at", "lt", {"days_ago": "5"}), [("rule.value.days_ago", "not_a_number")]),
         (field("last_seen_at", "lt", {"days_ago": 5.0}), [("rule.value.days_ago", "not_a_number")]),

@@ -43,6 +43,22 @@ class AndroidContent(TypedDict):
     data_only: NotRequired[bool | None]
 
 
+class AppVersionExists(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    field: Literal["app_version"]
+    operator: Literal["exists"]
+    value: bool
+
+
+class AppVersionIs(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    field: Literal["app_version"]
+    operator: Literal["eq", "ne", "gt", "gte", "lt", "lte"]
+    value: str
+
+
 class AttributeExists(TypedDict):
     """See [segments](/docs/segments)."""
 
@@ -181,6 +197,22 @@ class ContentOutput(TypedDict):
     personalize: bool
     vars: dict[str, AttributeValue]
     on_missing: OnMissing
+
+
+class CountryIs(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    field: Literal["country"]
+    operator: Literal["eq", "ne"]
+    value: str
+
+
+class CountryIsOneOf(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    field: Literal["country"]
+    operator: Literal["in"]
+    value: list[str]
 
 
 class CredentialOutput(TypedDict):
@@ -484,6 +516,14 @@ class HandOverOutput(TypedDict):
     p50_seconds: float
     p95_seconds: float
     notifications: int
+
+
+class HasClicked(TypedDict):
+    """See [segments](/docs/segments)."""
+
+    field: Literal["last_clicked_at"]
+    operator: Literal["exists"]
+    value: bool
 
 
 class HasTag(TypedDict):
@@ -1407,7 +1447,7 @@ class TemplateOutput(TypedDict):
 class TimeIs(TypedDict):
     """See [segments](/docs/segments)."""
 
-    field: Literal["created_at", "last_seen_at"]
+    field: Literal["created_at", "last_seen_at", "last_clicked_at"]
     operator: Literal["gt", "gte", "lt", "lte"]
     value: Moment
 
@@ -1577,6 +1617,11 @@ AudienceRule: TypeAlias = (
     | LanguageIsOneOf
     | TimezoneIs
     | TimezoneIsOneOf
+    | CountryIs
+    | CountryIsOneOf
+    | AppVersionIs
+    | AppVersionExists
+    | HasClicked
     | PersonExists
     | HasTag
     | NotificationEnded
@@ -1631,6 +1676,11 @@ SegmentRule: TypeAlias = (
     | LanguageIsOneOf
     | TimezoneIs
     | TimezoneIsOneOf
+    | CountryIs
+    | CountryIsOneOf
+    | AppVersionIs
+    | AppVersionExists
+    | HasClicked
     | PersonExists
     | HasTag
     | NotificationEnded

@@ -1,6 +1,7 @@
 """The choices in the forms that write a notification."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from channels_app.models import Channel
@@ -55,3 +56,10 @@ def _named(channel: Channel, text: str) -> Segment | None:
         return segment_find(channel_id=channel.id, segment_id=parse_uuid(text))
     except ValueError:
         return None
+
+
+def form_for_segment(channel: Channel, segment_id: str) -> ComposeForm:
+    """An empty form for the subscribers of this segment; for all if the channel has no such
+    segment."""
+    segment = _named(channel, segment_id) if segment_id else None
+    return replace(ComposeForm.empty(channel), segment_id=str(segment.pk) if segment else "")

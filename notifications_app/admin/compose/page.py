@@ -15,6 +15,7 @@ from channels_app.console.lists import list_url
 from channels_app.console.pages import require
 from channels_app.models import Channel, Role
 from notifications_app.admin.compose.audience import AUDIENCES, rule_errors_of
+from notifications_app.admin.compose.choices import form_for_segment
 from notifications_app.admin.compose.errors import errors_by_field, labelled
 from notifications_app.admin.compose.form import (
     ComposeForm,
@@ -139,7 +140,7 @@ class ComposePage(WriterPage):
     def _first_form(self, channel: Channel) -> ComposeForm:
         if self.draft is not None:
             return ComposeForm.kept(self.draft.form)
-        return ComposeForm.empty(channel)
+        return form_for_segment(channel, self.request.GET.get("segment", ""))
 
     def _writing(self, form: ComposeForm, errors: Sequence[FieldError] = ()) -> HttpResponse:
         context = self.get_context_data(

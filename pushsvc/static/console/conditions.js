@@ -39,6 +39,13 @@
     ["gt", "after"],
     ["lte", "on or before"],
   ];
+  const CLICK = [
+    ["gte-days", "in the last … days"],
+    ["none-days", "not in the last … days"],
+    ["exists", "at any time"],
+    ["missing", "never"],
+    ...TIME.slice(1),
+  ];
   const LANGUAGE = [
     ["eq", "is"],
     ["ne", "is not"],
@@ -48,6 +55,21 @@
   const TIMEZONE = [
     ["eq", "is"],
     ["in", "is one of"],
+  ];
+  const COUNTRY = [
+    ["eq", "is"],
+    ["ne", "is not"],
+    ["in", "is one of"],
+  ];
+  const VERSION = [
+    ["lt", "is before"],
+    ["gte", "is at least"],
+    ["eq", "is"],
+    ["ne", "is not"],
+    ["gt", "is after"],
+    ["lte", "is at most"],
+    ["exists", "is set"],
+    ["missing", "is not set"],
   ];
   const PERSON = [
     ["exists", "belongs to a person"],
@@ -67,8 +89,11 @@
     platform: "Platform",
     created_at: "Subscribed",
     last_seen_at: "Last seen",
+    last_clicked_at: "Clicked",
     language: "Language",
     timezone: "Time zone",
+    country: "Country",
+    app_version: "App version",
     external_id: "Person",
     notification: "Earlier notification",
   };
@@ -77,6 +102,8 @@
   const TEXTS = {
     language: [LANGUAGE, "Language", "de"],
     timezone: [TIMEZONE, "Time zone", "Europe/Berlin"],
+    country: [COUNTRY, "Country", "DE"],
+    app_version: [VERSION, "App version", "2.10"],
   };
 
   function element(tag, attributes = {}, ...children) {
@@ -106,7 +133,16 @@
     return made;
   }
 
+  // Whether a rule is "not clicked in the last … days", which is one condition on the page.
+  const isIdle = (rule) => {
+    const { field, operator, value } = rule.not ?? {};
+    return field === "last_clicked_at" && operator === "gte" && value?.days_ago !== undefined;
+  };
+
+  const needsNone = (operator) => operator === "exists" || operator === "missing";
+
   function subjectOf(rule) {
+    if (isIdle(rule)) return "last_clicked_at";
     if ("tag" in rule) return "tag";
     if ("notification" in rule) return "notification";
     return rule.field ?? "attribute";
@@ -118,7 +154,7 @@
     if (subject === "notification") return { notification: "", outcome: "not_clicked" };
     if (subject === "platform") return { field: subject, operator: "eq", value: "web" };
     if (subject === "external_id") return { field: subject, operator: "exists", value: true };
-    if (subject in TEXTS) return { field: subject, operator: "eq", value: "" };
+    if (subject in TEXTS) return { field: subject, operator: TEXTS[subject][0][0][0], value: "" };
     return { field: subject, operator: "gte", value: { days_ago: 30 } };
   }
 
@@ -155,7 +191,9 @@
       if (subject === "external_id")
         return [operatorSelect(PERSON, rule.value ? "exists" : "missing", node)];
       if (subject in TEXTS) return textParts(TEXTS[subject], rule, node);
-      return timeParts(rule, node);
+      return isIdle(rule)
+        ? timeParts({ ...rule.not, operator: "none" }, node)
+        : timeParts(rule, node);
     }
 
     function textInput(part, label, value, placeholder) {
@@ -183,8 +221,11 @@
     }
 
     function textParts([comparisons, label, example], rule, node) {
-      const operator = operatorSelect(comparisons, rule.operator, node);
-      return [operator, valueInput(operator.value, label, rule.value, example)];
+      const shown = rule.operator === "exists" && rule.value === false ? "missing" : rule.operator;
+      const operator = operatorSelect(comparisons, shown, node);
+      if (needsNone(operator.value)) return [operator];
+      const value = typeof rule.value === "boolean" ? "" : rule.value;
+      return [operator, valueInput(operator.value, label, value, example)];
     }
 
     function valueInput(operator, label, value, example = "") {
@@ -237,8 +278,7 @@
       const operator = operatorSelect(kind.value === "number" ? NUMBER : TEXT, shown, node);
       const value = valueInput(operator.value, "Value", rule.value);
       value.inputMode = kind.value === "number" && operator.value !== "in" ? "decimal" : "text";
-      const needsNone = ["exists", "missing"].includes(operator.value);
-      return needsNone ? [name, operator] : [name, kind, operator, value];
+      return needsNone(operator.value) ? [name, operator] : [name, kind, operator, value];
     }
 
     function platformParts(rule) {
@@ -254,10 +294,13 @@
     }
 
     function timeParts(rule, node) {
+      const operator = operatorSelect(
+        node.dataset.subject === "last_clicked_at" ? CLICK : TIME,
+        shownTime(rule),
+        node,
+      );
+      if (needsNone(operator.value)) return [operator];
       const days = rule.value?.days_ago;
-      const shown =
-        days === undefined ? rule.operator : rule.operator.startsWith("g") ? "gte-days" : "lt-days";
-      const operator = operatorSelect(TIME, shown, node);
       const value = operator.value.endsWith("-days")
         ? element("input", {
             className: "ps-input",
@@ -277,6 +320,14 @@
       if (operator.value.endsWith("-days")) return [operator, value];
       showMoment(value, rule.value);
       return [operator, value, zone];
+    }
+
+    // The operator on the page. `none`: of "not in the last … days".
+    function shownTime({ operator, value }) {
+      if (value === false) return "missing";
+      if (value?.days_ago === undefined) return operator;
+      if (operator === "none") return "none-days";
+      return operator.startsWith("g") ? "gte-days" : "lt-days";
     }
 
     function operatorSelect(options, value, node) {
@@ -323,6 +374,8 @@
       if (subject === "platform") return readPlatform(node, operator);
       if (subject === "external_id")
         return { field: subject, operator: "exists", value: operator === "exists" };
+      if (needsNone(operator))
+        return { field: subject, operator: "exists", value: operator === "exists" };
       if (subject in TEXTS)
         return { field: subject, operator, value: texts(operator, part("value")) };
       return readTime(subject, part("value"), operator);
@@ -351,7 +404,8 @@
 
     function readTime(subject, input, operator) {
       const name = operator.replace("-days", "");
-      const isDays = input.type === "number";
+      const isDays = input?.type === "number";
+      if (name === "none") return { not: readTime(subject, input, "gte-days") };
       if (operator.endsWith("-days"))
         return {
           field: subject,
@@ -361,12 +415,12 @@
       return {
         field: subject,
         operator: name,
-        value: isDays ? "" : momentIn(input),
+        value: isDays || !input ? "" : momentIn(input),
       };
     }
 
     return { condition, read };
   }
 
-  window.pushsvcConditions = { conditionEditor, element, select, button };
+  window.pushsvcConditions = { conditionEditor, element, select, button, isIdle };
 })();

@@ -1,6 +1,6 @@
 // The builder of a rule: groups and conditions on the page (docs/segments.md).
 (() => {
-  const { conditionEditor, element, select, button } = window.pushsvcConditions;
+  const { conditionEditor, element, select, button, isIdle } = window.pushsvcConditions;
   const MODES = {
     all: "all of these",
     any: "any of these",
@@ -14,6 +14,7 @@
     if (rule.any) return ["any", rule.any];
     if (rule.not?.any) return ["none", rule.not.any];
     if (rule.not?.all) return ["notall", rule.not.all];
+    if (isIdle(rule)) return ["all", [rule]];
     return rule.not ? ["none", [rule.not]] : ["all", [rule]];
   }
 
@@ -50,7 +51,9 @@
     }
 
     const built = (rule) =>
-      rule.all || rule.any || rule.not ? group(rule) : conditions.condition(rule);
+      (rule.all || rule.any || rule.not) && !isIdle(rule)
+        ? group(rule)
+        : conditions.condition(rule);
 
     function add(rows, node) {
       rows.append(node);

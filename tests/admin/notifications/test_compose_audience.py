@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from notifications_app.content.values import TargetId
 from notifications_app.models import Notification, Target
+from pushsvc.common.ids import uuid7
 from tests.admin.notifications.composing import (
     CHECK,
     COMPOSE,
@@ -21,6 +22,7 @@ from tests.admin.notifications.composing import (
     written,
 )
 from tests.admin.notifications.test_edit import edited, form_of
+from tests.admin.support import signed_in
 from tests.factories import (
     add_subscription,
     add_subscriptions,
@@ -28,6 +30,8 @@ from tests.factories import (
     make_direct_notification,
     make_notification,
     make_person,
+    make_segment,
+    make_sent_notification,
 )
 from tests.pipeline import support
 
@@ -231,3 +235,36 @@ def test_the_page_says_a_rule_in_words(sender, alice):
     page = sender.get(page_of(notification)).content.decode()
     assert "All subscribers" not in page
     assert "plan" in page
+
+
+def test_sending_again_to_who_did_not_click_writes_the_rule(sender, alice):
+    segment = make_segment(alice.channel, {"tag": "a"})
+    sent = make_sent_notification(
+        alice.channel, title="Sale", segment_id=segment.pk, clicked_count=4
+    )
+    page = reverse("admin:notifications_app_notification_change", args=[sent.pk])
+    again = reverse("admin:notification_resend", args=[sent.pk])
+
+    assert "Send again to who did not click" in sender.get(page).content.decode()
+    form = sender.post(again, follow=True).context["form"]
+
+    assert (form.title, form.audience, form.segment_id) == ("Sale", "rule", "")
+    rule = {"notification": str(sent.pk), "outcome": "not_clicked"}
+    assert json.loads(form.rule) == rule
+    viewer = signed_in(alice.members["viewer"])
+    assert viewer.post(again).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"delivered_count": 5, "bounced_count": 95, "clicked_count": 5},
+        {"only_subscription_id": uuid7()},
+        {"status": "pending", "started_at": None, "finished_at": None, "delivered_count": 0},
+    ],
+)
+def test_nothing_is_sent_again_if_nobody_is_left(sender, alice, fields):
+    sent = make_sent_notification(alice.channel, **fields)
+    page = reverse("admin:notifications_app_notification_change", args=[sent.pk])
+
+    assert "Send again" not in sender.get(page).content.decode()

@@ -13,6 +13,7 @@ from tests.factories import add_crowd, make_sent_notification
 PRO = {"all": [{"attribute": "plan", "operator": "eq", "value": "pro"}]}
 OVER_30 = {"all": [{"attribute": "age", "operator": "gt", "value": 30}]}
 KINDS = "all, any, not, attribute, field, tag, notification"
+CLICKED_LATELY = {"field": "last_clicked_at", "operator": "gte", "value": {"days_ago": 30}}
 BAD = {"all": [{"attribute": "plan", "operator": "like", "value": "pro"}]}
 
 
@@ -226,3 +227,38 @@ def test_an_earlier_notification_of_another_channel_is_refused_before_and_when_s
     }
     assert answer.status_code == 400
     assert not Segment.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("start", "rule"),
+    [
+        ("never", {"field": "last_clicked_at", "operator": "exists", "value": False}),
+        ("idle", {"not": {**CLICKED_LATELY}}),
+        ("clicked", CLICKED_LATELY),
+        ("unknown", None),
+    ],
+)
+def test_a_new_segment_begins_with_a_usual_rule(alice, start, rule):
+    client = signed_in(alice.members["editor"])
+
+    page = client.get(new(alice), {"start": start})
+
+    assert page.context["known"]["rule"] == rule
+    assert "?start=never" in page.content.decode()
+    if rule:
+        answer = client.post(new(alice), {"name": "Usual", "rule": json.dumps(rule)})
+        assert answer.status_code == 302
+        assert Segment.objects.get().rule == rule
+
+
+def test_a_segment_leads_to_a_notification_for_it(alice, zebra, pro):
+    sender = signed_in(alice.members["sender"])
+    address = f"{reverse('admin:notification_compose')}?channel={alice.channel.pk}&segment="
+
+    assert f"{address}{pro.pk}".replace("&", "&amp;") in sender.get(page_of(pro)).content.decode()
+    assert sender.get(f"{address}{pro.pk}").context["form"].segment_id == str(pro.pk)
+    theirs = zebra.rows["segment"].pk
+    for nothing in ("", "x", theirs):
+        assert sender.get(f"{address}{nothing}").context["form"].segment_id == ""
+    viewer = signed_in(alice.members["viewer"])
+    assert "Write to this segment" not in viewer.get(page_of(pro)).content.decode()

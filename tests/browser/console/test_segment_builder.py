@@ -15,6 +15,7 @@ from tests.factories import (
     make_segment,
     make_sent_notification,
 )
+from tests.segments import field
 
 
 @pytest.fixture
@@ -339,3 +340,43 @@ def test_a_subscriber_is_found_by_its_token_hash_expired_and_deleted(console, al
     page.wait_for_url(re.compile(r"/subscription/($|\?)"))
 
     assert Subscription.objects.filter(channel=alice.channel).count() == 29
+
+
+def test_conditions_on_clicks_countries_and_versions_are_built_and_shown_again(page, alice):
+    add_subscriptions(
+        alice.channel, 3, timezone="Europe/Vienna", attributes={"app_version": "2.10.1"}
+    )
+    page.get_by_role("link", name="Did not click in the last 30 days").click()
+    rules = page.locator(".ps-rule")
+    expect(count(page)).to_have_text("3")
+    rules.first.get_by_label("Days").fill("7")
+    page.get_by_role("button", name="Add condition").click()
+    rules.nth(1).get_by_label("What is tested").select_option("country")
+    rules.nth(1).get_by_label("Country").fill("AT")
+    page.get_by_role("button", name="Add condition").click()
+    rules.nth(2).get_by_label("What is tested").select_option("app_version")
+    rules.nth(2).get_by_label("Comparison").select_option("gte")
+    rules.nth(2).get_by_label("App version").fill("2.9")
+    expect(count(page)).to_have_text("3")
+    save(page)
+
+    rule = {
+        "all": [
+            {"not": field("last_clicked_at", "gte", {"days_ago": 7})},
+            field("country", "eq", "AT"),
+            field("app_version", "gte", "2.9"),
+        ]
+    }
+    assert Segment.objects.get(channel=alice.channel).rule == rule
+    page.reload()
+    expect(count(page)).to_have_text("3")
+    assert rule_shown(page) == rule
+
+    rules.first.get_by_label("Comparison").select_option("missing")
+    rules.nth(2).get_by_label("Comparison").select_option("exists")
+    expect(count(page)).to_have_text("3")
+    assert rule_shown(page)["all"] == [
+        field("last_clicked_at", "exists", False),
+        field("country", "eq", "AT"),
+        field("app_version", "exists", True),
+    ]
