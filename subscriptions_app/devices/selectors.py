@@ -19,7 +19,6 @@ from pushsvc.common.store import sql
 from subscriptions_app.addresses import Address
 from subscriptions_app.errors import DeviceUnproven
 from subscriptions_app.models import Subscription, SubscriptionQuerySet
-from subscriptions_app.people.proof import proven_person
 
 PROVING_ROWS: Final = 1_000
 
@@ -122,6 +121,9 @@ def device_proven(channel_id: UUID, address: Address, auth: str) -> Subscription
 def devices_of_token(channel: Channel, token: str, *, limit: int) -> list[Subscription]:
     """The newest devices of the person whom the identity token proves, active or not, with the
     person. Empty for a person who is not known. Raises IdentityOff, IdentityRefused."""
+    # Here, because workers need other functions of this module, and neither tokens nor DRF.
+    from subscriptions_app.people.proof import proven_person
+
     external_id = proven_person(channel, token)
     own = Subscription.objects.filter(
         person__channel=channel, person__external_id=external_id

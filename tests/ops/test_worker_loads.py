@@ -17,6 +17,7 @@ from tests.ops.helpers import CHECKOUT
 from tests.plugin import ENVIRONMENT
 
 NOT_FOR_WORKERS = {
+    "PIL",
     "allauth",
     "axes",
     "celery.bin",
