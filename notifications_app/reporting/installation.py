@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from django.db.models import Count, F, Min, Q, Sum
 from django.db.models.functions import Now
+from django.db.models.lookups import LessThanOrEqual
 
 from channels_app.models import Feed, WebhookAttempt, WebhookState
 from notifications_app.models import HAS_NO_RATE, RECIPIENTS_LEFT, WANTED_SINCE, Batch, Notification
@@ -18,11 +19,13 @@ from notifications_app.states import BatchStatus, NotificationStatus
 class OpenBatches:
     """`lateness`: how long ago the first batch became due; negative if none is due. Batches of
     paused and stopped notifications, and those that wait because a push service limits their
-    channel, are counted, but are not late. After a pause, lateness counts
-    from its end. `recipients`: how many recipients wait."""
+    channel, are counted, but are not late. After a pause, lateness counts from its end.
+    `recipients`: how many recipients wait. `due_recipients`: those of batches that are due, with
+    the same exceptions."""
 
     count: int
     recipients: int
+    due_recipients: int
     lateness: timedelta
 
 
@@ -67,12 +70,16 @@ def open_batches() -> Mapping[tuple[str, str], OpenBatches]:
     groups = Batch.objects.exclude(status=BatchStatus.DONE).values("platform", "status")
     may_be_late = Q(plan__halted_at__isnull=True) & is_not_limited() & HAS_NO_RATE
     first = Min(WANTED_SINCE, filter=may_be_late)
+    is_due = may_be_late & LessThanOrEqual(WANTED_SINCE, Now())
     counted = groups.annotate(
-        count=Count("pk"), recipients=Sum(RECIPIENTS_LEFT), lateness=Now() - first
+        count=Count("pk"),
+        recipients=Sum(RECIPIENTS_LEFT),
+        due_recipients=Sum(RECIPIENTS_LEFT, filter=is_due, default=0),
+        lateness=Now() - first,
     )
     return {
         (row["platform"], row["status"]): OpenBatches(
-            row["count"], row["recipients"], row["lateness"] or timedelta()
+            row["count"], row["recipients"], row["due_recipients"], row["lateness"] or timedelta()
         )
         for row in counted
     }

@@ -47,7 +47,7 @@ from pushsvc.ops.doctor import database
 
 _TOTALS: Final = ("notifications_sent", "recipients", "delivered", "bounced", "clicked")
 _OPEN_STATUSES: Final = tuple(each for each in BatchStatus.values if each != BatchStatus.DONE)
-_NO_BATCHES: Final = OpenBatches(0, 0, timedelta())
+_NO_BATCHES: Final = OpenBatches(0, 0, 0, timedelta())
 
 
 class MetricsDenied(PushsvcError):
@@ -111,6 +111,7 @@ _GAUGES: Final = {
     "batches": ("Batches that are not done.", "platform", "status"),
     "batch_lateness_seconds": ("Wait of the oldest due batch for a worker.", "platform"),
     "waiting_recipients": ("Recipients without an outcome.", "platform"),
+    "due_recipients": ("Recipients that workers have now.", "platform"),
     "webhook_messages": ("Messages that wait for webhooks.",),
     "webhook_lateness_seconds": ("Wait of the oldest due message or fact for worker-hooks.",),
     "subscribers": ("Active subscriptions.", "platform"),
@@ -143,6 +144,8 @@ def _work(totals: ChannelTotals) -> _Samples:
         yield "batch_lateness_seconds", [platform], max(0.0, ready.lateness.total_seconds())
         waiting = sum(batches[platform, status].recipients for status in _OPEN_STATUSES)
         yield "waiting_recipients", [platform], waiting
+        leased = batches[platform, BatchStatus.LEASED]
+        yield "due_recipients", [platform], ready.due_recipients + leased.due_recipients
         yield "subscribers", [platform], totals.subscribers_on(platform)
 
 

@@ -87,6 +87,25 @@ def test_the_limit_of_another_push_service_is_named(alice, service, name):
     assert "Nobody waits for it now." in finding.remedy
 
 
+def test_recipients_are_due_that_more_workers_would_reach(alice):
+    now = timezone.now()
+    past = {"due_at": now - HOUR_AGO}
+    future = {"due_at": now + HOUR_AGO}
+    counted = (past | {"recipient_count": 5, "delivered_count": 2}, past | {"status": "leased"})
+    others = (future, past | {"status": "parked"}, past | {"push_service": "fcm"})
+    running(alice.channel, batches=[*counted, *others])
+    make_known("fcm", alice.channel.id, 1000)
+    halted = running(alice.channel, batches=[past])
+    halted.plans.update(halted_at=now)
+    rated = running(alice.channel, batches=[past])
+    rated.plans.update(has_rate=True)
+
+    found = scrape()
+
+    assert found["pushsvc_due_recipients"] == {("web",): 13, ("android",): 0, ("ios",): 0}
+    assert found["pushsvc_waiting_recipients"]["web",] == 63
+
+
 def test_batches_that_a_limit_holds_up_are_not_late(alice):
     everything_lives()
     waiting(alice.channel, 100, minutes=60)
