@@ -4,6 +4,7 @@ What is stored was encoded here, so it has no metadata, and is nothing else at t
 is imported by the function that needs it, so that processes that decode nothing do not load it.
 """
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,12 +18,16 @@ if TYPE_CHECKING:
 
 MOST_UPLOADED_BYTES: Final = 5 * 1024 * 1024
 MOST_PIXELS: Final = 16_000_000  # 64 MB, decoded
+# Of a JPEG. A progressive one has about ten. Each takes a pass over all pixels, in a few bytes.
+MOST_SCANS: Final = 50
 # FCM, "Send an image in the notification payload": images are limited to 1 MB.
 MOST_BYTES: Final = 1_000_000
 # A PNG without transparency stays a PNG up to here, because JPEG blurs text and logos.
 _PNG_BYTES: Final = 200_000
 _READ: Final = ("PNG", "JPEG", "GIF", "WEBP")
 _LOSSLESS: Final = frozenset({"PNG", "GIF"})
+_SCANNED: Final = frozenset({"JPEG", "MPO"})  # MPO: a JPEG that others follow in the file
+_SCAN: Final = b"\xff\xda"  # the marker of a scan, which no compressed data of a JPEG contains
 
 
 class Use(StrEnum):
@@ -76,13 +81,19 @@ def encoded(data: bytes, use: Use) -> Encoded:
 def _decoded(data: bytes, side: int) -> "tuple[Pixels, str]":
     from PIL import Image, ImageOps
 
-    Image.MAX_IMAGE_PIXELS = None  # only warns of what is refused below
-    with Image.open(BytesIO(data), formats=_READ) as image:
-        width, height = image.size
-        if width * height > MOST_PIXELS:
-            detail = f"The image has {width:,} by {height:,} pixels. At most {MOST_PIXELS:,} fit."
-            raise ImageRefused("too_many", detail)
+    # With twice as many pixels, decoders raise before they allocate anything. For fewer they warn.
+    Image.MAX_IMAGE_PIXELS = MOST_PIXELS
+    warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+    try:
+        image = Image.open(BytesIO(data), formats=_READ)
+    except Image.DecompressionBombError as error:
+        raise _too_many_pixels() from error
+    with image:
+        if image.width * image.height > MOST_PIXELS:
+            raise _too_many_pixels()
         format_ = image.format or ""
+        if format_ in _SCANNED and data.count(_SCAN) > MOST_SCANS:
+            raise ImageRefused("too_many", f"The JPEG has more than {MOST_SCANS} scans.")
         image.draft("RGB", (side, side))  # a JPEG is decoded at about this size
         upright = ImageOps.exif_transpose(image)
         pixels = upright.convert("RGBA" if upright.has_transparency_data else "RGB")
@@ -91,6 +102,10 @@ def _decoded(data: bytes, side: int) -> "tuple[Pixels, str]":
     pixels.info.clear()  # comments, which Pillow would write again
     pixels.thumbnail((side, side), Image.Resampling.LANCZOS)
     return pixels, format_
+
+
+def _too_many_pixels() -> ImageRefused:
+    return ImageRefused("too_many", f"The image has more than {MOST_PIXELS:,} pixels.")
 
 
 def _encodings(pixels: "Pixels", format_: str) -> Iterator[Encoded]:

@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from resource import RUSAGE_SELF, getrusage
 
 import pytest
 from PIL import Image
@@ -9,6 +10,7 @@ from PIL import Image
 from notifications_app.images.decoding import (
     MOST_BYTES,
     MOST_PIXELS,
+    MOST_SCANS,
     MOST_UPLOADED_BYTES,
     SIDES,
     ImageRefused,
@@ -143,6 +145,24 @@ def test_an_image_with_too_many_pixels_is_refused_before_it_is_decoded():
     assert refused(png_that_says(MOST_PIXELS + 1, 1)) == "too_many"
 
 
+def test_decoders_allocate_nothing_for_an_image_with_too_many_pixels():
+    """Pillow prepares the disposal of a GIF's first frame when it opens the file."""
+    before = getrusage(RUSAGE_SELF).ru_maxrss
+    assert refused(gif_that_says(25_000, 25_000)) == "too_many"
+    assert getrusage(RUSAGE_SELF).ru_maxrss - before < 200_000  # KB; it would take 625 MB
+
+
+def test_a_jpeg_that_repeats_its_scans_is_refused_before_it_is_decoded():
+    data = saved(Image.new("L", (400, 400), 90), "JPEG", progressive=True)
+    scan = data[data.rindex(b"\xff\xda") : -2]
+
+    assert encoded(data[:-2] + scan * 20 + b"\xff\xd9", Use.ICON)
+    assert refused(data[:-2] + scan * MOST_SCANS + b"\xff\xd9") == "too_many"
+    several = saved(Image.new("L", (40, 40)), "MPO", append_images=[Image.new("L", (40, 40))])
+    assert opened(several).format == "MPO"
+    assert refused(several + scan * MOST_SCANS) == "too_many"
+
+
 def test_a_file_with_too_many_bytes_is_refused_before_it_is_read():
     assert refused(file_of() + bytes(MOST_UPLOADED_BYTES)) == "too_long"
 
@@ -165,3 +185,11 @@ def png_that_says(width, height):
     head = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
     rest = chunk(b"IDAT", zlib.compress(bytes(100_000))) + chunk(b"IEND", b"")
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + rest
+
+
+def gif_that_says(width, height):
+    """A small file that announces a large image, to be cleared to the background."""
+    size = struct.pack("<HH", width, height)
+    head = b"GIF89a" + size + b"\x80\0\0" + b"\0\0\0\xff\xff\xff"
+    control = b"\x21\xf9\x04\x08\0\0\0\0"
+    return head + control + b"\x2c\0\0\0\0" + size + b"\0\x02\x02\x44\x01\0;"
