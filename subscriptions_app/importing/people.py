@@ -1,14 +1,16 @@
 """Stores the people of an import: their choices and opt-outs, also of those without a device."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Final
+from uuid import UUID
 
 from channels_app.models import Channel
 from pushsvc.common.store import sql
 from subscriptions_app.categories.consent import stored_category_keys
 from subscriptions_app.errors import CategoryUnknown
 from subscriptions_app.importing.values import Options, Outcome, PersonRow, Result, refused
-from subscriptions_app.models import Person
+from subscriptions_app.models import Person, Subscription
 from subscriptions_app.people.services import Stance, people_merge
 
 PEOPLE_FULL: Final = "people_full"
@@ -19,8 +21,9 @@ class PeopleImport:
     """Stores rows of people, some hundreds at a time. Use one for an import, because it counts the
     channel's people once.
 
-    A row only adds: an opt-out, and choices about which the person has none here. So importing it
-    again changes nothing, and nobody is opted in. Without either, no person is created. A channel
+    A row only adds: an opt-out, and choices about which the person has none here, except for
+    categories that a device of the person refused here. So importing it again changes nothing, and
+    nobody is opted in. Without either, no person is created. A channel
     gets no new people by imports once it has as many as it may have subscribers.
     """
 
@@ -41,7 +44,7 @@ class PeopleImport:
         }
         changed: dict[str, Stance] = {}
         results = []
-        for row in rows:
+        for row in _without_refused(rows, [each.pk for each in found]):
             before = stances.get(row.external_id)
             result = self._judged(row, before)
             if result.outcome in (Outcome.CREATED, Outcome.UPDATED):
@@ -79,6 +82,27 @@ class PeopleImport:
             self._room = most - sql.rows(_COUNT, parameters)[0][0]
         self._room -= 1
         return self._room >= 0
+
+
+def _without_refused(rows: Sequence[PersonRow], person_ids: Collection[UUID]) -> list[PersonRow]:
+    """The rows without choices that would take back what a device refused. The person's choice
+    counts before the device's."""
+    devices = Subscription.objects.filter(person__in=person_ids).exclude(choices={})
+    refused_by: dict[str, set[str]] = {}
+    for external_id, choices in devices.values_list("person__external_id", "choices"):
+        own = refused_by.setdefault(external_id, set())
+        own.update(key for key, is_wanted in choices.items() if not is_wanted)
+    return [
+        replace(
+            row,
+            choices={
+                key: is_wanted
+                for key, is_wanted in row.choices.items()
+                if not (is_wanted and key in refused_by.get(row.external_id, ()))
+            },
+        )
+        for row in rows
+    ]
 
 
 _COUNT: Final = """

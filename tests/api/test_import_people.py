@@ -89,6 +89,22 @@ def test_what_people_said_here_stays(alice):
     }
 
 
+def test_what_a_device_refused_here_stays_refused(alice):
+    """The person's choice counts before that of a device, which anyone with its address can make."""
+    rows = [android(0, external_id="ada"), android(1, external_id="bob")]
+    subscriptions_import(channel=alice.channel, rows=rows)
+    Subscription.objects.filter(person__external_id="ada").update(choices={"offers": False})
+    wanted = [{"external_id": name, "choices": {"offers": True}} for name in ("ada", "bob")]
+
+    assert counts(bring(alice, *wanted)) == {
+        "created": 0, "updated": 1, "unchanged": 1, "refused": 0,
+    }  # fmt: skip
+
+    ids = [stored(alice.channel, number).pk for number in (0, 1)]
+    assert refusing(alice.channel.pk, "offers", ids) == {ids[0]}
+    assert bring(alice, *wanted)["unchanged"] == 2
+
+
 def test_an_opt_out_ends_the_devices(alice):
     rows = [android(0, external_id="out"), android(1, external_id="other")]
     subscriptions_import(channel=alice.channel, rows=rows)
