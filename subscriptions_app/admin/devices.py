@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -15,6 +16,7 @@ from channels_app.models import Role
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.console.qr import qr_svg
 from pushsvc.common.http.origin import own_origin
+from pushsvc.common.links import LinkKind, is_link
 from pushsvc.common.platforms import PLATFORM_NAMES
 from subscriptions_app.devices.selectors import devices_known_as, newest_devices
 from subscriptions_app.devices.test_devices import (
@@ -48,15 +50,19 @@ class DeviceNameForm(ConsoleForm):
     )
 
 
+def _require_app_link(link: str) -> None:
+    """Raises ValidationError, also for a link with a fragment, in which the invitation follows."""
+    if not link.isascii() or "#" in link or not is_link(link, LinkKind.APP):
+        raise ValidationError("Enter a link such as shop://test-device.")
+
+
 class InvitationForm(DeviceNameForm):
-    app_link = forms.RegexField(
-        # without a fragment, in which the invitation follows
-        r"\A(?!(?:javascript|data|vbscript):)[a-z][a-z0-9+.-]*:[!\"$-~]+\Z",
+    app_link = forms.CharField(
         label="Link that opens your app",
         required=False,
         max_length=200,
+        validators=[_require_app_link],
         help_text="Optional. The code then opens the app instead of a browser.",
-        error_messages={"invalid": "Enter a link such as shop://test-device."},
         widget=forms.TextInput(attrs={"placeholder": "shop://test-device"}),
     )
 

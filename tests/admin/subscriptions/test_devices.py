@@ -87,7 +87,13 @@ def test_an_invitation_can_open_an_app_instead_of_a_browser(alice, sender, phone
     assert join(alice, link.partition("#")[2], phone.pk).status_code == 201
 
 
-@pytest.mark.parametrize("link", ["javascript:alert(1)", "shop://x#y", "shop", "shop://a b", "://"])
+@pytest.mark.parametrize(
+    "link",
+    [
+        *("javascript:alert(1)", "shop://javascript:alert(1)", "file:///etc/passwd"),
+        *("intent:x;scheme=javascript;end", "shop://x#y", "shop", "shop://a b", "://"),
+    ],
+)
 def test_what_opens_no_app_is_an_error_next_to_the_link(alice, sender, link):
     answer = do(sender, alice, name="a phone", app_link=link)
     assert answer.context["form"].errors == {
