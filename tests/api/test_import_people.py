@@ -90,7 +90,7 @@ def test_what_people_said_here_stays(alice):
 
 
 def test_what_a_device_refused_here_stays_refused(alice):
-    """The person's choice counts before that of a device, which anyone with its address can make."""
+    """The choice of the person counts before that of the device."""
     rows = [android(0, external_id="ada"), android(1, external_id="bob")]
     subscriptions_import(channel=alice.channel, rows=rows)
     Subscription.objects.filter(person__external_id="ada").update(choices={"offers": False})
