@@ -120,6 +120,7 @@ class _About:
             timing=one.timed,
             due_at=max(one.scheduled_at, self.now),
             expires_at=one.expires_at,
+            planned={each.pk for each in self.devices if self.is_planned(each)},
             is_over=self._over,
         )
 

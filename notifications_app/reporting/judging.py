@@ -3,7 +3,7 @@
 The steps of a device are those of the planner, in its order; each is one entry of STEPS.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -117,8 +117,8 @@ class Case:
 
     `targets`: of a send that is not stored. `rule`: None means the whole channel. `now`: from which
     the rule counts days. `timing`: of a send by local time or with quiet hours, which is `due_at`.
-    `caps`: in force. `once`: as in Notification. `is_over`: why nobody is planned any more, in
-    words.
+    `caps`: in force. `once`: as in Notification. `planned`: the devices whose part is planned.
+    `is_over`: why nobody is planned any more, in words.
     """
 
     channel: Channel
@@ -136,6 +136,7 @@ class Case:
     timing: Timing | None = None
     due_at: datetime | None = None
     expires_at: datetime | None = None
+    planned: Set[UUID] = frozenset()
     is_over: str = ""
     _messages: dict[Any, Messages] = field(default_factory=dict)
 
@@ -202,13 +203,15 @@ class Case:
         return device_values(device, notification_id=self.id, sent_vars=sent_vars)
 
     def contact_at(self, device: Subscription) -> datetime:
-        """When the send contacts the device, or would."""
-        if self.notification is not None and self.notification.started_at is not None:
-            return self.notification.started_at
-        at, timing = self.due_at or sql.now(), self.timing
-        if timing is None or not (timing.local_at or (timing.quiet and not self.has_targets)):
-            return at
-        return timing.release(device.timezone, now=None if timing.local_at else at)
+        """When the send contacts the device, or would: at its release, but if its part is still to
+        be planned, not before now."""
+        due_at, timing = self.due_at or sql.now(), self.timing
+        begun_at = self.notification.started_at if self.notification else None
+        release = begun_at or due_at
+        earliest = release if device.pk in self.planned else due_at
+        if timing is not None and (timing.local_at or (timing.quiet and not self.has_targets)):
+            release = timing.release(device.timezone, now=None if timing.local_at else release)
+        return max(release, earliest)
 
     @property
     def id(self) -> UUID:

@@ -126,12 +126,12 @@ def expires_everywhere(channel, request):
     return False
 
 
-def release_all(notification):
-    """The time has come in every zone."""
+def start(notification):
+    """The first release is now."""
     Notification.objects.filter(pk=notification.pk).update(scheduled_at=Now())
     plan_queue.start_due()
     timed_starts.start_timed()
-    Plan.objects.update(release_at=Now(), due_at=Now())
+    notification.refresh_from_db()
 
 
 @examples(RANDOM, max_examples=40)
@@ -177,13 +177,15 @@ def test_a_device_that_gets_it_is_planned_and_no_other(shop, drawn, data):
     }
     notification = notification_accept(channel=shop, request=request)
     pending = verdicts(notification, rows)
-    release_all(notification)
+    start(notification)
+    begun = verdicts(notification, rows)
+    Plan.objects.update(due_at=Now())  # contacts are counted at the releases
     support.plan(notification)
 
     planned = set(support.planned_ids(notification))
     gets = ("gets", "bounces", "waiting")
     assert {id_ for id_, each in before.items() if each.verdict in gets} == planned
-    assert pending == {id_: each.verdict for id_, each in before.items()}
+    assert pending == begun == {id_: each.verdict for id_, each in before.items()}
     made, now = messages_of_workers(), verdicts(notification, rows)
     for row in rows:
         found = before[row.pk]
@@ -204,6 +206,32 @@ def contacted(channel, keys):
             sends=[uuid7(), uuid7()],
             expires_on=times[0] + 48 * HOUR,
         )
+
+
+@pytest.mark.parametrize(("hours_before", "verdict"), [(9, "gets"), (1, "left_out")])
+def test_a_cap_is_judged_at_the_release_also_after_the_start(channel, hours_before, verdict):
+    now = sql.now()
+    channel.caps = [{"limit": 1, "hours": 4}]
+    channel.save()
+    west = factories.add_subscription(channel, timezone="Etc/GMT+10")
+    request = SendRequest(content=PLAIN, target_platforms=(Platform.WEB,), local_at=f"{now:%H:%M}")
+    notification = notification_accept(channel=channel, request=request)
+    release_at = of(notification, west).steps[-2].at
+    Contact.objects.create(
+        key=west.pk,
+        channel_id=channel.pk,
+        times=[release_at - hours_before * HOUR],
+        sends=[uuid7()],
+        expires_on=release_at + 48 * HOUR,
+    )
+    start(notification)
+    assert of(notification, west).verdict == verdict
+
+    Plan.objects.update(due_at=Now())
+    support.plan(notification)
+
+    assert (west.pk in support.planned_ids(notification)) == (verdict == "gets")
+    assert of(notification, west).verdict == ("waiting" if verdict == "gets" else verdict)
 
 
 def verdicts(notification, rows):
