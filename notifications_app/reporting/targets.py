@@ -16,8 +16,8 @@ from notifications_app.states import NotificationStatus, PlanStatus
 
 class TargetState(StrEnum):
     """`reached`: a device of the target became a recipient. `unknown`: the channel did not have the
-    target. `left_out`: it had no active device on a target platform, or the notification was
-    stopped or cancelled before. `waiting`: its devices were not read yet."""
+    target. `left_out`: it had no active device on a target platform, or all were left out, or the
+    notification was stopped or cancelled before. `waiting`: its devices were not read yet."""
 
     REACHED = "reached"
     UNKNOWN = "unknown"

@@ -1,7 +1,10 @@
 """*Why?* on the pages of a person, a subscriber and a notification, and *Try as…* in the form."""
 
+import re
+
 import pytest
 from auditlog.models import LogEntry
+from django.db.models.functions import Now
 from django.urls import reverse
 
 from subscriptions_app.models import Subscription
@@ -41,6 +44,22 @@ def test_a_page_says_why_in_words(viewer, notification, device, who):
     assert "plan is &quot;free&quot;; the rule wants &quot;pro&quot;" in page
     assert "Fresh bread" in page
     assert LogEntry.objects.filter(action=3, object_pk=str(device.person_id)).count() == 1
+
+
+def test_all_that_decides_about_a_device_has_words(viewer, alice, device):
+    notification = factories.make_notification(
+        alice.channel,
+        category="offers",
+        caps=[{"limit": 1, "hours": 24}],
+        once={"schedule_id": str(alice.channel.pk), "days": 7},
+        timing={"timezone": "UTC", "quiet": {"from": "22:00", "to": "08:00"}},
+        paused_at=Now(),
+    )
+
+    page = why(viewer, notification, str(device.pk))
+
+    labels = re.findall("<dt>(.+?)</dt>", page)
+    assert labels[3:9] == ["Category", "Schedule", "Cap", "Release", "Message", "Pause"]
 
 
 def test_whoever_is_not_of_the_channel_is_unknown(viewer, notification, zebra):
