@@ -45,6 +45,7 @@ def bucket_delete(key: UUID) -> None:
 def _call(method: str, key: UUID, content: bytes = b"", content_type: str = "") -> bytes:
     # Here, because only processes that call a bucket need it. It calls only what operators named.
     import requests  # noqa: TID251
+    from urllib3.exceptions import HTTPError
 
     url = f"{settings.IMAGES_BUCKET_URL}/{key}"
     headers = _signature(method, url, content, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
@@ -63,7 +64,7 @@ def _call(method: str, key: UUID, content: bytes = b"", content_type: str = "") 
                 stream=True,
             )
             body: bytes = response.raw.read(MOST_BYTES + 1)
-        except (requests.RequestException, OSError) as error:
+        except (requests.RequestException, HTTPError, OSError) as error:
             raise BucketFailed from error
     if response.status_code not in {200, 204} or len(body) > MOST_BYTES:
         raise BucketFailed

@@ -89,8 +89,14 @@ def image_at(path: str) -> Image | None:
 
 
 def content_of(image: Image) -> bytes:
-    """Raises BucketFailed."""
-    return bucket_get(image.pk) if image.content is None else bytes(image.content)
+    """Raises BucketFailed, also if the bucket returns another number of bytes, because what devices
+    get is kept for long."""
+    if image.content is not None:
+        return bytes(image.content)
+    content = bucket_get(image.pk)
+    if len(content) != image.size:
+        raise BucketFailed
+    return content
 
 
 def own_image_named(channel_id: UUID, address: str) -> Image | None:

@@ -5,6 +5,8 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+import time
 from datetime import timedelta
 
 import boto3
@@ -18,6 +20,7 @@ from django.db.models.functions import Now
 from django.test import Client
 
 from notifications_app import retention
+from notifications_app.images import bucket as bucket_module
 from notifications_app.images import services
 from notifications_app.images.bucket import BucketFailed, bucket_delete, bucket_get, bucket_put
 from notifications_app.images.decoding import ImageRefused, Use
@@ -223,6 +226,36 @@ def test_while_the_bucket_is_away_the_removal_waits(bucket, image, settings):
     pass_time()
     retention.purge()
     assert keys(bucket) == []
+
+
+@pytest.mark.parametrize("is_ended", [True, False])
+def test_of_a_response_that_is_not_complete_nothing_is_served(
+    image, settings, monkeypatch, is_ended
+):
+    """Browsers keep what they get for a year."""
+    monkeypatch.setattr(bucket_module, "_SECONDS", (5.0, 0.2))
+    other = image_add(
+        channel=image.channel, data=file_of(size=(9, 9)), use=Use.ICON, user=image.added_by
+    )
+    image_remove(other)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        settings.IMAGES_BUCKET_URL = f"http://127.0.0.1:{server.getsockname()[1]}/images"
+        threading.Thread(target=respond, args=(server, 2, is_ended), daemon=True).start()
+        assert Client().get(f"/images/{image}").status_code == 503
+        retention.purge()
+    assert ImageRemoval.objects.exists() is not is_ended
+
+
+def respond(server, times, is_ended):
+    """With the beginning of a response. The connection ends only if `is_ended`."""
+    connections = []
+    for _ in range(times):
+        connections.append(server.accept()[0])
+        connections[-1].recv(65_536)
+        connections[-1].sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
+        if is_ended:
+            connections[-1].close()
+    time.sleep(5)
 
 
 def test_an_upload_that_never_ends_leaves_no_object(bucket, user, monkeypatch):
