@@ -31,8 +31,9 @@ class Contact(models.Model):
 
 
 class Once(models.Model):
-    """When a schedule last contacted a person or a device. Kept for a while if the schedule is
-    deleted, because a notification of it may still be planned."""
+    """When a schedule last contacted a person or a device: the first contact of its notification.
+    Kept for a while if the schedule is deleted, because a notification of it may still be planned.
+    """
 
     pk = models.CompositePrimaryKey("schedule_id", "key")
     schedule = models.ForeignKey(

@@ -226,7 +226,8 @@ _TAKEN: Final = f"""taken AS (
   INSERT INTO notifications_app_once AS once (schedule_id, key, send, at)
   SELECT %(schedule)s::uuid, key, %(notification)s::uuid, {_AT} FROM {{keys}} ORDER BY key
   ON CONFLICT (schedule_id, key) DO UPDATE
-  SET send = excluded.send, at = greatest(once.at, excluded.at)
+  SET send = excluded.send,
+    at = CASE WHEN once.send = excluded.send THEN once.at ELSE excluded.at END
   WHERE once.send = excluded.send OR NOT once.{_WAS_LATELY}
   RETURNING key
 )"""  # noqa: S608 - text of our own

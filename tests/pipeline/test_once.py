@@ -6,6 +6,7 @@ import pytest
 from django.db.models import F
 
 from notifications_app.models import Contact, Notification, Once, Schedule
+from notifications_app.pipeline import plan_queue, planning
 from notifications_app.reporting.details import details_of
 from notifications_app.reporting.explaining import devices_asked, notification_explained
 from notifications_app.retention import purge
@@ -15,6 +16,7 @@ from tests import factories
 from tests.api.schedules import GIVEN, due
 from tests.api.support import owner_of
 from tests.pipeline import support
+from tests.pipeline.plans import claim
 from tests.pipeline.test_caps import ONE_A_DAY, cap, people
 
 DAY = timedelta(days=1)
@@ -61,6 +63,25 @@ def test_a_weekly_schedule_reaches_everyone_although_clocks_are_put_forward(chan
     occur(schedule)
     pass_by(7 * DAY - timedelta(hours=1, minutes=5))
     assert occur(schedule) == (1, 0, 0)
+
+
+def test_the_days_begin_with_the_first_device_that_an_occurrence_reaches(
+    channel, schedule, settings
+):
+    """Otherwise who has devices in two time zones would get each further one on the second only."""
+    settings.PLAN_WINDOW = 1
+    people(channel, 2)
+    Schedule.objects.filter(pk=schedule.pk).update(next_at=sql.now())
+    assert firing.fire_next()
+    plan_queue.start_due()
+    left = planning.plan_windows(claim())
+    pass_by(timedelta(hours=5))
+    while left:
+        left = planning.plan_windows(left)
+    assert Notification.objects.get().recipient_count == 2
+    pass_by(7 * DAY - timedelta(hours=5))
+
+    assert occur(schedule) == (2, 0, 0)
 
 
 def test_other_schedules_and_sends_do_not_count(channel, owner, schedule):
