@@ -48,13 +48,17 @@ IN_FLIGHT: Final = 1_024  # requests of an address: being read, waiting or being
 
 _T = TypeVar("_T")
 _HEALTH: Final = frozenset({"healthz", "readyz"})
-_READ: Final = frozenset({"channel", "notification", "notifications", "images", "metrics"})
+_READ: Final = frozenset({"channel", "notification", "notifications", "metrics"})
 
 # The event loop calls these for every request, before authentication. So their time must be linear
 # in the path. A regular expression with two unbounded parts is not.
 
 
 def _is_export(method: str, path: str) -> bool:
+    """Exports of the console; also images, so that neither a crowd of devices after a send nor a
+    bucket that hangs delays programs that read."""
+    if path.startswith("/images/"):
+        return True
     is_long = path.endswith("/log.csv") or "/export/" in path
     return method == "GET" and path.startswith("/admin/") and is_long
 

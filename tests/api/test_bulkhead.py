@@ -127,6 +127,17 @@ def test_hanging_exports_leave_their_threads_to_reads_and_one_to_other_keys(web,
     assert statuses(held) == {200}
 
 
+def test_hanging_images_leave_their_threads_to_reads(web, opened, owner):
+    notification = make_sent_notification(owner.channel)
+    with locked("notifications_app_image"):
+        held = opened_by_several(opened, get(f"/images/{'0' * 32}.png", "Accept: image/png"))
+        until(lambda: waiting_sessions() == QUARTER.threads, seconds=60)
+        read = get(f"/notification/{notification.pk}", f"Authorization: Key {owner.key}")
+        assert ask(web, read.decode())[0] == 200
+        assert_serves(web, owner)
+    assert statuses(held) == {404}
+
+
 def test_a_head_of_an_export_reads_no_rows(opened, owner):
     """The rows name the browser's VAPID key."""
     add_subscription(owner.channel)
@@ -259,6 +270,7 @@ def test_an_address_has_a_limited_number_of_requests_in_flight(web, opened, owne
         ("GET", "/admin/subscriptions_app/subscription/export/1", 0),
         ("GET", "/admin/notifications_app/notification/export/notifications.csv", 0),
         ("GET", "/admin/a" + "/export" * 4_000 + "/x\n", 0),
+        ("GET", "/images/019aa2f05a3e7c119f3a3f0c6d1f7b52.png", 0),
         ("POST", "/admin/subscriptions_app/subscription/export/1", 1),
         ("GET", "/admin", 1),
         ("GET", "/admin/x\ny", 1),
