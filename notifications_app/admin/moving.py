@@ -158,14 +158,13 @@ def _is_zoned(notification: Notification) -> bool:
 
 
 def _local(notification: Notification, zone: str) -> datetime:
-    """Its time to the minute, without a zone. UTC if the zone is unknown."""
+    """Its time to the minute, without a zone. UTC if the zone is unknown, or has no such date."""
     if notification.timed is not None and notification.timed.local_at is not None:
         return datetime.fromisoformat(notification.timed.first_local)
     try:
-        clock: Any = ZoneInfo(zone)
-    except (LookupError, ValueError, OSError):
-        clock = UTC
-    shown = notification.scheduled_at.astimezone(clock)
+        shown = notification.scheduled_at.astimezone(ZoneInfo(zone))
+    except (LookupError, ValueError, OSError, OverflowError):
+        shown = notification.scheduled_at.astimezone(UTC)
     return shown.replace(second=0, microsecond=0, tzinfo=None)
 
 

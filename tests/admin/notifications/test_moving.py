@@ -147,6 +147,11 @@ def test_what_is_no_time_moves_nothing(alice, berlin, typed):
     assert start(one) == JUNE or typed.startswith("9999")
 
 
+def test_a_time_at_the_end_of_all_dates_is_shown(alice, berlin):
+    _, page = shown(berlin, planned(alice, datetime(9999, 12, 31, 23, 30, tzinfo=UTC)))
+    assert "31 December 9999, 23:30" in page
+
+
 @pytest.mark.parametrize("zone", ["", "Mars/Base", "../../etc/passwd"])
 def test_a_zone_that_nobody_has_moves_nothing(alice, berlin, zone):
     one = planned(alice)
