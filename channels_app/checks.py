@@ -152,7 +152,8 @@ def _bucket() -> Iterator[CheckMessage]:
     if not settings.IMAGES_BUCKET_URL:
         return
     parts = urlsplit(settings.IMAGES_BUCKET_URL)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+    is_plain = not (parts.username or parts.query or parts.fragment)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not is_plain:
         hint = "https://s3.eu-central-1.amazonaws.com/your-bucket"
         yield _error(22, "IMAGES_BUCKET_URL is not the address of a bucket.", hint)
     for name in ("IMAGES_BUCKET_KEY_ID", "IMAGES_BUCKET_SECRET_KEY"):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image as Pixels
 
 MOST_UPLOADED_BYTES: Final = 5 * 1024 * 1024
-MOST_PIXELS: Final = 16_000_000  # 64 MB, decoded
+MOST_PIXELS: Final = 16_000_000  # 64 MB, decoded, of which there are up to three copies
 # Of a JPEG. A progressive one has about ten. Each takes a pass over all pixels, in a few bytes.
 MOST_SCANS: Final = 50
 # FCM, "Send an image in the notification payload": images are limited to 1 MB.

@@ -127,7 +127,10 @@ def checks():
     ]
 
 
-@pytest.mark.parametrize("url", ["images", "ftp://s3.example.com/x", "https://", "https://x/y?z"])
+@pytest.mark.parametrize(
+    "url",
+    ["images", "ftp://s3.example.com/x", "https://", "https://x/y?z", "https://key:secret@x/y"],
+)
 def test_a_bucket_needs_an_address(settings, url):
     assert checks() == []
     settings.IMAGES_BUCKET_URL = url
