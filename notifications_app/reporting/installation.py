@@ -70,7 +70,7 @@ def open_batches() -> Mapping[tuple[str, str], OpenBatches]:
     groups = Batch.objects.exclude(status=BatchStatus.DONE).values("platform", "status")
     may_be_late = Q(plan__halted_at__isnull=True) & is_not_limited() & HAS_NO_RATE
     first = Min(WANTED_SINCE, filter=may_be_late)
-    is_due = may_be_late & LessThanOrEqual(WANTED_SINCE, Now())
+    is_due = may_be_late & Q(LessThanOrEqual(WANTED_SINCE, Now()))
     counted = groups.annotate(
         count=Count("pk"),
         recipients=Sum(RECIPIENTS_LEFT),
