@@ -21,6 +21,11 @@ from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
 from pushsvc.common.platforms import Platform
 from subscriptions_app.admin.conditions import builder_context
 from subscriptions_app.admin.segment_errors import shown_errors
+from subscriptions_app.admin.segment_files import (
+    SegmentFileLookPage,
+    SegmentFilePage,
+    SegmentFilePartPage,
+)
 from subscriptions_app.audiences.sizes import audience_size, segment_sample
 from subscriptions_app.errors import NotificationNotFound
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment
@@ -245,6 +250,9 @@ class SegmentAdmin(ScopedAdmin):
     def get_urls(self) -> list[URLPattern]:
         own = [
             self.page("new/<uuid:channel_id>/", NewSegmentPage, "segment_new"),
+            self.page("file/<uuid:channel_id>/", SegmentFilePage, "segment_file"),
+            self.page("file/<uuid:channel_id>/look/", SegmentFileLookPage, "segment_file_look"),
+            self.page("file/<uuid:channel_id>/part/", SegmentFilePartPage, "segment_file_part"),
             self.page("preview/<uuid:channel_id>/", PreviewPage, "segment_preview"),
         ]
         return own + super().get_urls()

@@ -24,11 +24,18 @@ def segment_create(*, channel: Channel, name: str, rule: object) -> Segment:
     with sql.unless_taken(SegmentNameTaken):
         # Locks the channel, so that no other segment is added before the transaction ends.
         Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
-        if Segment.objects.filter(channel=channel).count() >= MAX_SEGMENTS:
-            raise TooManySegments(f"The channel has {MAX_SEGMENTS:,} segments. Delete one first.")
+        _check_room(channel)
         segment = Segment.objects.create(channel=channel, **fields)
         audit.record(segment, audit.Action.CREATE, after=audit.fields_of(segment))
     return segment
+
+
+def segment_check(*, channel: Channel, name: str, rule: object) -> None:
+    """Raises what `segment_create` would raise now. Stores nothing."""
+    _segment_fields(channel.id, name, rule)
+    if Segment.objects.filter(channel=channel, name=name).exists():
+        raise SegmentNameTaken
+    _check_room(channel)
 
 
 def segment_update(
@@ -51,6 +58,11 @@ def segment_update(
         segment.refresh_from_db()
         audit.record(segment, audit.Action.UPDATE, before, audit.fields_of(segment))
     return segment
+
+
+def _check_room(channel: Channel) -> None:
+    if Segment.objects.filter(channel=channel).count() >= MAX_SEGMENTS:
+        raise TooManySegments(f"The channel has {MAX_SEGMENTS:,} segments. Delete one first.")
 
 
 def _segment_fields(channel_id: UUID, name: str, rule: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pushsvc.common.platforms import PLATFORM_VALUES
 from pushsvc.common.store import sql
-from subscriptions_app.models import Tag
+from subscriptions_app.models import Tag, TagRemoval
 from subscriptions_app.segments.compiler import Condition
 
 MOST_COUNTED: Final = 1_000  # devices of a tag in the list
@@ -33,6 +33,11 @@ class TagListed:
 def tag_exists(channel_id: UUID, tag: str) -> bool:
     own = Tag.objects.filter(channel_id=channel_id, platform__in=PLATFORM_VALUES, tag=tag)
     return own.exists()
+
+
+def is_being_removed(channel_id: UUID, tag: str) -> bool:
+    """Whether the tag was deleted, and housekeeping still removes it from devices."""
+    return TagRemoval.objects.filter(channel_id=channel_id, tag=tag).exists()
 
 
 def device_tags(subscription_ids: Sequence[UUID]) -> dict[UUID, list[str]]:

@@ -144,6 +144,7 @@
     const byLine = new Map(records.map((record) => [record.line, record]));
     return {
       text,
+      lines: [...byLine.keys()],
       textOf: (number) => (byLine.has(number) ? decode(byLine.get(number)) : ""),
       next: { offset: offset + end, line: next },
     };

@@ -127,6 +127,7 @@ def furnished(alice):
         f"{own}/webhooks/{webhook.pk}/",
         "subscriptions_app/segment/",
         f"subscriptions_app/segment/{segment.pk}/change/",
+        f"subscriptions_app/segment/file/{channel.pk}/",
         "subscriptions_app/subscription/",
         f"subscriptions_app/subscription/{one.pk}/change/",
         f"subscriptions_app/subscription/import/{channel.pk}/",
