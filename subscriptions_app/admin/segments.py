@@ -1,11 +1,12 @@
 """The console's list of segments, and a form that builds rules without JSON."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, reverse
 from typing_extensions import override
@@ -16,8 +17,8 @@ from channels_app.console.pages import ChannelPage, ConsolePage, own_or_404
 from channels_app.models import Channel, Role
 from pushsvc.common.console.figures import moment
 from pushsvc.common.console.zones import reader_zone
-from pushsvc.common.errors import FieldError, Invalid, Outdated, PushsvcError
-from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
+from pushsvc.common.errors import Busy, FieldError, Invalid, Outdated, PushsvcError
+from pushsvc.common.http.strict_json import MalformedJSON, is_storable, loads_strict
 from pushsvc.common.platforms import Platform
 from subscriptions_app.admin.conditions import builder_context
 from subscriptions_app.admin.segment_errors import shown_errors
@@ -27,6 +28,7 @@ from subscriptions_app.admin.segment_files import (
     SegmentFilePartPage,
 )
 from subscriptions_app.audiences.sizes import audience_size, segment_sample
+from subscriptions_app.audiences.values import ValuesSeen, values_seen
 from subscriptions_app.errors import NotificationNotFound
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment
 from subscriptions_app.segments.describe import on_clock, rule_text
@@ -175,6 +177,24 @@ class PreviewPage(ChannelPage):
         return self.render_to_response({"words": words, **_shown(self.channel.pk, rule)})
 
 
+class ValuesPage(ChannelPage):
+    """The most frequent values of the query's `subject`, as JSON: text, and how many devices have
+    it. `name`: of an attribute. Empty if the account runs too many estimates at once."""
+
+    title = "Values"
+    http_method_names = ("get", "head")
+
+    @override
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> JsonResponse:
+        subject, name = request.GET.get("subject", ""), request.GET.get("name", "")
+        seen = ValuesSeen({}, estimated=False)
+        if is_storable(name):
+            with suppress(Busy):
+                seen = values_seen(self.channel.pk, subject, name)
+        values = [{"value": value, "devices": count} for value, count in seen.devices.items()]
+        return JsonResponse({"values": values, "is_estimated": seen.estimated})
+
+
 def _unknown_notifications(channel_id: UUID, rule: Any) -> list[FieldError]:
     try:
         check_notifications(channel_id, rule)
@@ -253,6 +273,7 @@ class SegmentAdmin(ScopedAdmin):
             self.page("file/<uuid:channel_id>/", SegmentFilePage, "segment_file"),
             self.page("file/<uuid:channel_id>/look/", SegmentFileLookPage, "segment_file_look"),
             self.page("file/<uuid:channel_id>/part/", SegmentFilePartPage, "segment_file_part"),
+            self.page("values/<uuid:channel_id>/", ValuesPage, "segment_values"),
             self.page("preview/<uuid:channel_id>/", PreviewPage, "segment_preview"),
         ]
         return own + super().get_urls()

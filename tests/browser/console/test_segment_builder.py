@@ -380,3 +380,23 @@ def test_conditions_on_clicks_countries_and_versions_are_built_and_shown_again(p
         field("country", "eq", "AT"),
         field("app_version", "exists", True),
     ]
+
+
+def test_values_of_the_channel_are_offered_with_their_counts(console, alice, manager, crowd):
+    add_tags(Subscription.objects.filter(channel=alice.channel)[:2], "team-7")
+    page = console.open(f"/admin/subscriptions_app/segment/new/{alice.channel.pk}/", manager)
+    first = page.locator(".ps-rule").first
+    first.get_by_label("Attribute").fill("plan")
+    value = first.get_by_label("Value", exact=True)
+    value.focus()
+
+    def offered():
+        return page.evaluate(
+            "() => [...document.activeElement.list.options].map((o) => [o.value, o.label])"
+        )
+
+    expect(page.locator("#rule-values-0 option")).to_have_count(2)
+    assert offered() == [["free", "6 devices"], ["pro", "6 devices"]]
+    first.get_by_label("What is tested").select_option("tag")
+    first.get_by_label("Tag", exact=True).focus()
+    expect(page.locator("#rule-tags option[label='2 devices']")).to_have_count(1)
