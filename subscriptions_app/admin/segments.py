@@ -1,7 +1,9 @@
 """The console's list of segments, and a form that builds rules without JSON."""
 
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 from uuid import UUID
 
@@ -9,11 +11,12 @@ from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, reverse
+from django.utils.html import format_html
 from typing_extensions import override
 
 from channels_app.console.access import channels_of
 from channels_app.console.lists import ChannelFilter, ScopedAdmin
-from channels_app.console.pages import ChannelPage, ConsolePage, own_or_404
+from channels_app.console.pages import ChannelPage, ConsolePage, id_or_404, own_or_404
 from channels_app.models import Channel, Role
 from pushsvc.common.console.figures import moment
 from pushsvc.common.console.zones import reader_zone
@@ -27,7 +30,12 @@ from subscriptions_app.admin.segment_files import (
     SegmentFilePage,
     SegmentFilePartPage,
 )
-from subscriptions_app.audiences.sizes import audience_size, segment_sample
+from subscriptions_app.audiences.sizes import (
+    Size,
+    audience_size,
+    segment_sample,
+    segment_sizes,
+)
 from subscriptions_app.audiences.values import ValuesSeen, values_seen
 from subscriptions_app.errors import NotificationNotFound
 from subscriptions_app.models import MAX_SEGMENT_NAME, Segment
@@ -38,6 +46,8 @@ from subscriptions_app.segments.services import segment_create, segment_update
 
 _SAMPLES = 10
 _MOST_CHARACTERS = 64 * 1024
+_COUNTED: Final = 50  # segments of a page of the list
+_COUNTED_CHANNELS: Final = 4
 
 
 class ChooseChannelPage(ConsolePage):
@@ -195,6 +205,30 @@ class ValuesPage(ChannelPage):
         return JsonResponse({"values": values, "is_estimated": seen.estimated})
 
 
+class SizesPage(ConsolePage):
+    """The sizes of the segments that the query names, for the list, which loads them after its
+    rows. One read of the sample for each channel, and of at most _COUNTED_CHANNELS."""
+
+    title = "Segments"
+    template_name = "console/segments/sizes.html"
+    http_method_names = ("get", "head")
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        ids = [id_or_404(text) for text in self.request.GET.getlist("id")[:_COUNTED]]
+        seen = Segment.objects.filter(channel__in=channels_of(self.request.user), pk__in=ids)
+        own = list(seen.order_by("-updated_at", "-id"))
+        by_channel: defaultdict[UUID, list[Segment]] = defaultdict(list)
+        for segment in own:
+            by_channel[segment.channel_id].append(segment)
+        sizes: dict[UUID, Size | None] = dict.fromkeys(each.pk for each in own)
+        for channel_id, segments in islice(by_channel.items(), _COUNTED_CHANNELS):
+            with suppress(Busy):
+                found = segment_sizes(channel_id, [each.rule for each in segments])
+                sizes |= {each.pk: size for each, size in zip(segments, found, strict=True)}
+        return {"sizes": sizes.items()}
+
+
 def _unknown_notifications(channel_id: UUID, rule: Any) -> list[FieldError]:
     try:
         check_notifications(channel_id, rule)
@@ -241,7 +275,8 @@ class SegmentAdmin(ScopedAdmin):
     row_page = SegmentPage
     row_name = "segment_id"
     first_row = "make the first segment"
-    list_display = ("name", "channel", "rule_shown", "changed")
+    list_display = ("name", "channel", "rule_shown", "size", "changed")
+    list_before_template = "console/segments/load_sizes.html"
     list_display_links = ("name",)
     list_filter = (ChannelFilter,)
     list_select_related = ("channel",)
@@ -254,6 +289,11 @@ class SegmentAdmin(ScopedAdmin):
         """With the zone that `get_changelist_instance` sets."""
         text = rule_text(on_clock(segment.rule, segment.zone))
         return text if len(text) <= 120 else f"{text[:119]}…"
+
+    @admin.display(description="Subscribers")
+    def size(self, segment: Segment) -> str:
+        """The place of the size, which SizesPage fills after the list is shown."""
+        return format_html('<span id="size-{}">…</span>', segment.pk)
 
     @admin.display(description="Changed")
     def changed(self, segment: Segment) -> str:
@@ -270,6 +310,7 @@ class SegmentAdmin(ScopedAdmin):
     def get_urls(self) -> list[URLPattern]:
         own = [
             self.page("new/<uuid:channel_id>/", NewSegmentPage, "segment_new"),
+            self.page("sizes/", SizesPage, "segment_sizes"),
             self.page("file/<uuid:channel_id>/", SegmentFilePage, "segment_file"),
             self.page("file/<uuid:channel_id>/look/", SegmentFileLookPage, "segment_file_look"),
             self.page("file/<uuid:channel_id>/part/", SegmentFilePartPage, "segment_file_part"),

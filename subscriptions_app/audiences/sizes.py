@@ -7,9 +7,10 @@ The statements are raw SQL, because rules are compiled to SQL, and because they 
 LIMIT inside a count.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -42,6 +43,7 @@ SAMPLE_ROWS: Final = 20_000  # rows of a platform; smaller platforms are read co
 _RECENT_ROWS: Final = 5_000  # rows of a platform that are read for examples and services
 # In units of `row_cost`, for one statement. 20 plain conditions still read all SAMPLE_ROWS.
 _MOST_WORK: Final = 600_000
+_MOST_COST: Final = _MOST_WORK // 500  # of rules that are counted together
 _CONSENT_COST: Final = 10
 _FEWER: Final = 20
 LANGUAGE_ROWS: Final = 2_000  # rows of a platform that are read for languages
@@ -70,6 +72,30 @@ def segment_size(segment: Segment) -> Size:
     """The size on all platforms together."""
     sizes = audience_size(segment.channel_id, segment.rule, Platform).values()
     return Size(sum(each.size for each in sizes), any(each.estimated for each in sizes))
+
+
+def segment_sizes(channel_id: UUID, rules: Sequence[Rule]) -> list[Size | None]:
+    """The size of each rule on all platforms together, by one read of the sample.
+
+    The rules share the work of one, so numbers are rougher than those of `audience_size`: 0 with
+    `estimated` means few or none. None for rules after those that already cost too much.
+    """
+    total_costs = accumulate(map(row_cost, rules))
+    counted = [
+        (rule, cost) for rule, cost in zip(rules, total_costs, strict=True) if cost <= _MOST_COST
+    ]
+    if not counted:
+        return [None] * len(rules)
+    conditions = [compiled(rule, prefix=f"rule_{n}") for n, (rule, _) in enumerate(counted)]
+    matching = (f"count(*) FILTER (WHERE is_active AND {each.text})" for each in conditions)
+    parameters: dict[str, Any] = {"channel": channel_id, "platforms": PLATFORM_VALUES}
+    for each in conditions:
+        parameters |= each.parameters
+    with _share_of(channel_id):
+        statement = _SAMPLE_OF_ALL.format(matching=", ".join(matching))
+        read = _rows(statement, min(SAMPLE_ROWS, _MOST_WORK // counted[-1][1]), parameters)
+    found = _added_up(channel_id, read, len(counted))
+    return [*found, *[None] * (len(rules) - len(counted))]
 
 
 def audience_size(
@@ -221,16 +247,31 @@ class _Query:
     def rows(self, statement: str, most: int, **parameters: Any) -> _Read:
         """Reads at most `most` rows, or fewer if the rule costs much for each or if reading takes
         too long."""
-        affordable = min(most, self._affordable)
         text = statement.format(**self._fragments)
-        for rows in (affordable, affordable // _FEWER):
-            try:
-                return _Read(
-                    estimates.rows(text, {**self._parameters, **parameters, "most": rows}), rows
-                )
-            except TooSlow:
-                continue
-        raise Busy
+        return _rows(text, min(most, self._affordable), {**self._parameters, **parameters})
+
+
+def _rows(statement: str, most: int, parameters: Mapping[str, Any]) -> _Read:
+    """Reads at most `most` rows, or fewer if reading takes too long."""
+    for rows in (most, most // _FEWER):
+        try:
+            return _Read(estimates.rows(statement, {**parameters, "most": rows}), rows)
+        except TooSlow:
+            continue
+    raise Busy
+
+
+def _added_up(channel_id: UUID, read: _Read, rules: int) -> list[Size]:
+    """The sizes of the rules, from the rows of _SAMPLE_OF_ALL."""
+    totals = channel_totals(channel_id)
+    sizes, are_estimated = [0.0] * rules, [False] * rules
+    for platform, seen, active, *matching in read.found:
+        share = getattr(totals, f"{platform}_subscribers") / max(active, 1)
+        for n, count in enumerate(matching):
+            is_exact = seen < read.most and count <= EXACT_UP_TO
+            sizes[n] += count if is_exact else count * share
+            are_estimated[n] |= not is_exact
+    return [Size(round(each), rough) for each, rough in zip(sizes, are_estimated, strict=True)]
 
 
 def _sampled(query: _Query, platform: Platform, total: int) -> Size:
@@ -261,6 +302,20 @@ FROM (
   WHERE channel_id = %(channel)s AND platform = %(platform)s
   ORDER BY address_sha256 LIMIT %(most)s
 ) AS subscription
+"""
+
+# The same sample of all platforms, with a column for each rule.
+_SAMPLE_OF_ALL = """
+SELECT platform, count(*), count(*) FILTER (WHERE is_active), {matching}
+FROM (
+  SELECT first.*, first.expired_at IS NULL AS is_active
+  FROM unnest(%(platforms)s::text[]) AS wanted (platform)
+  CROSS JOIN LATERAL (
+    SELECT own.* FROM subscriptions_app_subscription AS own
+    WHERE channel_id = %(channel)s AND own.platform = wanted.platform
+    ORDER BY address_sha256 LIMIT %(most)s
+  ) AS first
+) AS subscription GROUP BY platform
 """
 
 _BY_INDEX = """

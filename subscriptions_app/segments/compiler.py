@@ -59,11 +59,12 @@ _PLAIN: Final = frozenset({"eq", "ne", "in", "exists"})
 _MOST_INDEXED: Final = 200
 
 
-def compiled(rule: Rule, *, now: datetime | None = None) -> Condition:
+def compiled(rule: Rule, *, now: datetime | None = None, prefix: str = "rule") -> Condition:
     """Compiles the rule for a row that is read anyway. `days_ago` counts from `now`, by default the
-    statement's time. A send uses the same `now` for all its statements."""
+    statement's time. A send uses the same `now` for all its statements. `prefix`: of the names of
+    parameters, so that a statement can have several rules."""
     is_read_once = sum("attribute" in leaf for leaf in leaves(rule)) > _READ_ANEW
-    writer = _Writer(now, "rule", "own.attributes" if is_read_once else _ATTRIBUTES)
+    writer = _Writer(now, prefix, "own.attributes" if is_read_once else _ATTRIBUTES)
     text = writer.rule(rule)
     if is_read_once:
         text = _READ_ONCE.format(text=text, empty=writer.put("{}"))

@@ -44,6 +44,7 @@ QUERIES = {
     "notification_labels_chart": {"channel__id__exact": "id"},
     "notification_compose": {"channel": "id", "draft": "id"},
     "search": {"s": "name"},
+    "segment_sizes": {"id": "id"},
     "channel_devices": {"q": "name"},
 }
 

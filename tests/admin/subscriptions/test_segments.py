@@ -1,14 +1,18 @@
 """Segments in the console: built, counted, edited, and deleted if nothing needs them."""
 
 import json
+import re
 
 import pytest
 from django.urls import reverse
 
-from subscriptions_app.models import Segment
+from pushsvc.common.console.figures import NOTHING
+from subscriptions_app.audiences import sizes
+from subscriptions_app.models import Segment, Subscription
 from subscriptions_app.segments.services import segment_create
+from tests.admin.console.test_scope import text_of
 from tests.admin.support import deleted_after_its_lock, signed_in
-from tests.factories import add_crowd, make_sent_notification
+from tests.factories import add_crowd, add_tags, make_sent_notification
 
 PRO = {"all": [{"attribute": "plan", "operator": "eq", "value": "pro"}]}
 OVER_30 = {"all": [{"attribute": "age", "operator": "gt", "value": 30}]}
@@ -262,3 +266,70 @@ def test_a_segment_leads_to_a_notification_for_it(alice, zebra, pro):
         assert sender.get(f"{address}{nothing}").context["form"].segment_id == ""
     viewer = signed_in(alice.members["viewer"])
     assert "Write to this segment" not in viewer.get(page_of(pro)).content.decode()
+
+
+def sizes_in(client, *segments):
+    """The texts by the names of the segments."""
+    page = client.get(reverse("admin:segment_sizes"), {"id": [each.pk for each in segments]})
+    assert page.status_code == 200
+    found = re.findall(r'<span id="size-([^"]+)" hx-swap-oob="true">([^<]*)</span>', text_of(page))
+    names = {str(each.pk): each.name for each in segments}
+    return {names[pk]: text for pk, text in found}
+
+
+def test_the_list_loads_the_sizes_of_its_segments(alice, pro, django_assert_max_num_queries):
+    add_crowd(alice.channel, 60)
+    add_tags(Subscription.objects.filter(channel=alice.channel)[:7], "team-7")
+    rules = {
+        "Tagged": {"tag": "team-7"},
+        "Nobody": {"tag": "team-8"},
+        "Not pro": {"not": PRO},
+        "Three plans": {
+            "all": [
+                {"attribute": "plan", "operator": "in", "value": ["pro", "x"]},
+                {"attribute": "plan", "operator": "ne", "value": "y"},
+                {"attribute": "plan", "operator": "ne", "value": "z"},
+            ]
+        },
+    }
+    made = [
+        segment_create(channel=alice.channel, name=name, rule=rule) for name, rule in rules.items()
+    ]
+    client = signed_in(alice.members["viewer"])
+    page = text_of(client.get(reverse("admin:subscriptions_app_segment_changelist")))
+
+    with django_assert_max_num_queries(25):
+        found = sizes_in(client, pro, *made)
+
+    assert found == {
+        "Pro": "20", "Tagged": "7", "Nobody": "0", "Not pro": "40", "Three plans": "20",
+    }  # fmt: skip
+    for each in (pro, *made):
+        assert f'<span id="size-{each.pk}">…</span>' in page
+        assert f"id={each.pk}" in page
+
+
+def test_a_large_channels_sizes_are_estimated_by_one_sample(alice, pro, monkeypatch):
+    add_crowd(alice.channel, 120)
+    monkeypatch.setattr(sizes, "SAMPLE_ROWS", 10)
+    everybody = segment_create(channel=alice.channel, name="All", rule={"not": {"tag": "team-8"}})
+    nobody = segment_create(channel=alice.channel, name="Nobody", rule={"tag": "team-8"})
+
+    found = sizes_in(signed_in(alice.members["viewer"]), everybody, nobody)
+
+    assert found == {"All": "about 120", "Nobody": "few or none"}
+
+
+def test_costly_rules_are_not_counted_in_the_list(alice, pro):
+    add_crowd(alice.channel, 3)
+    costly = {"all": [{"tag": f"t{n}"} for n in range(50)]}
+    made = [segment_create(channel=alice.channel, name=f"{n}", rule=costly) for n in range(3)]
+    found = sizes_in(signed_in(alice.members["viewer"]), pro, *made)
+    assert sorted(found.values()) == ["0", "0", NOTHING, NOTHING]
+
+
+def test_sizes_of_another_accounts_segments_are_not_shown(alice, bob, pro):
+    add_crowd(alice.channel, 3)
+    theirs = signed_in(bob.members["owner"])
+    assert sizes_in(theirs, pro) == {}
+    assert theirs.get(reverse("admin:segment_sizes"), {"id": "x"}).status_code == 404

@@ -400,3 +400,10 @@ def test_values_of_the_channel_are_offered_with_their_counts(console, alice, man
     first.get_by_label("What is tested").select_option("tag")
     first.get_by_label("Tag", exact=True).focus()
     expect(page.locator("#rule-tags option[label='2 devices']")).to_have_count(1)
+
+
+def test_the_list_shows_sizes_after_it_has_opened(console, alice, manager, crowd):
+    rule = {"attribute": "plan", "operator": "eq", "value": "pro"}
+    segment = make_segment(alice.channel, rule)
+    page = console.open("/admin/subscriptions_app/segment/", manager)
+    expect(page.locator(f"#size-{segment.pk}")).to_have_text("6")
