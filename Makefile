@@ -50,6 +50,9 @@ cluster: .venv/dev.stamp ## as root: break links, machines and clocks of a clust
 container: .venv/run.stamp ## as root: build the image on a minimal Debian, with podman, and run a small installation from it
 	@exec $(BIN)/python deploy/container/try
 
+chart: .venv/dev.stamp ## check the Helm chart with Helm and the types of the Kubernetes API; needs Go
+	@exec .ci/chart/run $(ARGS)
+
 test-previous: .venv/dev.stamp ## run the previous version's tests of the pipeline on the schema of this one (PREVIOUS=v1.0.0)
 	@exec $(BIN)/python -m tests.previous $(if $(PREVIOUS),--previous $(PREVIOUS)) $(ARGS)
 
