@@ -71,7 +71,7 @@ class SegmentFilePage(_JsonPost):
         except PushsvcError as error:
             errors = _by_field(error) | errors
         if errors:
-            raise Invalid([FieldError(field, "refused", words) for field, words in errors.items()])
+            raise Invalid([FieldError(name, "malformed", words) for name, words in errors.items()])
         return {}
 
     def _problem_of(self, tag: str) -> str:
