@@ -75,6 +75,12 @@ def _rows_are_read_anew(settings):
     settings.ROWS_KEPT_SECONDS = 0
 
 
+@pytest.fixture(autouse=True)
+def _transactions_may_be_silent(settings):
+    """Most tests run in one transaction, which is silent while they read pages."""
+    settings.SILENT_TRANSACTION_SECONDS = 600
+
+
 @pytest.fixture(scope="session")
 def _sandbox():
     with running_sandbox() as running:

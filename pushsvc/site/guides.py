@@ -41,6 +41,8 @@ GROUPS: Final = {
         "tags": "Tags",
         "categories": "Categories and preferences",
         "timing": "Timing",
+        "caps": "Caps: how often a person is contacted",
+        "inbox": "An inbox: what a device missed",
         "webhooks": "Webhooks",
         "events": "Clicks and other events",
         "sends": "Find, pause, stop and edit a send",

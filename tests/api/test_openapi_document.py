@@ -95,6 +95,11 @@ def test_rules_and_attributes_are_named_schemas(document):
         "PersonExists",
         "HasTag",
         "NotificationEnded",
+        "CountryIs",
+        "CountryIsOneOf",
+        "AppVersionIs",
+        "AppVersionExists",
+        "HasClicked",
     }
     value = {"$ref": "#/components/schemas/AttributeValue"}
     assert schemas["Attributes"]["additionalProperties"] == value
