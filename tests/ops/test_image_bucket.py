@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
+from contextlib import ExitStack
 from datetime import timedelta
 
 import boto3
@@ -243,22 +243,26 @@ def test_of_a_response_that_is_not_complete_nothing_is_served(
     image_remove(other)
     with socket.create_server(("127.0.0.1", 0)) as server:
         settings.IMAGES_BUCKET_URL = f"http://127.0.0.1:{server.getsockname()[1]}/images"
-        threading.Thread(target=respond, args=(server, 2, is_ended), daemon=True).start()
+        is_over = threading.Event()
+        thread = threading.Thread(target=respond, args=(server, 2, is_ended, is_over), daemon=True)
+        thread.start()
         assert Client().get(f"/images/{image}").status_code == 503
         retention.purge()
+        is_over.set()
+        thread.join()
     assert ImageRemoval.objects.exists() is not is_ended
 
 
-def respond(server, times, is_ended):
-    """With the beginning of a response. The connection ends only if `is_ended`."""
-    connections = []
-    for _ in range(times):
-        connections.append(server.accept()[0])
-        connections[-1].recv(65_536)
-        connections[-1].sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
-        if is_ended:
-            connections[-1].close()
-    time.sleep(5)
+def respond(server, times, is_ended, is_over):
+    """With the beginning of a response. The connection ends at once only if `is_ended`."""
+    with ExitStack() as connections:
+        for _ in range(times):
+            connection = connections.enter_context(server.accept()[0])
+            connection.recv(65_536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc")
+            if is_ended:
+                connection.close()
+        is_over.wait(60)
 
 
 def test_an_upload_that_never_ends_leaves_no_object(bucket, user, monkeypatch):
