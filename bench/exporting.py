@@ -119,7 +119,7 @@ INSERT INTO subscriptions_app_person (id, channel_id, external_id, active_device
 SELECT id, channel_id, 'user-' || row_number() OVER (), 1, '{"offers": false}'
 FROM subscriptions_app_subscription
 """
-# Each device belongs to a person of its own, with the same id.
+# Gives each device a person of its own, who has the device's id.
 _LINKS = """
 UPDATE subscriptions_app_subscription SET person_id = id, language = 'de',
   timezone = 'Europe/Berlin', p256dh = repeat('a', 87), auth = repeat('b', 22)

@@ -87,8 +87,8 @@ def connected(seconds: float | None = None) -> Iterator[MailConnection]:
 
 
 def send_due() -> None:
-    """Sends mails that are due until none is left or the turn is over, unless another process
-    does. A failure never raises; the mail is due again later."""
+    """Sends due mails until none is left or the turn is over. Does nothing while another process
+    sends. A failure never raises; the mail is due again later."""
     if not cache.add(_SENDING, True, timeout=_SENDING_SECONDS):
         return
     until = time.monotonic() + _TURN_SECONDS

@@ -13,6 +13,7 @@ from notifications_app.content.values import CONTENT, DEFAULTS
 from notifications_app.images.services import content_of, images_of
 from notifications_app.models import Image, Notification, Schedule, Target, Template
 from notifications_app.reporting.deliveries import deliveries_page, delivery_texts
+from notifications_app.selectors import COUNTS
 from pushsvc.common.http.exports import MOST_ROWS, NO_ID
 from pushsvc.common.store.lines import Page
 from pushsvc.common.timestamps import format_timestamp
@@ -32,6 +33,7 @@ _SETTINGS: Final = (
     "category_required",
     "quiet_hours",
     "caps",
+    "inbox_days",
     "sends_per_second",
     "subscribes_per_minute",
     "max_subscriptions",
@@ -61,15 +63,7 @@ _NOTIFICATION: Final = (
     "paused_at",
     "stopped_at",
     "finished_at",
-    "recipient_count",
-    "delivered_count",
-    "bounced_count",
-    "stopped_count",
-    "opted_out_count",
-    "expired_count",
-    "received_count",
-    "clicked_count",
-    "dismissed_count",
+    *COUNTS,
 )
 
 

@@ -279,7 +279,12 @@ def test_files_that_were_complete_are_kept(alice, tmp_path, settings):
 
 
 def test_settings_and_webhooks_are_written(alice, tmp_path):
-    settings = {"timezone": "Europe/Berlin", "quiet_hours": {"from": "22:00", "to": "08:00"}}
+    settings = {
+        "timezone": "Europe/Berlin",
+        "quiet_hours": {"from": "22:00", "to": "08:00"},
+        "inbox_days": 7,
+        "caps": [{"limit": 3, "hours": 24}],
+    }
     alice.call("PUT", f"/channel/{alice.channel.pk}/delivery-settings", settings)
     webhook_create(
         channel=alice.channel,

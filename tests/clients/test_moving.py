@@ -58,7 +58,16 @@ def test_a_channel_moves_with_opt_outs_and_choices(tmp_path):
         channel=old.channel, external_id='x "y" \\z', choices={"old": False, "offers": True}
     )
     category_archive(channel_id=old.channel.pk, key="old")
-    old.call("PUT", f"/channel/{old.channel.pk}/delivery-settings", {"timezone": "Europe/Rome"})
+    settings = {
+        "timezone": "Europe/Rome",
+        "rate_per_minute": 600,
+        "category_required": False,
+        "quiet_hours": {"from": "22:00", "to": "08:00"},
+        "inbox_days": 7,
+        "caps": [{"limit": 3, "hours": 24}],
+    }
+    where = "/channel/{}/delivery-settings"
+    assert old.call("PUT", where.format(old.channel.pk), settings).json() == settings
     call_command(
         "export_channel", str(old.channel.pk), str(tmp_path / "export"), "--with-keys",
         stdout=StringIO(),
@@ -83,5 +92,4 @@ def test_a_channel_moves_with_opt_outs_and_choices(tmp_path):
         out.choices
     )
     assert Segment.objects.get(channel=new.channel).rule == {"tag": "news"}
-    new.channel.refresh_from_db()
-    assert new.channel.timezone == "Europe/Rome"
+    assert new.call("GET", where.format(new.channel.pk)).json() == settings
