@@ -7,9 +7,10 @@ secrets.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -19,7 +20,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.db import transaction
-from django.db.models import IntegerChoices, Model
+from django.db.models import IntegerChoices, Model, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -90,6 +91,8 @@ SHOWN: dict[str, tuple[str, ...]] = {  # notifications_app adds its own
 
 MOST_SHOWN: Final = 4_000  # characters of a value, as JSON
 Fields = Mapping[str, Any]
+_NOBODY: Final = {"command": "a command", "nobody": "a visitor who was not signed in"}
+_LATEST: Final = 50  # entries of a row
 _KEY_NAME: Final = "psk_"
 _ID_SALT: Final = "channels_app.audit.external_id"
 
@@ -195,6 +198,43 @@ def actor_name() -> str:
     one."""
     via = _via(_request.get(), _staff(_request.get()))
     return via.get("key") or via.get("who") or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    who: str
+    at: datetime
+
+
+def who_did(entry: LogEntry) -> str:
+    """The actor of an entry, for people. "" if it is unknown."""
+    about = entry.additional_data or {}
+    if "who" in about:
+        return str(about["who"])
+    if "key" in about:
+        return f"API key {about['key']}_…"
+    return _NOBODY.get(about.get("via", ""), "")
+
+
+def last_changes(row: Model, names: Collection[str]) -> dict[str, Change]:
+    """Who changed each of these fields of the row last, as far as its latest entries show it."""
+    found: dict[str, Change] = {}
+    for entry in _updates(row)[:_LATEST]:
+        for name in set(names) & (entry.changes or {}).keys() - found.keys():
+            found[name] = Change(who_did(entry), entry.timestamp)
+    return found
+
+
+def last_actor(row: Model) -> str:
+    """Who changed the row last, for people. "" if it is unknown."""
+    entry = _updates(row).first()
+    return who_did(entry) if entry else ""
+
+
+def _updates(row: Model) -> QuerySet[LogEntry]:
+    """The entries of changes of the row, newest first."""
+    found: QuerySet[LogEntry] = LogEntry.objects.get_for_object(row)
+    return found.filter(action=Action.UPDATE).order_by("-id")
 
 
 def is_key_name(actor: str) -> bool:

@@ -134,6 +134,15 @@ def channel_get(channel_id: UUID) -> Channel:
         raise ChannelNotFound from error
 
 
+def channel_locked(channel_id: UUID) -> Channel:
+    """Locks the channel for an update and returns it. Raises ChannelNotFound."""
+    found = Channel.objects.select_for_update(no_key=True, of=("self",)).select_related("account")
+    try:
+        return found.get(pk=channel_id)
+    except Channel.DoesNotExist as error:
+        raise ChannelNotFound from error
+
+
 def channel_hold(channel_id: UUID) -> None:
     """Raises ChannelDeleted if the channel is being deleted. Otherwise nobody can ask to delete it
     until the caller's transaction ends. Raises ChannelNotFound."""

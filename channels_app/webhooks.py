@@ -123,7 +123,7 @@ def webhook_update(
     """Replaces what the owner chose. Messages that wait are sent to the new address. Enabling it
     ends a disabling by the service, and a webhook that is not enabled gets no messages. Safe to
     repeat. Raises NotFound, Invalid."""
-    webhook = _locked(channel_id, webhook_id)
+    webhook = webhook_locked(channel_id, webhook_id)
     _check_events(format, events)
     before = audit.fields_of(webhook)
     values: dict[str, Any] = {
@@ -148,7 +148,7 @@ def webhook_update(
 @transaction.atomic
 def webhook_delete(*, channel_id: UUID, webhook_id: UUID) -> None:
     """Deletes the webhook. Its messages are not sent. Raises NotFound."""
-    webhook = _locked(channel_id, webhook_id)
+    webhook = webhook_locked(channel_id, webhook_id)
     audit.record(webhook, audit.Action.DELETE, audit.fields_of(webhook))
     Webhook.objects.filter(pk=webhook.pk).delete()
 
@@ -157,7 +157,7 @@ def webhook_delete(*, channel_id: UUID, webhook_id: UUID) -> None:
 def webhook_rotate_secret(*, channel_id: UUID, webhook_id: UUID) -> tuple[Webhook, str]:
     """Replaces the secret. Returns the webhook with the new one. The old one signs as well for
     OLD_SECRET_FOR. Raises NotFound."""
-    webhook = _locked(channel_id, webhook_id)
+    webhook = webhook_locked(channel_id, webhook_id)
     secret = _new_secret()
     _change(
         webhook,
@@ -175,7 +175,7 @@ def webhook_rotate_secret(*, channel_id: UUID, webhook_id: UUID) -> tuple[Webhoo
 def webhook_test(*, channel_id: UUID, webhook_id: UUID) -> WebhookMessage:
     """Sends the message `webhook.test` to this webhook alone, at once even if its calls fail.
     Raises NotFound, WebhookDisabled."""
-    webhook = _locked(channel_id, webhook_id)
+    webhook = webhook_locked(channel_id, webhook_id)
     if not webhook.is_enabled:
         raise WebhookDisabled
     _change(webhook, {"held_until": None})
@@ -198,7 +198,7 @@ def webhook_replay(
     state, oldest first, at most MOST_REPLAYED. By default those that failed, and those that wait
     for another attempt. Returns how many. Skips messages that are being called. Raises NotFound,
     WebhookDisabled."""
-    webhook = _locked(channel_id, webhook_id)
+    webhook = webhook_locked(channel_id, webhook_id)
     if not webhook.is_enabled:
         raise WebhookDisabled
     _change(webhook, {"held_until": None})
@@ -296,7 +296,8 @@ def _first_id(moment: datetime) -> UUID:
     return uuid7_at(max(moment, _EPOCH + _CLOCKS_DIFFER) - _CLOCKS_DIFFER)
 
 
-def _locked(channel_id: UUID, webhook_id: UUID) -> Webhook:
+def webhook_locked(channel_id: UUID, webhook_id: UUID) -> Webhook:
+    """Locks the webhook for an update and returns it. Raises NotFound."""
     own = Webhook.objects.select_for_update(no_key=True)
     found = own.filter(channel_id=channel_id, pk=webhook_id).first()
     if found is None:

@@ -17,7 +17,7 @@ from channels_app.admin.credentials import CredentialsPage, shown_facts
 from channels_app.admin.forms import NewChannelForm, SettingsForm
 from channels_app.admin.keys import KeysPage, RevokePage, SnippetPage, VapidPage
 from channels_app.admin.prompts import PromptPage
-from channels_app.admin.tabs import TabPage
+from channels_app.admin.tabs import SettingsTab, TabPage
 from channels_app.admin.webhooks import WebhookPage, WebhooksPage
 from channels_app.console.access import accounts_of, is_superuser
 from channels_app.console.lists import ScopedAdmin, list_url
@@ -97,11 +97,10 @@ class OverviewPage(TabPage):
         return super().get_context_data(platforms=platforms, figures=figures, **kwargs)
 
 
-class SettingsPage(TabPage, FormPage):
+class SettingsPage(SettingsTab):
     title = "Settings"
     template_name = "console/channels/settings.html"
     tab = "channel_settings"
-    post_role = Role.MANAGER
 
     @override
     def accept(self, form: SettingsForm) -> HttpResponseBase:

@@ -7,6 +7,7 @@ from django import forms
 from django.forms.models import model_to_dict
 from typing_extensions import override
 
+from channels_app.console.shared_forms import SharedForm
 from channels_app.models import Account, Channel, Identity, Scope
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.links import CLICKS
@@ -49,7 +50,9 @@ def _limit(label: str, whose: str, most: int = 1_000_000) -> forms.IntegerField:
     )
 
 
-class SettingsForm(ChannelForm):
+class SettingsForm(SharedForm, ChannelForm):
+    audited_as = {"enabled": [f"{name}_enabled" for name in PLATFORM_NAMES]}
+
     enabled = forms.MultipleChoiceField(
         label="Platforms",
         required=False,

@@ -7,12 +7,11 @@ from django.http import QueryDict
 from django.http.response import HttpResponseBase
 from typing_extensions import override
 
-from channels_app.admin.tabs import TabPage
-from channels_app.console.pages import FormPage
-from channels_app.models import PromptKind, Role
+from channels_app.admin.tabs import SettingsTab
+from channels_app.console.shared_forms import SharedForm
+from channels_app.models import PromptKind
 from channels_app.selectors import prompt_figures
 from channels_app.services import channel_set_prompt
-from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.http.origin import own_origin
 
 _DAYS: Final = 30
@@ -61,8 +60,10 @@ def _colour(label: str) -> forms.RegexField:
     )
 
 
-class PromptForm(ConsoleForm):
+class PromptForm(SharedForm):
     """The options of a prompt, as `Channel.prompt` has them."""
+
+    audited_as = dict.fromkeys([*_RULES, *_COLORS, *_TEXTS, "is_on", "target", "lang"], ("prompt",))
 
     is_on = forms.BooleanField(
         label="Show a prompt on sites that use these options", required=False, initial=True
@@ -141,11 +142,10 @@ def _filled(given: dict[str, Any], names: dict[str, str]) -> dict[str, str]:
     return {theirs: given[name] for name, theirs in names.items() if given[name]}
 
 
-class PromptPage(TabPage, FormPage):
+class PromptPage(SettingsTab):
     title = "Prompt"
     template_name = "console/channels/prompt.html"
     tab = "channel_prompt"
-    post_role = Role.MANAGER
 
     @override
     def accept(self, form: PromptForm) -> HttpResponseBase:

@@ -3,13 +3,15 @@
 from typing import Any, ClassVar
 
 from django.contrib import messages
-from django.http import HttpResponseRedirect
+from django.http import Http404, HttpResponseRedirect
 from django.urls import reverse
 from typing_extensions import override
 
 from channels_app.console.access import may
 from channels_app.console.pages import ChannelPage
+from channels_app.console.shared_forms import SharedFormPage
 from channels_app.models import Channel, Role
+from channels_app.selectors import ChannelNotFound, channel_locked
 
 _TABS = {
     "channels_app_channel_change": "Overview",
@@ -67,3 +69,17 @@ class TabPage(ChannelPage):
             }
             for name, title in _TABS.items()
         ]
+
+
+class SettingsTab(TabPage, SharedFormPage):
+    """A page with one form of the channel's settings. POST requires the role manager."""
+
+    post_role = Role.MANAGER
+
+    @override
+    def lock(self) -> Channel:
+        try:
+            self.channel = channel_locked(self.channel.pk)
+        except ChannelNotFound as error:
+            raise Http404 from error
+        return self.channel

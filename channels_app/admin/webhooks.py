@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from django import forms
+from django.db import transaction
 from django.db.models.functions import Substr
 from django.http import Http404, HttpRequest, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
@@ -13,6 +14,7 @@ from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
 from channels_app.console.pages import ActsPage, FormPage
+from channels_app.console.shared_forms import SharedForm, save_shared
 from channels_app.feeds import EVENTS, EventKind
 from channels_app.models import Role, Webhook, WebhookAttempt, WebhookFormat
 from channels_app.webhooks import (
@@ -23,6 +25,7 @@ from channels_app.webhooks import (
     webhook_create,
     webhook_delete,
     webhook_get,
+    webhook_locked,
     webhook_replay,
     webhook_rotate_secret,
     webhook_test,
@@ -64,6 +67,12 @@ class WebhookForm(ConsoleForm):
         if not events:
             raise forms.ValidationError("Choose at least one.", "required")
         return events
+
+
+class WebhookSettingsForm(SharedForm, WebhookForm):
+    audited_as = {"url": ["origin"], "enabled": ["is_enabled", "disabled_code"]}
+
+    enabled = forms.BooleanField(required=False, label="Enabled")
 
 
 class WebhooksPage(TabPage, FormPage):
@@ -131,22 +140,24 @@ class WebhookPage(TabPage, ActsPage):
             **kwargs,
         )
 
-    def _form(self, data: QueryDict | None = None) -> WebhookForm:
+    def _form(self, data: QueryDict | None = None) -> WebhookSettingsForm:
         own = ("url", "format", "events", "description")
-        return WebhookForm(data, initial={name: getattr(self.webhook, name) for name in own})
+        initial = {name: getattr(self.webhook, name) for name in own}
+        is_on = self.webhook.is_enabled or bool(self.webhook.disabled_code)
+        return WebhookSettingsForm(data, initial=initial | {"enabled": is_on})
 
     @property
     def _named(self) -> dict[str, Any]:
         return {"channel_id": self.channel.pk, "webhook_id": self.webhook.pk}
 
-    def _save(self, post: QueryDict) -> HttpResponseBase:
-        form = self._form(post)
-        if form.is_valid():
-            with form.showing_errors():
-                enabled = post.get("enabled") == "on"
-                webhook_update(**self._named, **form.cleaned_data, enabled=enabled)
-                return ActsPage.back(self, "The webhook was saved.")
-        return self.refused(form=form)
+    @transaction.atomic
+    def _save(self, _: QueryDict) -> HttpResponseBase:
+        self.webhook = webhook_locked(self.channel.pk, self.webhook.pk)
+        return save_shared(self, self.webhook, self._form, self._accept)
+
+    def _accept(self, form: WebhookSettingsForm) -> HttpResponseBase:
+        webhook_update(**self._named, **form.cleaned_data)
+        return ActsPage.back(self, "The webhook was saved.")
 
     def _test(self, post: QueryDict) -> HttpResponseBase:
         webhook_test(**self._named)

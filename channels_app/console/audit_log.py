@@ -18,7 +18,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from typing_extensions import override
 
-from channels_app.audit import SHOWN, Action, id_hashes
+from channels_app.audit import SHOWN, Action, id_hashes, who_did
 from channels_app.console.access import accounts_of, is_superuser, may_anywhere
 from channels_app.models import Role
 from pushsvc.common.console.admin import DropdownFilter, ReadOnlyAdmin, badge, site
@@ -42,7 +42,6 @@ _MOVES = {
     ("paused_at", False): "resumed",
     ("stopped_at", True): "stopped",
 }
-_NOBODY = {"command": "a command", "nobody": "a visitor who was not signed in"}
 
 
 class WhenFilter(DropdownFilter):
@@ -151,12 +150,7 @@ class AuditAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Who")
     def who(self, entry: LogEntry) -> str:
-        about = entry.additional_data or {}
-        if "who" in about:
-            return str(about["who"])
-        if "key" in about:
-            return f"API key {about['key']}_…"
-        return _NOBODY.get(about.get("via", ""), NOTHING)
+        return who_did(entry) or NOTHING
 
     @admin.display(description="From")
     def address(self, entry: LogEntry) -> str:

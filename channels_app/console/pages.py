@@ -61,6 +61,10 @@ class ConsolePage(TemplateView):
         response.headers["Cache-Control"] = "no-store"
         return response
 
+    def conflicting(self, **context: Any) -> HttpResponseBase:
+        """The page again with status 409, for a form with values that somebody else changed."""
+        return self.render_to_response(self.get_context_data(**context), status=409)
+
     def refused(self, **context: Any) -> HttpResponseBase:
         """The page again with status 400, for a form with errors."""
         return self.render_to_response(self.get_context_data(**context), status=400)

@@ -8,9 +8,9 @@ from django.http import QueryDict
 from django.http.response import HttpResponseBase
 from typing_extensions import override
 
-from channels_app.admin.tabs import TabPage
-from channels_app.console.pages import FormPage
-from channels_app.models import MAX_INBOX_DAYS, Role
+from channels_app.admin.tabs import SettingsTab
+from channels_app.console.shared_forms import SharedForm
+from channels_app.models import MAX_INBOX_DAYS
 from notifications_app.sends.delivery_settings import (
     MAX_CAP_HOURS,
     MAX_CAP_LIMIT,
@@ -18,7 +18,6 @@ from notifications_app.sends.delivery_settings import (
     delivery_settings_replace,
 )
 from notifications_app.sends.schema import MAX_RATE
-from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.timestamps import timezone_names
 
 _CAPS: Final = tuple(
@@ -46,7 +45,11 @@ def _hours_field(label: str) -> forms.IntegerField:
     )
 
 
-class DeliverySettingsForm(ConsoleForm):
+class DeliverySettingsForm(SharedForm):
+    audited_as = dict.fromkeys(["quiet_from", "quiet_to"], ("quiet_hours",)) | dict.fromkeys(
+        [name for cap in _CAPS for name in cap], ("caps",)
+    )
+
     timezone = forms.ChoiceField(
         label="Time zone",
         choices=lambda: [(name, name) for name in timezone_names()],
@@ -121,11 +124,10 @@ class DeliverySettingsForm(ConsoleForm):
         }
 
 
-class DeliverySettingsPage(TabPage, FormPage):
+class DeliverySettingsPage(SettingsTab):
     title = "Delivery settings"
     template_name = "console/channels/delivery.html"
     tab = "channel_delivery"
-    post_role = Role.MANAGER
 
     @override
     def accept(self, form: DeliverySettingsForm) -> HttpResponseBase:

@@ -239,7 +239,7 @@ def coming_of(
 
 def _check_seen(schedule: Schedule, seen: str | None) -> None:
     if seen is not None and seen != schedule.version:
-        raise Outdated
+        raise Outdated(by=audit.last_actor(schedule))
 
 
 def _moment_words(schedule: Schedule, occurs_at: datetime) -> str:

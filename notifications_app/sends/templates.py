@@ -56,7 +56,7 @@ def template_update(
     with sql.unless_taken(TemplateNameTaken):
         template = _locked(channel_id, template_id)
         if seen is not None and seen != template.version:
-            raise Outdated
+            raise Outdated(by=audit.last_actor(template))
         before, was = _audited(template), template.content
         own = Template.objects.filter(pk=template.pk)
         own.update(name=name, content_json=_as_json(content), updated_at=Now())

@@ -164,10 +164,11 @@ class Conflict(PushsvcError):
 class Outdated(Conflict):
     """The object in a form of the console was changed meanwhile."""
 
-    def __init__(self, how: str = "changed") -> None:
+    def __init__(self, how: str = "changed", *, by: str = "") -> None:
+        who = f" by {by}" if by else ""
         super().__init__(
-            f"It was {how} after you opened this page. The form shows what you wrote: saving it"
-            " again replaces what was changed."
+            f"It was {how}{who} after you opened this page. The form shows what you wrote: saving"
+            " it again replaces what was changed."
         )
 
 

@@ -1,9 +1,11 @@
 """A channel's categories: a list with subscribers' choices, and forms to change categories."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from django import forms
+from django.db import transaction
 from django.http import Http404, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -11,6 +13,7 @@ from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
 from channels_app.console.pages import ActsPage, require
+from channels_app.console.shared_forms import SharedForm, save_shared
 from channels_app.models import Role
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.errors import Conflict, FieldError, Invalid, NotFound
@@ -18,6 +21,7 @@ from subscriptions_app.categories.consent import choices_seen
 from subscriptions_app.categories.services import (
     category_archive,
     category_create,
+    category_locked,
     category_update,
 )
 from subscriptions_app.models import (
@@ -25,6 +29,7 @@ from subscriptions_app.models import (
     MAX_CATEGORY_DESCRIPTION,
     MAX_CATEGORY_KEY,
     MAX_CATEGORY_NAME,
+    Category,
 )
 
 
@@ -44,6 +49,20 @@ class CategoryForm(ConsoleForm):
             ]
             raise Invalid(errors)
         return self.cleaned_data
+
+
+class CategoryChangeForm(SharedForm):
+    audited_as = {"default": ["chosen_by_default"]}
+
+    name = forms.CharField(max_length=MAX_CATEGORY_NAME)
+    description = forms.CharField(max_length=MAX_CATEGORY_DESCRIPTION, required=False)
+    default = forms.BooleanField(label="Subscribers receive it by default", required=False)
+
+    @classmethod
+    def of(cls, category: Category, data: QueryDict | None = None) -> "CategoryChangeForm":
+        own = {"name": category.name, "description": category.description}
+        initial = own | {"default": category.chosen_by_default}
+        return cls(data, initial=initial, auto_id=f"{category.key}-%s")
 
 
 class CategoriesPage(TabPage, ActsPage):
@@ -67,9 +86,15 @@ class CategoriesPage(TabPage, ActsPage):
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         seen, looked_at = choices_seen(self.channel.pk)
+        changing = kwargs.pop("changing", None)
+        own = [CategoryChangeForm.of(each.category) for each in seen]
+        shown = [
+            changing if changing and changing.auto_id == each.auto_id else each for each in own
+        ]
         limits = {"name": MAX_CATEGORY_NAME, "description": MAX_CATEGORY_DESCRIPTION}
         return super().get_context_data(
-            categories=seen,
+            categories=list(zip(seen, shown, strict=True)),
+            changing=changing,
             looked_at=looked_at,
             limits=limits,
             may_edit=self.may(Role.EDITOR),
@@ -83,13 +108,22 @@ class CategoriesPage(TabPage, ActsPage):
             raise Invalid([FieldError("key", error.code, error.detail)]) from error
         return self.back(f"The category “{category}” was created.")
 
+    @transaction.atomic
     def _change(self, post: QueryDict) -> HttpResponseBase:
-        values = CategoryForm(post).values()
         try:
-            category = category_update(channel_id=self.channel.pk, **values)
+            category = category_locked(self.channel.pk, post.get("key", ""))
         except NotFound as error:
             raise Http404 from error
-        return self.back(f"The category “{category}” was changed.")
+
+        def accept(form: CategoryChangeForm) -> HttpResponseBase:
+            changed = category_update(
+                channel_id=self.channel.pk, key=category.key, **form.cleaned_data
+            )
+            return self.back(f"The category “{changed}” was changed.")
+
+        return save_shared(
+            self, category, partial(CategoryChangeForm.of, category), accept, "changing"
+        )
 
     def _archive(self, post: QueryDict) -> HttpResponseBase:
         require(self.may(Role.MANAGER), Role.MANAGER)

@@ -79,12 +79,18 @@ def category_archive(*, channel_id: UUID, key: str) -> None:
     _change(channel_id, key, {"archived_at": Now()})
 
 
-@transaction.atomic
-def _change(channel_id: UUID, key: str, values: dict[str, Any]) -> Category:
+def category_locked(channel_id: UUID, key: str) -> Category:
+    """Locks a category that is not archived, and returns it. Raises NotFound."""
     own = Category.objects.filter(channel_id=channel_id, key=key, archived_at=None)
     category = own.select_for_update(no_key=True).first()
     if category is None:
         raise NotFound("The channel has no such category.")
+    return category
+
+
+@transaction.atomic
+def _change(channel_id: UUID, key: str, values: dict[str, Any]) -> Category:
+    category = category_locked(channel_id, key)
     before = audit.fields_of(category)
     Category.objects.filter(pk=category.pk).update(**values)
     category.refresh_from_db()

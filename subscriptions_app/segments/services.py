@@ -52,7 +52,7 @@ def segment_update(
             channel_id=channel_id, segment_id=segment_id, to_edit=True
         )
         if seen is not None and seen != segment.version:
-            raise Outdated
+            raise Outdated(by=audit.last_actor(segment))
         before = audit.fields_of(segment)
         Segment.objects.filter(pk=segment.pk).update(**fields, updated_at=Now())
         segment.refresh_from_db()

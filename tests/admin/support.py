@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -138,3 +139,9 @@ def fill_hours(channel: Channel, *, days: int = 30, platform: str = "web") -> No
 def subscriber(channel: Channel, **fields) -> Subscription:
     """The newest active subscription of a channel that `add_crowd` filled."""
     return Subscription.objects.filter(channel=channel, **fields).order_by("-id")[0]
+
+
+def submit(client: Client, url: str, fields: dict[str, Any]) -> Any:
+    """Posts the fields of a form of settings that was just opened."""
+    seen = re.search(r'name="seen" value="([^"]*)"', client.get(url).content.decode())
+    return client.post(url, {"seen": unescape(seen[1]) if seen else ""} | fields)

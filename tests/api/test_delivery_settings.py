@@ -4,7 +4,7 @@ import pytest
 from auditlog.models import LogEntry
 from django.urls import reverse
 
-from tests.admin.support import make_house, signed_in
+from tests.admin.support import make_house, signed_in, submit
 from tests.api.support import code, errors
 
 DEFAULTS = {
@@ -99,17 +99,17 @@ def test_managers_change_them_in_the_console(db):
     assert '<option value="UTC" selected>' in shown
     assert signed_in(house.members["editor"]).post(page, form).status_code == 403
     manager = signed_in(house.members["manager"])
-    assert manager.post(page, form | {"timezone": "Mars/Olympus"}).status_code == 400
-    assert manager.post(page, form).status_code == 302
+    assert submit(manager, page, form | {"timezone": "Mars/Olympus"}).status_code == 400
+    assert submit(manager, page, form).status_code == 302
 
     caps = {"cap_limit_2": "3", "cap_hours_2": "24"}
-    assert manager.post(page, form | {"cap_limit_1": "3"}).status_code == 400
-    assert manager.post(page, form | caps).status_code == 302
+    assert submit(manager, page, form | {"cap_limit_1": "3"}).status_code == 400
+    assert submit(manager, page, form | caps).status_code == 302
     house.channel.refresh_from_db()
     assert house.channel.caps == CAPS[:1]
     shown = manager.get(page).content.decode()
     assert 'name="cap_limit_1" value="3"' in shown
-    assert manager.post(page, form).status_code == 302
+    assert submit(manager, page, form).status_code == 302
 
     house.channel.refresh_from_db()
     assert house.channel.caps is None

@@ -6,7 +6,7 @@ from django.test import Client
 from django.urls import reverse
 
 from channels_app.models import Channel
-from tests.admin.support import make_house, signed_in
+from tests.admin.support import make_house, signed_in, submit
 from tests.api.support import NOWHERE, code
 from tests.factories import make_category
 
@@ -45,7 +45,7 @@ def page_of(house):
 
 
 def saved(house, role="manager", **given):
-    return signed_in(house.members[role]).post(page_of(house), GIVEN | given)
+    return submit(signed_in(house.members[role]), page_of(house), GIVEN | given)
 
 
 def prompt_of(channel):

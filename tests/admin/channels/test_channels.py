@@ -13,7 +13,7 @@ from channels_app import services
 from channels_app.models import ApiKey, Channel, ProviderCredential
 from channels_app.pauses import credential_check_record
 from channels_app.services import provider_credentials_store
-from tests.admin.support import signed_in
+from tests.admin.support import signed_in, submit
 from tests.api.credentials import APPLE, GOOGLE, pem
 from tests.factories import add_crowd, make_sent_notification
 from tests.pipeline.phones import store_apple, store_google
@@ -107,7 +107,7 @@ def test_an_invalid_contact_or_site_is_refused_next_to_its_field(alice, field, v
         (reverse("admin:channels_app_channel_add"), {"account": alice.account.pk}),
         (address("channel_settings", alice), {"identity": "proof", "web_click": "open"}),
     ):
-        refused = manager(alice).post(page, given | more)
+        refused = submit(manager(alice), page, given | more)
         assert refused.status_code == 400
         assert list(refused.context["form"].errors) == [field]
     assert Channel.objects.get().name == alice.channel.name
@@ -126,7 +126,7 @@ def test_settings_are_saved(alice):
         "identity": "trust",
     }
 
-    manager(alice).post(address("channel_settings", alice), given)
+    submit(manager(alice), address("channel_settings", alice), given)
 
     channel = Channel.objects.get(pk=alice.channel.pk)
     assert (channel.name, channel.web_enabled) == ("Alice's other name", False)
@@ -153,7 +153,7 @@ def test_only_a_superuser_gives_a_channel_more_than_the_installation_allows(alic
     def saved(client, wanted):
         given = {"name": "x", "vapid_subject": "mailto:push@example.com", "identity": "proof"}
         given["web_click"] = "open"
-        response = client.post(address("channel_settings", alice), given | {name: wanted})
+        response = submit(client, address("channel_settings", alice), given | {name: wanted})
         return response.status_code, getattr(Channel.objects.get(pk=alice.channel.pk), name)
 
     owner = signed_in(alice.members["owner"])

@@ -5,7 +5,7 @@ from django.urls import reverse
 
 from channels_app.models import Webhook, WebhookAttempt
 from channels_app.webhooks import webhook_create, webhook_test
-from tests.admin.support import signed_in
+from tests.admin.support import signed_in, submit
 
 URL = "https://backend.shop.com/push?secret=of-the-owner"
 GIVEN = {"url": URL, "events": ["notifications.finished"], "description": "Orders"}
@@ -90,14 +90,14 @@ def test_a_test_a_replay_and_a_rotation(alice, manager, webhook):
 def test_it_is_changed_disabled_and_deleted(alice, manager, webhook):
     page = own_page(alice, webhook)
 
-    manager.post(page, GIVEN | {"do": "save", "events": ["notifications.clicked"]})
+    submit(manager, page, GIVEN | {"do": "save", "events": ["notifications.clicked"]})
     changed = Webhook.objects.get()
     assert (changed.events, changed.is_enabled) == (["notifications.clicked"], False)
     refused = manager.post(page, {"do": "test"}, follow=True)
     assert "disabled" in refused.content.decode()
-    manager.post(page, GIVEN | {"do": "save", "enabled": "on"})
+    submit(manager, page, GIVEN | {"do": "save", "enabled": "on"})
     assert Webhook.objects.get().is_enabled
-    wrong = manager.post(page, GIVEN | {"do": "save", "url": "http://x.com/"})
+    wrong = submit(manager, page, GIVEN | {"do": "save", "url": "http://x.com/"})
     assert wrong.status_code == 400
     manager.post(page, {"do": "delete"})
     assert not Webhook.objects.exists()

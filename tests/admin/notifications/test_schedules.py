@@ -160,7 +160,7 @@ def test_what_was_changed_meanwhile_is_not_overwritten_unseen(alice, sender, sch
     form = inputs(sender.get(edit(schedule)))
     assert sender.post(edit(schedule), form | {"name": "First"}).status_code == 302
     refused = sender.post(edit(schedule), form | {"name": "Second"})
-    assert "It was changed after you opened this page." in refused.content.decode()
+    assert "It was changed by alice-sender after you opened this page." in refused.content.decode()
     again = form | {"name": "Second", "version": refused.context["version"]}
     assert sender.post(edit(schedule), again).status_code == 302
     assert Schedule.objects.get().name == "Second"

@@ -177,7 +177,7 @@ def test_nobody_replaces_a_colleagues_change_unseen(alice, editor):
     refused = editor.post(at("edit", template), form | {"name": "Mine", "body": "My text"})
 
     assert refused.status_code == 400
-    assert "It was changed after you opened this page" in refused.content.decode()
+    assert "It was changed by alice-manager after you opened this page" in refused.content.decode()
     assert "beside the fields" not in refused.content.decode()
     template.refresh_from_db()
     assert (template.name, template.content["title"]) == ("Order shipped", "Corrected")

@@ -7,7 +7,7 @@ from notifications_app.models import Notification
 from subscriptions_app.models import Category
 from subscriptions_app.people.linking import devices_link
 from subscriptions_app.people.services import PersonChange, person_change
-from tests.admin.support import signed_in
+from tests.admin.support import signed_in, submit
 from tests.factories import add_each, make_category
 
 
@@ -34,7 +34,7 @@ def test_every_member_sees_the_categories_with_what_subscribers_chose(alice, bob
 
     page = signed_in(alice.members["viewer"]).get(page_of(alice))
 
-    (seen,) = page.context["categories"]
+    ((seen, _),) = page.context["categories"]
     assert (seen.category, seen.wanted, seen.refused) == (offers, 2, 1)
     assert page.context["looked_at"] == 4
     assert 'name="do"' not in page.content.decode()
@@ -47,7 +47,8 @@ def test_an_editor_creates_and_changes_a_category(alice):
     assert (category.key, category.name, category.chosen_by_default) == ("news", "News", True)
 
     change = {"do": "change", "key": "news", "name": "All news", "description": "Daily"}
-    assert post(alice, "editor", **change).status_code == 302
+    client = signed_in(alice.members["editor"])
+    assert submit(client, page_of(alice), change).status_code == 302
     category.refresh_from_db()
     assert (category.name, category.description) == ("All news", "Daily")
     assert category.chosen_by_default is False

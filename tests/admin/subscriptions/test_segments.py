@@ -71,7 +71,7 @@ def test_a_change_that_somebody_else_made_meanwhile_is_told_and_then_replaced(al
     refused = one.post(page_of(pro), mine | seen)
 
     assert refused.status_code == 400
-    assert "It was changed after you opened this page." in refused.content.decode()
+    assert "It was changed by alice-editor after you opened this page." in refused.content.decode()
     assert (refused.context["name"], refused.context["known"]["rule"]) == ("Mine", PRO)
     pro.refresh_from_db()
     assert (pro.name, pro.rule) == ("Theirs", OVER_30)
