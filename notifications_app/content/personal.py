@@ -75,7 +75,8 @@ def places(content: Content) -> Iterator[Place]:
     """The texts with two opening braces or a tag of Liquid. Other texts stay as they are."""
     yield from _common_places(content)
     for platform, names in _ON_PLATFORMS.items():
-        yield from _texts(getattr(content, platform), names, f"{platform}.")
+        if given := getattr(content, platform):
+            yield from _texts(given, names, f"{platform}.")
     for tag, each in content.translations.items():
         yield from _texts(each, _IN_TRANSLATION, f"translations.{tag}.")
         titles = each.get("actions", {})
@@ -84,7 +85,8 @@ def places(content: Content) -> Iterator[Place]:
 
 def _common_places(content: Content) -> Iterator[Place]:
     yield from _texts(vars(content), PERSONAL_TEXTS)
-    yield from _texts(content.data, dict.fromkeys(content.data), "data.")
+    if content.data:
+        yield from _texts(content.data, dict.fromkeys(content.data), "data.")
     for index, action in enumerate(content.actions):
         yield from _texts(action, _IN_ACTION, f"actions.{index}.")
 

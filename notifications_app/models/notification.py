@@ -321,8 +321,11 @@ class Notification(models.Model):
         """The values of the columns for this content. `extras` has what is given of the fields
         without a column, and is None if nothing is, as in most sends."""
         values = {name: getattr(content, name) for name in _COLUMNS}
-        given = {name: getattr(content, name) for name in CONTENT if name not in _COLUMNS}
-        extras = {name: value for name, value in given.items() if value != DEFAULTS[name]}
+        extras = {
+            name: value
+            for name, usual in _WITHOUT_COLUMN
+            if (value := getattr(content, name)) != usual
+        }
         own = {"data_names": list(content.data) or None, "vars": content.vars or None}
         return values | own | {"extras": extras or None}
 
@@ -340,6 +343,9 @@ class Notification(models.Model):
 # The fields of the content that have a column. `extras` holds the others.
 _COLUMNS: Final = tuple(
     each.name for each in Notification._meta.concrete_fields if each.name in CONTENT
+)
+_WITHOUT_COLUMN: Final = tuple(
+    (name, value) for name, value in DEFAULTS.items() if name not in _COLUMNS
 )
 audit.SHOWN["notifications_app.notification"] = (
     *(name for name in AUDITED_FIELDS if name in _COLUMNS),

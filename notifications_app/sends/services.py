@@ -183,30 +183,31 @@ def targets_store(notification: Notification, request: SendRequest) -> None:
 def _insert(channel: Channel, request: SendRequest, due: Due, **own: Any) -> Notification:
     """Inserts the notification. `created_at`, and `scheduled_at` of an immediate send, are the
     database's time."""
-    times = {"scheduled_at": due.at} if due.at else {}
     values = Notification.values_of(request.content)
-    notification = Notification(
-        id=uuid7(),
-        channel=channel,
+    given = {
+        "id": uuid7(),
+        "channel_id": channel.pk,
         **values,
-        target_platforms=request.target_platforms,
-        segment_id=request.segment_id,
-        category=request.category,
-        rule=request.rule,
-        has_targets=bool(request.targets),
-        only_subscription_id=request.only_subscription_id,
-        timing=due.timing.stored() if due.timing else None,
-        expires_at=request.expires_at,
-        rate_per_minute=request.rate_per_minute,
-        caps=caps_of(channel, request),
-        name=request.name,
-        labels=list(request.labels) or None,
-        template_id=request.template_id,
+        "target_platforms": request.target_platforms,
+        "segment_id": request.segment_id,
+        "category": request.category,
+        "rule": request.rule,
+        "has_targets": bool(request.targets),
+        "only_subscription_id": request.only_subscription_id,
+        "timing": due.timing.stored() if due.timing else None,
+        "expires_at": request.expires_at,
+        "rate_per_minute": request.rate_per_minute,
+        "caps": caps_of(channel, request),
+        "name": request.name,
+        "labels": list(request.labels) or None,
+        "template_id": request.template_id,
         **own,
         **correlation.current()._asdict(),
-        **times,
-    )
-    if not sql.insert(notification, if_any=KEPT_CHANNEL_PART):
+    }
+    if due.at:
+        given["scheduled_at"] = due.at
+    notification = sql.insert(Notification, given, if_any=KEPT_CHANNEL_PART)
+    if notification is None:
         raise ChannelDeleted
     images_keep(channel.pk, values, due.at)
     return notification

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache, lru_cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from django.conf import settings
 from django.db import (
@@ -26,10 +26,10 @@ from django.db import (
     transaction,
 )
 from django.db.models import Model
-from django.db.models.expressions import DatabaseDefault
 from psycopg.errors import IdleInTransactionSessionTimeout, UniqueViolation
 
 T = TypeVar("T")
+Row = TypeVar("Row", bound=Model)
 
 
 def rows(statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -58,37 +58,51 @@ def array(texts: Iterable[str]) -> str:
     return f"{{{','.join(texts)}}}"
 
 
-def insert(row: Model, *, if_any: str = "") -> bool:
-    """Inserts the row as `save(force_insert=True)` does, with a third of the processor time and
-    without signals. Reads the values that the database adds with `db_default`.
+def insert(model: type[Row], values: Mapping[str, Any], *, if_any: str = "") -> Row | None:
+    """Inserts a row with these values of columns, and returns it. Columns that are not in `values`
+    have the database's default, or null. As `create`, with a quarter of its processor time and
+    without signals.
 
     `if_any`: a query that finds at most one row, with the row's columns as parameters. If it finds
-    none, nothing is inserted, and the result is False."""
+    none, nothing is inserted, and the result is None."""
+    columns = _columns(model)
+    stored = columns.usual.copy()
     parameters: dict[str, Any] = {}
-    added: list[str] = []
-    for name, field, usual in _columns(type(row)):
-        value = getattr(row, name)
-        if isinstance(value, DatabaseDefault):
-            added.append(name)
-        elif value != usual:  # otherwise the database stores the same value by default
+    for name, value in values.items():
+        position, field = columns.fields[name]
+        if value != stored[position]:  # otherwise the database stores the same value by default
             parameters[name] = field.get_db_prep_save(value, connection)
-    statement = _insertion(row._meta.db_table, tuple(parameters), tuple(added), if_any)
+        stored[position] = value
+    added = tuple(name for name in columns.added if name not in values)
+    statement = _insertion(model._meta.db_table, tuple(parameters), added, if_any)
     inserted = rows(statement, parameters)
     if not inserted:
-        return False
+        return None
     for name, value in zip(added, inserted[0], strict=True):
-        setattr(row, name, value)
-    row._state.adding = False
-    return True
+        stored[columns.fields[name][0]] = value
+    return model.from_db(connection.alias, list(columns.fields), stored)
+
+
+class _Columns(NamedTuple):
+    """`fields`: each column's position and field. `usual`: the values that the database stores by
+    default. `added`: the columns whose default the database computes."""
+
+    fields: Mapping[str, tuple[int, Any]]
+    usual: list[Any]
+    added: Sequence[str]
 
 
 @cache
-def _columns(model: type[Model]) -> list[tuple[str, Any, Any]]:
-    """Each column's name, its field, and the database's default."""
+def _columns(model: type[Model]) -> _Columns:
     fields = model._meta.concrete_fields
-    return [
-        (each.attname, each, each.db_default if each.has_db_default() else None) for each in fields
-    ]
+    usual = [each.db_default if each.has_db_default() else None for each in fields]
+    added = [each.attname for each, value in zip(fields, usual, strict=True) if _is_made(value)]
+    positions = {each.attname: (index, each) for index, each in enumerate(fields)}
+    return _Columns(positions, usual, added)
+
+
+def _is_made(default: Any) -> bool:
+    return hasattr(default, "resolve_expression")
 
 
 @lru_cache(maxsize=256)
