@@ -57,7 +57,8 @@ FIGURES: Final[dict[str, Figure]] = {
     "caps": Figure("Planning with caps", caps.measure),
     "rows": Figure("A recipient in PostgreSQL", rows.measure),
     "sparse": Figure(
-        "A segment of a few in a large channel, by an attribute and by a tag", sparse.measure
+        "A segment of a few in a large channel, found in three ways",
+        sparse.measure,
     ),
     "waiting": Figure("Claims beside parts that wait", waiting.measure),
     "reads": Figure("Small and large channels", reads.measure),

@@ -1,5 +1,6 @@
 """Measures the cost of planning a send to few devices in a large channel, as a ratio to a send to a
-channel with only these devices. They are found by an attribute, and by a tag.
+channel with only these devices. They are found by an attribute, by a tag, and as the recipients of
+an earlier notification.
 
 CPU is that of the planner, which is this process, and of its database session.
 """
@@ -68,20 +69,28 @@ def _audiences(
             (_EVERYBODY, _FEW): (channels[_FEW], None)
         }
         for size, channel in channels.items():
-            _mark(channel)
-            for by, rule in _RULES.items():
+            rules = _RULES | {"outcome": {"notification": _mark(channel), "outcome": "delivered"}}
+            for by, rule in rules.items():
                 segment = segment_create(channel=channel, name=by, rule=rule)
                 audiences[by, size] = channel, segment.pk
         yield audiences
 
 
-def _mark(channel: "Channel") -> None:
+def _mark(channel: "Channel") -> str:
+    """Returns the id of the earlier notification, whose deliveries stay when it is deleted."""
     from django.db import connection
 
+    from notifications_app.models import Notification
+
+    earlier = Notification.objects.create(
+        channel=channel, body="bench", ttl=3600, target_platforms=[_PLATFORM], status="sent"
+    )
+    parameters: dict[str, Any] = {"channel": channel.pk, "few": _FEW, "earlier": earlier.pk}
     with connection.cursor() as cursor:
-        for statement in (_MARK, _TAG):
-            cursor.execute(statement, {"channel": channel.pk, "few": _FEW})
+        for statement in (_MARK, _TAG, _DELIVER):
+            cursor.execute(statement, parameters)
         cursor.execute("VACUUM ANALYZE")
+    return str(earlier.pk)
 
 
 def _milliseconds(channel: "Channel", segment_id: "UUID | None") -> float:
@@ -124,4 +133,11 @@ INSERT INTO subscriptions_app_tag (channel_id, platform, tag, subscription_id)
 SELECT channel_id, platform, unnest(CASE WHEN attributes ? 'vip' THEN ARRAY['team-7', 'all']
                                     ELSE ARRAY['all'] END), id
 FROM subscriptions_app_subscription WHERE channel_id = %(channel)s
+"""
+
+# The same few.
+_DELIVER: Final = """
+INSERT INTO notifications_app_delivery (notification_id, subscription_id, batch_id, status)
+SELECT %(earlier)s, id, 0, 1 FROM subscriptions_app_subscription
+WHERE channel_id = %(channel)s AND attributes ? 'vip'
 """

@@ -3,6 +3,7 @@
 The parameters of a statement are examples, with which PostgreSQL can explain it.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -47,6 +48,7 @@ _LEASE: Final = PlanLease(
 )
 _RULE: Final = '{"attribute": "plan", "operator": "eq", "value": "pro"}'
 _TAGGED: Final = '{"tag": "news"}'
+_NAMING: Final = json.dumps({"notification": str(_ID), "outcome": "clicked"})
 # By name; a parameter that is missing here is a list, which may be empty.
 _EXAMPLES: Final[dict[str, Any]] = STATES | {
     "after": _ID,
@@ -60,6 +62,7 @@ _EXAMPLES: Final[dict[str, Any]] = STATES | {
     "limit": 100,
     "most": 50,
     "most_losses": 10,
+    "named": _ID,
     "nobody": "{}",
     "notification": _ID,
     "number": 100,
@@ -132,6 +135,7 @@ def statements() -> dict[str, Statement]:
 def _windows() -> dict[str, Statement]:
     """The variants of the statement that writes recipients."""
     ruled, tagged = replace(_LEASE, rule_json=_RULE), replace(_LEASE, rule_json=_TAGGED)
+    naming = replace(_LEASE, rule_json=_NAMING)
     asking = replace(_LEASE, category="news")
     zoned = replace(_LEASE, zones=["Europe/Berlin"], is_shared=True)
     direct = replace(_LEASE, driver=Driver.IDS, has_targets=True)
@@ -142,6 +146,7 @@ def _windows() -> dict[str, Statement]:
         "write_window_of_rule": (ruled, windows.scan(ruled)),
         "write_window_of_category": (asking, windows.scan(asking)),
         "write_window_of_tag": (tagged, windows.tagged(tagged)),
+        "write_window_of_ledger": (naming, windows.of_ledger(naming, "clicked")),
         "write_candidates": (ruled, windows.candidates(ruled, indexed)),
         "write_window_of_zones": (zoned, windows.zoned(zoned)),
         "write_window_of_movers": (zoned, windows.moved(zoned)),

@@ -18,7 +18,9 @@ from notifications_app.models import Driver
 from notifications_app.pipeline.contacts import CAPPED_COUNT, REPEATED_COUNT, Limits
 from notifications_app.pipeline.lease import IN_ZONES, PlanLease
 from notifications_app.pipeline.send_rates import batch_size
+from notifications_app.pipeline.target_counts import targets_counted
 from pushsvc.common.store import sql
+from subscriptions_app.audiences.narrowing import narrowest
 from subscriptions_app.audiences.targets import targets_part
 from subscriptions_app.audiences.windows import (
     INDEX_ROWS,
@@ -34,10 +36,10 @@ from subscriptions_app.segments.compiler import (
     Condition,
     compiled_for_index,
     indexed_part,
-    required_tags,
 )
+from subscriptions_app.segments.ledger import ledger_window_part
 from subscriptions_app.segments.rules import Rule
-from subscriptions_app.tags.selectors import smallest_tag, tag_window_part
+from subscriptions_app.tags.selectors import tag_window_part
 
 # A change of a time zone that the start did not see may have been written so long before it.
 _UNSEEN: Final = timedelta(minutes=1)
@@ -90,10 +92,11 @@ def write_window(
 ) -> Window:
     """Writes batches and deliveries for the matching subscriptions of the next window.
 
-    If the rule requires a tag, windows read the devices of the tag. Otherwise, if the index on
-    attributes finds few candidates for the rule, the first window is the only one and reads the
-    candidates. A send to targets also has one window. So the cost depends on the number of these
-    devices, not on the size of the channel. The windows of movers read these alone.
+    If the rule requires a tag or an outcome of an earlier notification, windows read the devices of
+    the tag, or the recipients of that notification. If instead the index on attributes finds few
+    candidates for the rule, the first window is the only one and reads the candidates. A send to
+    targets also has one window. So the cost depends on the number of these devices, not on the size
+    of the channel. The windows of movers read these alone.
     """
     if lease.has_targets:
         return write_whole([lease], most=MAX_TARGETS)[lease.plan_id]
@@ -101,16 +104,20 @@ def write_window(
     position = {"cursor": begin, "window": settings.PLAN_WINDOW}
     if lease.driver == Driver.MOVERS:
         return _write_one(lease, moved(lease), {**position, "since": lease.started_at - _UNSEEN})
-    tags = [] if lease.rule is None else required_tags(lease.rule)
-    if tags:
-        # The next window may read another tag: all windows read in the order of ids, so the devices
-        # up to the cursor are done with any tag.
-        tag = smallest_tag(lease.channel_id, [lease.platform], tags, after=begin)
-        return _write_one(lease, tagged(lease), {**position, "tag": tag})
+    narrow = None
+    if lease.rule is not None and not zone_at:  # which another version's window went on to
+        # The next window may read by another condition: all windows read in the order of ids, so
+        # the devices up to the cursor are done with any.
+        narrow = narrowest(lease.channel_id, [lease.platform], lease.rule, after=begin)
+    if narrow and "tag" in narrow:
+        return _write_one(lease, tagged(lease), {**position, "tag": narrow["tag"]})
     if cursor is None and lease.rule is not None:
         window = _write_candidates(lease, lease.rule)
         if window is not None:
             return window
+    if narrow:
+        named = {"named": narrow["notification"]}
+        return _write_one(lease, of_ledger(lease, narrow["outcome"]), {**position, **named})
     if lease.driver == Driver.ZONES:
         return _write_one(lease, zoned(lease), {**position, "zone_at": max(zone_at, 1)})
     return _write_one(lease, scan(lease), {**position, "only": only})
@@ -191,6 +198,13 @@ def tagged(lease: PlanLease) -> Source:
     return _of_one(lease, f"scanned AS MATERIALIZED ({text})", is_last=_IS_LAST_WINDOW)
 
 
+def of_ledger(lease: PlanLease, outcome: str) -> Source:
+    """Reads the next recipients of an earlier notification. Parameters: `cursor`, `window` and
+    `named`."""
+    text = ledger_window_part(lease.audience.text, outcome, lease.columns)
+    return _of_one(lease, f"scanned AS MATERIALIZED ({text})", is_last=_IS_LAST_WINDOW)
+
+
 def candidates(lease: PlanLease, indexed: Condition) -> Source:
     """Reads what the index on attributes finds, unless that reaches `most`."""
     found, text = indexed_window_part(lease.audience, indexed, lease.columns)
@@ -235,7 +249,7 @@ def whole(lease: PlanLease, *, has_category: bool) -> Source:
         is_last="true",
         last_id="NULL::uuid",
         early=_EARLY_TARGETS if in_zones else "0",
-        counted=_targets_counted(is_shared=lease.is_shared) if is_direct else "",
+        counted=targets_counted(is_shared=lease.is_shared) if is_direct else "",
     )
 
 
@@ -378,21 +392,3 @@ _EARLY_TARGETS: Final = f"(SELECT count(*) FROM scanned AS subscription WHERE NO
 _EARLY_MOVERS: Final = f"""(
   SELECT count(*) FROM scanned AS subscription WHERE is_recipient AND NOT {IN_ZONES}
 )"""  # noqa: S608 - text of our own
-_TARGETS_COUNTED: Final = """, counted AS (
-  UPDATE notifications_app_target AS target
-  SET devices = coalesce(target.devices, 0) + found.devices
-  FROM (SELECT notification_id, place, count({planned}) AS devices
-        FROM known JOIN named USING (position) LEFT JOIN reached USING (position)
-          LEFT JOIN {join}
-        GROUP BY notification_id, place) AS found
-  WHERE target.notification_id = found.notification_id AND target.position = found.place
-)"""
-
-
-def _targets_counted(*, is_shared: bool) -> str:
-    """Counts each device for its target once, whichever part planned it."""
-    if is_shared:
-        planned, join = "subscription_id", "deliveries ON deliveries.subscription_id = reached.id"
-        return _TARGETS_COUNTED.format(planned=f"deliveries.{planned}", join=join)
-    join = "recipients ON recipients.plan_id = named.plan_id AND recipients.id = reached.id"
-    return _TARGETS_COUNTED.format(planned="recipients.id", join=join)

@@ -19,6 +19,7 @@ from pushsvc.common.errors import Busy
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.store import estimates
 from pushsvc.common.store.estimates import TooSlow
+from subscriptions_app.audiences.narrowing import narrowest
 from subscriptions_app.audiences.windows import (
     INDEX_ROWS,
     INDEXED_CANDIDATES,
@@ -32,11 +33,11 @@ from subscriptions_app.segments.compiler import (
     compiled,
     compiled_for_index,
     indexed_part,
-    required_tags,
     row_cost,
 )
+from subscriptions_app.segments.ledger import LEDGER_CANDIDATES
 from subscriptions_app.segments.rules import NOBODY, Rule
-from subscriptions_app.tags.selectors import TAGGED_CANDIDATES, smallest_tag
+from subscriptions_app.tags.selectors import TAGGED_CANDIDATES
 
 EXACT_UP_TO: Final = 10_000
 SAMPLE_ROWS: Final = 20_000  # rows of a platform; smaller platforms are read completely
@@ -212,11 +213,12 @@ class _Read(NamedTuple):
 class _Query:
     """A channel and a rule, inserted into the statements below.
 
-    Candidates come from the smallest required tag, or from the index on attributes.
+    Candidates come from the narrowest condition on tags or earlier notifications, or from the index
+    on attributes.
     """
 
     def __init__(self, channel_id: UUID, rule: Rule, consent: Condition = EVERYBODY) -> None:
-        self._tags = required_tags(rule)
+        self._narrow = narrowest(channel_id, PLATFORM_VALUES, rule)
         indexed_rule = indexed_part(rule)
         self._has_index = indexed_rule is not None
         matches = compiled(rule)
@@ -227,7 +229,7 @@ class _Query:
         self._fragments = {
             "rule": f"({matches.text} AND {consent.text})",
             "recent": _RECENT,
-            "indexed": TAGGED_CANDIDATES if self._tags else by_attributes,
+            "indexed": _narrow_candidates(self._narrow) or by_attributes,
         }
         self._parameters: dict[str, Any] = {
             "channel": channel_id,
@@ -236,11 +238,12 @@ class _Query:
             **indexed.parameters,
             **consent.parameters,
         }
-        if self._tags:
-            self._parameters["tag"] = smallest_tag(channel_id, PLATFORM_VALUES, self._tags)
+        if self._narrow is not None:
+            self._parameters["tag"] = self._narrow.get("tag")
+            self._parameters["named"] = self._narrow.get("notification")
 
     def may_use_index(self) -> bool:
-        if self._tags:
+        if self._narrow is not None:
             return True
         return self._has_index and are_few_expected(self._indexed, INDEX_ROWS)
 
@@ -249,6 +252,12 @@ class _Query:
         too long."""
         text = statement.format(**self._fragments)
         return _rows(text, min(most, self._affordable), {**self._parameters, **parameters})
+
+
+def _narrow_candidates(narrow: Rule | None) -> str:
+    if narrow is None:
+        return ""
+    return TAGGED_CANDIDATES if "tag" in narrow else LEDGER_CANDIDATES
 
 
 def _rows(statement: str, most: int, parameters: Mapping[str, Any]) -> _Read:

@@ -137,15 +137,17 @@ def _value_count(leaf: Rule) -> int:
     return len(leaf["value"]) if leaf["operator"] == "in" else 1
 
 
-def required_tags(rule: Rule) -> list[str]:
-    """The tags that every matching subscription has, without repetitions."""
+def required_leaves(rule: Rule) -> list[Rule]:
+    """The conditions on tags and on earlier notifications that every matching subscription meets,
+    without repetitions."""
     match rule:
-        case {"tag": tag}:
-            return [tag]
+        case {"tag": _} | {"notification": _}:
+            return [rule]
         case {"all": rules}:
-            return list(dict.fromkeys(tag for each in rules for tag in required_tags(each)))
+            found = [leaf for each in rules for leaf in required_leaves(each)]
+            return [leaf for place, leaf in enumerate(found) if leaf not in found[:place]]
         case {"any": [only]}:
-            return required_tags(only)
+            return required_leaves(only)
         case _:
             return []
 

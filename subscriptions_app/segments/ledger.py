@@ -25,6 +25,46 @@ def outcome_part(notification: str, outcome: str) -> str:
     AND delivery.subscription_id = subscription.id AND {_CONDITIONS[outcome]} OFFSET 0)"""
 
 
+def ledger_window_part(audience: str, outcome: str, columns: str = "") -> str:
+    """As `window_part`, for the recipients of an earlier notification that ended with `outcome`;
+    `audience`: the text of the condition. The size of a window is the number of recipients that are
+    read, whatever became of them, so that its work is bounded. Parameters: those of `audience`,
+    `channel`, `platform`, `named` (the notification), `cursor` and `window`."""
+    return f"""
+        SELECT named.id, push_service, {columns}
+          subscription.id IS NOT NULL AND {audience} AS is_recipient
+        FROM (
+          SELECT subscription_id AS id, {_CONDITIONS[outcome]} AS has_ended_so
+          FROM notifications_app_delivery
+          WHERE notification_id = %(named)s AND subscription_id > %(cursor)s
+          ORDER BY subscription_id LIMIT %(window)s
+        ) AS named LEFT JOIN LATERAL (
+          SELECT * FROM subscriptions_app_subscription
+          WHERE id = named.id AND named.has_ended_so AND expired_at IS NULL
+            AND channel_id = %(channel)s AND platform = %(platform)s OFFSET 0
+        ) AS subscription ON true
+    """  # noqa: S608 - names of our own
+
+
+# At most `most` recipients of a notification on all platforms as candidates. OFFSET 0, so that
+# PostgreSQL looks up each device by its id, and never reads the channel for a join.
+LEDGER_CANDIDATES: Final = """
+  SELECT subscription.* FROM (
+    SELECT subscription_id AS id FROM notifications_app_delivery
+    WHERE notification_id = %(named)s LIMIT %(most)s
+  ) AS named LEFT JOIN LATERAL (
+    SELECT * FROM subscriptions_app_subscription
+    WHERE id = named.id AND expired_at IS NULL OFFSET 0
+  ) AS subscription ON true
+"""
+
+# How many recipients the notification `named` has after the parameter `cursor`, at most `most`.
+COUNTED_RECIPIENTS: Final = """SELECT count(*) FROM (
+  SELECT FROM notifications_app_delivery
+  WHERE notification_id = {named} AND subscription_id > %(cursor)s
+  LIMIT %(most)s
+) AS first"""
+
 # The notifications among `ids` that do not belong to the channel.
 FOREIGN_NOTIFICATIONS: Final = """
 SELECT named.id FROM unnest(%(ids)s::uuid[]) AS named (id)

@@ -16,8 +16,6 @@ from subscriptions_app.models import Tag, TagRemoval
 from subscriptions_app.segments.compiler import Condition
 
 MOST_COUNTED: Final = 1_000  # devices of a tag in the list
-_COMPARED: Final = 5_001  # devices of each tag that are counted to find the smallest
-_NO_ID: Final = UUID(int=0)
 _AFTER_ALL: Final = "~"  # after every character that a tag may have
 
 
@@ -77,22 +75,6 @@ def _range(channel_id: UUID, limit: int, after: str, prefix: str) -> dict[str, A
     }
 
 
-def smallest_tag(
-    channel_id: UUID, platforms: Sequence[str], tags: Sequence[str], after: UUID = _NO_ID
-) -> str:
-    """The tag with the fewest devices after this id. Counts at most _COMPARED devices of each."""
-    if len(tags) == 1:
-        return tags[0]
-    parameters = {
-        "channel": channel_id,
-        "platforms": list(platforms),
-        "tags": list(tags),
-        "cursor": after,
-        "most": _COMPARED,
-    }
-    return str(sql.rows(_SMALLEST, parameters)[0][0])
-
-
 def tag_window_part(audience: Condition, columns: str = "") -> str:
     """As `selectors.window_part`, for the devices of a tag. The size of a window is the number of
     devices with the tag, active or not, so that its work is bounded. Parameters: those of
@@ -124,18 +106,6 @@ TAGGED_CANDIDATES: Final = f"""
     LIMIT %(most)s
   ) AS tagged {_ACTIVE}
 """  # noqa: S608 - names of our own
-
-_SMALLEST: Final = """
-SELECT wanted.tag FROM unnest(%(tags)s::text[]) AS wanted (tag)
-ORDER BY (
-  SELECT count(*) FROM (
-    SELECT FROM subscriptions_app_tag AS own
-    WHERE channel_id = %(channel)s AND platform = ANY (%(platforms)s) AND own.tag = wanted.tag
-      AND subscription_id > %(cursor)s
-    LIMIT %(most)s
-  ) AS first
-), wanted.tag LIMIT 1
-"""
 
 # The smallest tag above a bound, by one step in the index of each platform.
 _NEXT: Final = """

@@ -83,7 +83,8 @@ def test_a_window_reads_the_ledger_only_for_its_own_devices(channel, earlier):
     ]
     Delivery.objects.bulk_create(others)
     sql.execute("ANALYZE notifications_app_delivery, subscriptions_app_subscription", {})
-    rule = {"notification": str(notification.id), "outcome": "not_clicked"}
+    named = {"notification": str(notification.id), "outcome": "not_clicked"}
+    rule = {"any": [named, {"tag": "team-7"}]}  # so that the windows read the channel
     segment = factories.make_segment(channel, rule)
     sent = factories.make_notification(channel, segment_id=segment.id)
     plan_queue.start_due()

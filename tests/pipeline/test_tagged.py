@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from notifications_app.pipeline import plan_queue
 from pushsvc.common.store import sql
 from subscriptions_app.addresses import Address
+from subscriptions_app.audiences import narrowing
 from subscriptions_app.devices.services import subscription_forget, subscription_unsubscribe
 from subscriptions_app.models import Subscription, Tag
-from subscriptions_app.tags import selectors
 from subscriptions_app.tags.services import TagChange, device_tags_change
 from tests import factories, segments
 from tests.pipeline import support
@@ -88,7 +88,7 @@ def test_of_several_tags_the_one_with_fewer_devices_is_read(channel, crowd):
 
 def test_many_devices_of_several_tags_are_not_all_counted(channel, crowd, monkeypatch):
     """Two tags that both have more than are compared: either may be read."""
-    monkeypatch.setattr(selectors, "_COMPARED", 3)
+    monkeypatch.setattr(narrowing, "_COMPARED", 3)
     factories.add_tags(crowd, "all", "most")
     notification, lease = support.started(channel, {"all": [{"tag": "most"}, {"tag": "all"}]})
     support.windows_until_the_end(lease)
