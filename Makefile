@@ -131,7 +131,7 @@ swift: .venv/dev.stamp ## as root: compile and test clients/ios on a minimal Deb
 	@exec $(BIN)/python -m tests.clients.swift.run $(ARGS)
 
 requirements: .venv/dev.stamp .venv/node.stamp ## pin requirements/*.txt from *.in, and .ci/{javascript,clients,recipes}
-	@for name in uv base telemetry run dev audit node clients peers load; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
+	@for name in uv base telemetry images run dev audit node clients peers load; do $(COMPILE) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 	@for packages in javascript clients recipes; do (cd .ci/$$packages && npm_config_omit_lockfile_registry_resolved=true \
 		PATH="$(CURDIR)/.venv/node/bin:$$PATH" npm install --package-lock-only --silent --no-audit --no-fund) || exit 1; done
 

@@ -367,6 +367,8 @@ WEBHOOK_TRUSTED_ORIGINS = frozenset(ENV.words("WEBHOOK_TRUSTED_ORIGINS"))
 
 # Images are in the database, unless there is a bucket.
 IMAGES_BUCKET_URL = ENV.text("IMAGES_BUCKET_URL").rstrip("/")
+if IMAGES_BUCKET_URL:
+    require_package("storages", of="images", for_setting="IMAGES_BUCKET_URL")
 IMAGES_BUCKET_REGION = ENV.text("IMAGES_BUCKET_REGION", "us-east-1")
 IMAGES_BUCKET_KEY_ID = ENV.text("IMAGES_BUCKET_KEY_ID")
 IMAGES_BUCKET_SECRET_KEY = ENV.text("IMAGES_BUCKET_SECRET_KEY")
@@ -404,9 +406,9 @@ OTEL_EXPORTER_OTLP_ENDPOINT = ENV.text("OTEL_EXPORTER_OTLP_ENDPOINT").rstrip("/"
 OTEL_TRACES_SAMPLER_ARG = ENV.share("OTEL_TRACES_SAMPLER_ARG", 1.0)
 SENTRY_DSN = ENV.text("SENTRY_DSN")
 if OTEL_EXPORTER_OTLP_ENDPOINT:
-    require_package("opentelemetry.sdk", for_setting="OTEL_EXPORTER_OTLP_ENDPOINT")
+    require_package("opentelemetry.sdk", of="telemetry", for_setting="OTEL_EXPORTER_OTLP_ENDPOINT")
 if SENTRY_DSN:
-    require_package("sentry_sdk", for_setting="SENTRY_DSN")
+    require_package("sentry_sdk", of="telemetry", for_setting="SENTRY_DSN")
 
 # --- Logging --------------------------------------------------------------------------------------
 

@@ -1,24 +1,25 @@
 """A bucket of an S3-compatible service, in which images are stored if IMAGES_BUCKET_URL is set.
 
-Three calls, signed with Signature Version 4
-(https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html). All of
-S3's own libraries are many times larger than what this needs.
+The calls are those of django-storages and boto3, which requirements/images.txt installs.
 """
 
-import hmac
-import time
-from hashlib import sha256
-from typing import Final
-from urllib.parse import quote, urlsplit
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from django.conf import settings
+from django.core.files.base import ContentFile
 
 from notifications_app.images.decoding import MOST_BYTES
 from pushsvc.common.errors import Unavailable
 
+if TYPE_CHECKING:
+    from storages.backends.s3 import S3Storage
+
 _SECONDS: Final = (5.0, 10.0)  # to connect, and for each read
-_SIGNED: Final = ("host", "x-amz-content-sha256", "x-amz-date")
 
 
 class BucketFailed(Unavailable):
@@ -29,66 +30,86 @@ class BucketFailed(Unavailable):
 
 def bucket_put(key: UUID, content: bytes, content_type: str) -> None:
     """Stores the object. Safe to repeat. Raises BucketFailed."""
-    _call("PUT", key, content, content_type)
+    file = ContentFile(content)
+    file.content_type = content_type  # type: ignore[attr-defined] # django-storages reads it
+    with _bucket() as storage:
+        storage.save(str(key), file)
 
 
 def bucket_get(key: UUID) -> bytes:
     """Reads the object. Raises BucketFailed, also if it does not exist."""
-    return _call("GET", key)
+    with _bucket() as storage:
+        # Not `storage.open`, which makes three calls, and reads objects of any size.
+        response = storage.bucket.Object(str(key)).get()
+        with response["Body"] as body:
+            content: bytes = body.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise BucketFailed
+    return content
 
 
 def bucket_delete(key: UUID) -> None:
     """Deletes the object if it exists. Raises BucketFailed."""
-    _call("DELETE", key)
+    with _bucket() as storage:
+        storage.delete(str(key))
 
 
-def _call(method: str, key: UUID, content: bytes = b"", content_type: str = "") -> bytes:
-    # Here, because only processes that call a bucket need it. It calls only what operators named.
-    import requests  # noqa: TID251
+@contextmanager
+def _bucket() -> Iterator["S3Storage"]:
+    # Here, because only processes that call a bucket need them.
+    from boto3.exceptions import Boto3Error
+    from botocore.exceptions import BotoCoreError, ClientError
     from urllib3.exceptions import HTTPError
 
-    url = f"{settings.IMAGES_BUCKET_URL}/{key}"
-    headers = _signature(method, url, content, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
-    if content_type:
-        headers["content-type"] = content_type
-    with requests.Session() as session:
-        session.trust_env = False  # neither proxies nor passwords of this machine's users
-        try:
-            response = session.request(
-                method,
-                url,
-                data=content,
-                headers=headers,
-                timeout=_SECONDS,
-                allow_redirects=False,
-                stream=True,
-            )
-            body: bytes = response.raw.read(MOST_BYTES + 1)
-        except (requests.RequestException, HTTPError, OSError) as error:
-            raise BucketFailed from error
-    if response.status_code not in {200, 204} or len(body) > MOST_BYTES:
-        raise BucketFailed
-    return body
+    try:
+        yield _storage(
+            settings.IMAGES_BUCKET_URL,
+            settings.IMAGES_BUCKET_REGION,
+            settings.IMAGES_BUCKET_KEY_ID,
+            settings.IMAGES_BUCKET_SECRET_KEY,
+            _SECONDS,
+        )
+    except (Boto3Error, BotoCoreError, ClientError, HTTPError, OSError) as error:
+        raise BucketFailed from error
 
 
-def _signature(method: str, url: str, content: bytes, moment: str) -> dict[str, str]:
-    """The headers that sign the request at this moment, such as 20261128T093000Z."""
-    parts = urlsplit(url)
-    values = (parts.netloc, sha256(content).hexdigest(), moment)
-    headers = dict(zip(_SIGNED, values, strict=True))
-    lines = [f"{name}:{value}" for name, value in headers.items()]
-    path = quote(parts.path, safe="/-_.~")
-    request = "\n".join([method, path, "", *lines, "", ";".join(_SIGNED), values[1]])
-    scope = [moment[:8], settings.IMAGES_BUCKET_REGION, "s3", "aws4_request"]
-    summary = sha256(request.encode()).hexdigest()
-    to_sign = "\n".join(["AWS4-HMAC-SHA256", moment, "/".join(scope), summary])
-    key = f"AWS4{settings.IMAGES_BUCKET_SECRET_KEY}".encode()
-    for part in scope:
-        key = hmac.digest(key, part.encode(), "sha256")
-    signature = hmac.digest(key, to_sign.encode(), "sha256").hex()
-    named = f"{settings.IMAGES_BUCKET_KEY_ID}/{'/'.join(scope)}"
-    headers["authorization"] = (
-        f"AWS4-HMAC-SHA256 Credential={named}, SignedHeaders={';'.join(_SIGNED)},"
-        f" Signature={signature}"
+@lru_cache(maxsize=1)
+def _storage(
+    url: str, region: str, key_id: str, secret: str, seconds: tuple[float, float]
+) -> "S3Storage":
+    """It may be shared by threads, and keeps a connection for each."""
+    from boto3.s3.transfer import TransferConfig
+    from botocore.config import Config
+    from storages.backends.s3 import S3Storage
+
+    service, name, style = _parts(url)
+    config = Config(
+        s3={"addressing_style": style},
+        signature_version="s3v4",
+        connect_timeout=seconds[0],
+        read_timeout=seconds[1],
+        retries={"total_max_attempts": 1},
+        proxies={},  # not those of the environment
+        # Other services than AWS may not know the headers and the encoding of newer checksums.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
     )
-    return headers
+    return S3Storage(
+        bucket_name=name,
+        endpoint_url=service,
+        region_name=region,
+        access_key=key_id,
+        secret_key=secret,
+        client_config=config,
+        transfer_config=TransferConfig(use_threads=False),
+    )
+
+
+def _parts(url: str) -> tuple[str, str, str]:
+    """The service's address, the bucket, and which of the two forms of an address it has."""
+    parts = urlsplit(url)
+    if parts.path:
+        path, _, name = parts.path.rpartition("/")
+        return f"{parts.scheme}://{parts.netloc}{path}", name, "path"
+    name, _, host = parts.netloc.partition(".")
+    return f"{parts.scheme}://{host}", name, "virtual"

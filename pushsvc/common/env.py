@@ -83,12 +83,13 @@ class Env:
         return tuple(word.strip() for word in raw.split(",") if word.strip())
 
 
-def require_package(package: str, *, for_setting: str) -> None:
-    """Raises ImproperlyConfigured if the package of an optional setting is not installed."""
+def require_package(package: str, *, of: str, for_setting: str) -> None:
+    """Raises ImproperlyConfigured if the package of an optional setting is not installed.
+    `of`: the file in requirements/ that installs it."""
     if importlib.util.find_spec(package) is None:
         raise ImproperlyConfigured(
             f"{for_setting} is set, but {package} is not installed: install"
-            " requirements/telemetry.txt, or remove the setting."
+            f" requirements/{of}.txt, or remove the setting."
         )
 
 

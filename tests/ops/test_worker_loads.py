@@ -46,8 +46,12 @@ LIBRARIES = {
     "plan": set(),
     "hooks": {"httptools"},
 }
-# Traces and error reports. redis-py loads the SDK's metrics wherever it is installed.
-OF_TELEMETRY = (
+# Images in a bucket, traces and error reports. redis-py loads the SDK's metrics wherever it is
+# installed.
+OF_SETTINGS = (
+    "storages",
+    "boto3",
+    "botocore",
     "opentelemetry.sdk.trace",
     "opentelemetry.exporter",
     "pushsvc.common.telemetry.sentry",
@@ -141,10 +145,10 @@ def test_the_web_process_loads_no_library_of_a_push_service():
 
 
 @pytest.mark.parametrize("kind", [*LIBRARIES, "web process"])
-def test_nothing_of_telemetry_is_loaded_unless_a_setting_asks_for_it(kind):
+def test_no_library_of_an_optional_setting_is_loaded_without_it(kind):
     ran = started(WEB.format(show=SHOW)) if kind == "web process" else worker(kind)
 
-    assert [name for name in ran["loaded"] if name.startswith(OF_TELEMETRY)] == []
+    assert [name for name in ran["loaded"] if name.startswith(OF_SETTINGS)] == []
 
 
 def test_its_processes_share_what_was_loaded_before_the_fork():
