@@ -168,11 +168,14 @@ def test_no_error_message_renders_the_input_that_it_repeats_as_html(house, root)
     ]  # fmt: skip
     typed = dict.fromkeys(fields, EVIL) | {"channel": str(house.channel.pk), "when": "later"}
     rule = json.dumps({"all": [{"attribute": EVIL, EVIL: EVIL, "operator": EVIL}], EVIL: 1})
-    for client in (signed_in(house.members["owner"]), signed_in(root), Client()):
+    every_page = signed_in(root)
+    for client in (every_page, signed_in(house.members["owner"]), Client()):
         for name, path in addresses(house):
             if name == "logout":
                 continue
             judged(client.post(path, typed), path)
+            if client is not every_page:
+                continue
             for do in ("add", "change", "rename"):
                 judged(client.post(path, typed | {"do": do, "rule": rule}), path)
             judged(client.post(path, typed | {"ios-text": EVIL, "step": "edit"}), path)

@@ -73,7 +73,10 @@ def test_a_writer_sets_nothing_in_motion_on_any_page(alice, halt):
         "occurs_at": "2027-01-01T09:00:00Z",
     }
 
+    # Only the pages of notifications depend on whether the notification is halted.
     for name, path in addresses(alice):
+        if halt and "notification" not in name:
+            continue
         if name not in {"logout", "login", "account_login", "own_alerts", "template_use"}:
             for do in ("approve", "return", "on", "off", "skip", "unskip", "delete", "add"):
                 client.post(path, fields | {"do": do})
