@@ -34,12 +34,13 @@ from channels_app.models import (
 )
 from channels_app.selectors import ChannelNotFound, recent_forget
 from notifications_app.images.services import images_delete
-from notifications_app.models import Image, Notification
+from notifications_app.models import Contact, Image, Notification
 from notifications_app.pipeline import halting, wakeup
 from notifications_app.states import NotificationStatus
 from pushsvc.common.errors import Conflict
 from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
+from subscriptions_app.models import Person, Subscription
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -204,8 +205,8 @@ def _steps() -> list[Step]:
 @cache
 def _of_channel() -> list[type[Model]]:
     """The models with a channel, or with a row that has one, those that refer to others first.
-    Without those whose rows are deleted with notifications and messages."""
-    others = {Notification, WebhookAttempt, *_with_column("notification_id", null=False)}
+    Without those whose rows are deleted with notifications, messages, people and devices."""
+    others = {Notification, WebhookAttempt, Contact, *_with_column("notification_id", null=False)}
     models = [each for each in apps.get_models() if each not in others and _condition(each)]
     return _referring_first(models)
 
@@ -253,7 +254,8 @@ def _referring_to(model: type[Model], models: Iterable[type[Model]]) -> Iterator
 
 
 def _deletion(model: type[Model]) -> Step:
-    statement = _DELETE.format(table=model._meta.db_table, condition=_condition(model))
+    template = _DELETE_CONTACTED if model in {Person, Subscription} else _DELETE
+    statement = template.format(table=model._meta.db_table, condition=_condition(model))
 
     def delete(channel_id: UUID) -> int:
         return sql.execute(statement, {"channel": channel_id, "limit": _STEP})
@@ -296,6 +298,16 @@ def _forget_keys(channel_id: UUID) -> None:
 _DELETE: Final = """
 DELETE FROM {table} WHERE ctid = ANY(ARRAY(
   SELECT ctid FROM {table} WHERE {condition} LIMIT %(limit)s))
+"""
+# With their contacts, which have no index by channel, because it would cost each planned recipient.
+# Contacts of people and devices that were deleted before have no other data; they expire.
+_DELETE_CONTACTED: Final = """
+WITH own AS (
+  SELECT id FROM {table} WHERE {condition} LIMIT %(limit)s
+), contacts AS (
+  DELETE FROM notifications_app_contact WHERE key IN (SELECT id FROM own)
+)
+DELETE FROM {table} WHERE id IN (SELECT id FROM own)
 """
 _DELETE_NOTIFICATIONS: Final = """
 DELETE FROM notifications_app_notification WHERE id = ANY(%(ids)s)

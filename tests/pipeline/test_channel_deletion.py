@@ -6,6 +6,7 @@ import pytest
 from auditlog.models import LogEntry
 from django.db import connection
 from django.db.models.functions import Now
+from django.test.utils import CaptureQueriesContext
 
 from channels_app.models import Channel
 from channels_app.selectors import ChannelDeleted
@@ -18,7 +19,7 @@ from notifications_app.deletion import (
     halt_deleted,
     purge_deleted,
 )
-from notifications_app.models import Delivery, Notification, Schedule
+from notifications_app.models import Contact, Delivery, Notification, Schedule
 from notifications_app.sends.firing import fire_next
 from notifications_app.sends.services import notification_accept, notification_resume
 from pushsvc.common.platforms import Platform
@@ -192,6 +193,26 @@ def test_a_housekeeper_that_is_killed_leaves_nothing_behind(
     assert support.counts(kept) == ("sent", 1, 1, 0)
     entry = LogEntry.objects.get(object_pk=str(gone.pk), action=2)
     assert entry.additional_data["note"] == "The channel was deleted with everything that it had."
+
+
+def test_contacts_are_deleted_with_those_whom_they_name(tampered_channel, channel):
+    for each in (tampered_channel, channel):
+        Channel.objects.filter(pk=each.pk).update(caps=[{"limit": 3, "hours": 24}])
+        person = factories.make_person(each, "ada")
+        factories.add_each(each, [{"person": person}, {}])
+        each.refresh_from_db()
+        send_now(each)
+    support.plan()
+    contacts = Contact.objects.filter(channel_id=channel.pk)
+    assert (contacts.count(), Contact.objects.count()) == (2, 4)
+    ask(tampered_channel)
+    pass_the_day(tampered_channel)
+
+    with CaptureQueriesContext(connection) as captured:
+        purge_deleted()
+
+    assert (contacts.count(), Contact.objects.count()) == (2, 2)
+    assert not any("notifications_app_contact WHERE channel" in each["sql"] for each in captured)
 
 
 def test_a_channel_is_deleted_under_a_worker_that_is_calling(processes, sandbox, tampered_channel):
