@@ -24,6 +24,7 @@ from notifications_app.pipeline import (
     timed_starts,
     windows,
 )
+from notifications_app.pipeline.contacts import Limits
 from notifications_app.pipeline.lease import PlanLease
 from notifications_app.states import STATES
 from pushsvc.common.platforms import Platform
@@ -47,6 +48,9 @@ _LEASE: Final = PlanLease(
     is_shared=False,
 )
 _RULE: Final = '{"attribute": "plan", "operator": "eq", "value": "pro"}'
+_CAPS: Final = '[{"limit": 3, "hours": 24}, {"limit": 9, "hours": 168}]'
+_ONCE: Final = f'{{"schedule_id": "{_ID}", "days": 7}}'
+_LIMITED: Final = replace(_LEASE, caps_json=_CAPS)  # reads the keys of people
 _TAGGED: Final = '{"tag": "news"}'
 _NAMING: Final = json.dumps({"notification": str(_ID), "outcome": "clicked"})
 # By name; a parameter that is missing here is a list, which may be empty.
@@ -164,7 +168,20 @@ def _windows() -> dict[str, Statement]:
         for name, (lease, source) in sources.items()
     }
     shared = windows.statement(windows.scan(_LEASE), is_shared=True)
-    return written | {"write_window_of_part": _written(shared, windows.parameters_of(_LEASE))}
+    part = {"write_window_of_part": _written(shared, windows.parameters_of(_LEASE))}
+    return written | part | _limited_windows()
+
+
+def _limited_windows() -> dict[str, Statement]:
+    """The same with caps, and of a schedule that contacts nobody twice in some days."""
+    stored = {"caps": (_CAPS, None), "once": (None, _ONCE), "caps_and_once": (_CAPS, _ONCE)}
+    found = {}
+    for name, (caps, once) in stored.items():
+        limits = Limits.of(_ID, _ID, _MOMENT, caps_json=caps, once_json=once)
+        text = windows.statement(windows.scan(_LIMITED), is_shared=False, limits=limits)
+        own = windows.parameters_of(_LIMITED) | (limits.parameters if limits else {})
+        found[f"write_window_of_{name}"] = _written(text, own)
+    return found
 
 
 def _written(text: str, parameters: Mapping[str, Any] | None = None) -> Statement:
