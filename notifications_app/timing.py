@@ -57,6 +57,12 @@ class Quiet:
             return end
         return self._first_without(moment, end, zone)
 
+    def ended(self, moment: datetime, zone: ZoneInfo) -> datetime:
+        """When it was last over, for a moment that it does not have."""
+        day, wall = moment.astimezone(zone).date(), time.fromisoformat(self.end)
+        ends = (_moment(datetime.combine(each, wall), zone) for each in (day, day - _DAY))
+        return next(each for each in ends if each <= moment)
+
     def _first_without(self, within: datetime, after: datetime, zone: ZoneInfo) -> datetime:
         """The first minute that it does not have. `within`: a moment that it has, `after`: one
         after its end."""
@@ -139,6 +145,14 @@ class Timing:
         if self.quiet is None or not self.quiet.has(now, zone):
             return None
         return self.quiet.until(now, zone)
+
+    def quiet_ended(self, name: str, moment: datetime) -> datetime | None:
+        """When the quiet hours of the zone were last over; None if there are none, or if they are
+        not over at this moment."""
+        zone = self._zone_of(name)
+        if self.quiet is None or self.quiet.has(moment, zone):
+            return None
+        return self.quiet.ended(moment, zone)
 
     def quiet_within(self, name: str, now: datetime, *, seconds: float) -> datetime | None:
         """When quiet hours of the zone begin in the next seconds; None if they do not."""

@@ -26,6 +26,7 @@ from notifications_app.pipeline import (
     breakers,
     connections,
     fcm_rate,
+    outcomes,
     send_rates,
     web_rate,
 )
@@ -33,7 +34,7 @@ from notifications_app.pipeline.caller import Caller
 from notifications_app.pipeline.destinations import CredentialsMissing, CredentialsUnreadable
 from notifications_app.pipeline.evidence import sample
 from notifications_app.pipeline.lease import HeldLeases, Lease, LeaseLost
-from notifications_app.pipeline.reading import Halted, PassRead, Recipient, read
+from notifications_app.pipeline.reading import Halted, PassRead, Recipient, read, read_quiet
 from notifications_app.pipeline.recording import Recorder, pause
 from pushsvc.common import worker
 from pushsvc.common.correlation import Correlation, following, named
@@ -96,12 +97,12 @@ def _serve(leases: Sequence[Lease]) -> None:
             held.hand_back(finished_pass=False)
     except CredentialsMissing:
         with suppress(LeaseLost):
-            held.park()
+            _set_aside(held)
     except CredentialsUnreadable as error:
         version = error.version
         with suppress(LeaseLost):
             held.persistently(lambda: pause(leases[0], version, _UNREADABLE))
-            held.park()
+            _set_aside(held)
     except SecretUnreadable:
         logger.error("credentials.unreadable", remedy=_REMEDY)
         with suppress(LeaseLost):
@@ -110,6 +111,20 @@ def _serve(leases: Sequence[Lease]) -> None:
         with suppress(LeaseLost):
             held.hand_back_failed()
         raise
+
+
+def _set_aside(held: HeldLeases) -> None:
+    """Parks the batches. Recipients that have quiet hours wait for their end, as with credentials:
+    a batch that has no others is handed back, so that its hour does not begin at night."""
+    try:
+        postponed, others = held.persistently(lambda: read_quiet(held.open))
+    except Halted:
+        held.hand_back(finished_pass=False)
+        return
+    if postponed:
+        held.write_and_renew(lambda leases: outcomes.record(leases, postponed))
+    held.split({lease.batch_id for lease in held.open} - others).hand_back(finished_pass=False)
+    held.park()
 
 
 def try_parked(lease: Lease, ends_pause: Callable[[Outcome | None], bool]) -> None:

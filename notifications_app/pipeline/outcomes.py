@@ -9,12 +9,14 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID
 
 import structlog
 from django.db import DatabaseError, InterfaceError, OperationalError, transaction
+from django.db.models.functions import Now
 
 from channels_app.counters import counter_add
 from notifications_app.models import Batch, Delivery, Notification, Plan
@@ -22,7 +24,13 @@ from notifications_app.pipeline import metering
 from notifications_app.pipeline.batches import bounce_code
 from notifications_app.pipeline.counting import BatchChanges, count, finish_complete
 from notifications_app.pipeline.lease import Lease, LeaseLost, Renewal
-from notifications_app.pipeline.transitions import INTERNAL_ERROR, Transition, bounce
+from notifications_app.pipeline.transitions import (
+    CREDENTIALS_REFUSED,
+    INTERNAL_ERROR,
+    QUIET_HOURS,
+    Transition,
+    bounce,
+)
 from notifications_app.states import STATES, DeliveryStatus
 from pushsvc.common.store import sql
 from subscriptions_app.devices.services import GoneSubscription
@@ -95,8 +103,9 @@ class _Flush:
 
 
 def bounce_overdue(batch_id: int, code: str) -> None:
-    """Bounces all waiting recipients of a batch of `batches.overdue` with its code. Does nothing if
-    the batch is not overdue any more, or overdue for another reason.
+    """Bounces all waiting recipients of a batch of `batches.overdue` with its code. Of a batch that
+    was parked for too long, those that wait for the end of their quiet hours go on waiting. Does
+    nothing if the batch is not overdue any more, or overdue for another reason.
 
     If the database refuses some rows, bounces the others and raises RowsRefused. Then the batch is
     not overdue again for a while.
@@ -107,6 +116,8 @@ def bounce_overdue(batch_id: int, code: str) -> None:
             _bounce(batch_id, code, part)
 
     waiting = Delivery.objects.waiting().filter(batch_id=batch_id)
+    if code == CREDENTIALS_REFUSED:
+        waiting = waiting.exclude(code=QUIET_HOURS, due_at__gt=Now())
     refused = sql.write_apart(
         list(waiting.values_list("subscription_id", flat=True)), write, most=_MOST_REFUSED
     )
@@ -114,6 +125,9 @@ def bounce_overdue(batch_id: int, code: str) -> None:
         Batch.objects.idle().filter(pk=batch_id).postpone_bounces()
         _log_refused(refused)
         raise RowsRefused
+    if code == CREDENTIALS_REFUSED:
+        own, left = Batch.objects.parked().filter(pk=batch_id), Delivery.objects.waiting()
+        own.hand_back(left, finished_pass=False, wait=timedelta())
 
 
 def begin_alone(lease: Lease, subscription_id: UUID) -> None:

@@ -36,7 +36,7 @@ from notifications_app.timing import Timing
 from pushsvc.common.correlation import Correlation
 from pushsvc.common.platforms import Platform
 from subscriptions_app.categories.consent import refusing
-from subscriptions_app.devices.selectors import DeliveryDevice
+from subscriptions_app.devices.selectors import DeliveryDevice, delivery_devices
 
 
 class Recipient(NamedTuple):
@@ -99,8 +99,12 @@ class _Terms:
     @property
     def needs(self) -> frozenset[str]:
         """The fields of devices that its texts and its quiet hours need."""
-        own = {"timezone"} if self.timing and self.timing.quiet else set()
+        own = {"timezone"} if self.has_quiet_hours else set()
         return self.messages.needs | own
+
+    @property
+    def has_quiet_hours(self) -> bool:
+        return self.timing is not None and self.timing.quiet is not None
 
 
 def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
@@ -131,7 +135,7 @@ def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
             now = named.get(pair) if pair else None
             found = _recipient(platform, own, delivery, device, now)
             if own.timing and own.timing.quiet:
-                found = found._replace(quiet_at=clock.begins(own.timing, device.timezone))
+                found = clock.applied(found, own.timing)
             recipients.append(found)
     return PassRead(
         recipients,
@@ -141,6 +145,27 @@ def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
         reachable.credential_version,
         {batch_id: own.correlation for batch_id, own in terms.items()},
     )
+
+
+def read_quiet(leases: Sequence[Lease]) -> tuple[Sequence[Transition], Set[int]]:
+    """The transitions of the due recipients of batches that cannot be served now, but who have
+    quiet hours now and would not be called anyway, and ids of the batches with other recipients.
+    Raises Halted."""
+    terms = _terms(leases)
+    if not any(own.has_quiet_hours for own in terms.values()):
+        return [], terms.keys()
+    due = [_due_delivery(row, terms) for row in due_deliveries(terms)]
+    ids = {each.subscription_id for each in due}
+    zones = {each.id: each.timezone for each in delivery_devices(ids, asked={"timezone"})}
+    clock, postponed, others = _QuietClock(leases[0]), [], set()
+    for delivery in due:
+        own, zone = terms[delivery.batch_id], zones.get(delivery.subscription_id)
+        until = None if zone is None else clock.until(own.timing, zone)
+        if until:
+            postponed.append(postpone(delivery, until, deadline=own.limits.deadline))
+        else:
+            others.add(delivery.batch_id)
+    return postponed, others
 
 
 def _due_delivery(row: tuple[Any, ...], terms: Mapping[int, _Terms]) -> DueDelivery:
@@ -166,6 +191,15 @@ class _QuietClock:
         if key not in self._until:
             self._until[key] = timing.quiet_until(zone, self._now)
         return self._until[key]
+
+    def applied(self, recipient: Recipient, timing: Timing) -> Recipient:
+        """With when they begin. A recipient that was called before is wanted from the end of its
+        last quiet hours before its first call on, because its attempts began anew then."""
+        delivery, zone = recipient.delivery, recipient.device.timezone
+        if called_at := delivery.first_attempt_at:
+            ended_at = timing.quiet_ended(zone, called_at) or delivery.wanted_at
+            delivery = delivery._replace(wanted_at=max(delivery.wanted_at, ended_at))
+        return recipient._replace(delivery=delivery, quiet_at=self.begins(timing, zone))
 
     def begins(self, timing: Timing, zone: str) -> float:
         """When they begin in the zone, on the monotonic clock, if that is during the pass."""

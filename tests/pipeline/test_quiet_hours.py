@@ -6,9 +6,10 @@ from datetime import timedelta
 import pytest
 from django.db.models.functions import Now
 
+from channels_app.models import ProviderCredential
 from notifications_app.content.values import Content, SendRequest, TargetId
 from notifications_app.models import Batch, Delivery, Notification
-from notifications_app.pipeline import plan_queue, reading, timed_starts
+from notifications_app.pipeline import dispatch, plan_queue, reading, timed_starts
 from notifications_app.reporting.explaining import devices_asked, notification_explained
 from notifications_app.sends.delivery_settings import delivery_settings_replace
 from notifications_app.sends.editing import notification_edit
@@ -293,6 +294,19 @@ def test_a_pass_makes_no_further_call_from_the_border_on(sandbox, channel, tzdat
     assert set(left.values_list("code", flat=True)) == {"quiet_hours"}
 
 
+def test_after_quiet_hours_a_recipient_is_wanted_from_their_end_on(channel):
+    """Although further attempts have replaced the time until which it waited."""
+    factories.add_subscriptions(channel, 1)
+    notification = send(channel)
+    support.plan(notification)
+    quiet_from_now_on(notification, hours(-12, -2))
+    asked, called = sql.now() - 10 * HOUR, sql.now() - HOUR
+    Notification.objects.update(scheduled_at=asked, created_at=asked)
+    Delivery.objects.update(attempts=1, first_attempt_at=called, code="throttled", due_at=Now())
+    (recipient,) = reading.read([support.claim()]).recipients
+    assert HOUR < sql.now() - recipient.delivery.wanted_at < 3 * HOUR
+
+
 def test_who_needs_no_quiet_hours_reads_no_time_zone(channel):
     factories.add_subscriptions(channel, 1)
     notification = send(channel)
@@ -311,3 +325,53 @@ def test_a_batch_that_a_pause_holds_over_the_border_waits_for_the_morning(sandbo
     support.deliver(notification)
     assert device.receipts == []
     assert support.delivery(notification, row).code == "quiet_hours"
+
+
+def at_night(provider, channel, *zones):
+    """A send to a phone in each zone, which is planned and has quiet hours in EAST now."""
+    provider.store(channel)
+    phones = provider.devices(channel, len(zones))
+    for phone, zone in zip(phones, zones, strict=True):
+        in_zone([phone], zone)
+    notification = factories.make_notification(
+        channel, target_platforms=[provider.platform], ttl=86_400
+    )
+    support.plan(notification)
+    quiet_from_now_on(notification, hours(-1, 2, utc_offset=3))
+    return notification, [row for _, row in phones]
+
+
+def credentials_are_refused(is_refused):
+    ProviderCredential.objects.update(paused_at=Now() if is_refused else None)
+
+
+def test_at_night_a_batch_does_not_begin_to_wait_for_credentials(provider, channel, settings):
+    settings.PARKED_SECONDS = 0
+    notification, (row,) = at_night(provider, channel, EAST)
+    credentials_are_refused(True)
+    dispatch.deliver(provider.platform, seconds=30)
+    support.tick()
+
+    waiting = support.delivery(notification, row)
+    batch = Batch.objects.get()
+    assert waiting.code == "quiet_hours"
+    assert (batch.status, batch.parked_at, batch.due_at) == ("ready", None, waiting.due_at)
+
+
+def test_who_waits_for_the_morning_does_not_bounce_with_a_parked_batch(provider, channel, settings):
+    notification, (east, west) = at_night(provider, channel, EAST, WEST)
+    credentials_are_refused(True)
+    dispatch.deliver(provider.platform, seconds=30)
+    assert support.batch_statuses() == {"parked"}
+    settings.PARKED_SECONDS = 0
+    support.tick()
+
+    codes = [support.delivery(notification, each).code for each in (east, west)]
+    assert codes == ["quiet_hours", "credentials_refused"]
+    assert support.batch_statuses() == {"ready"}
+
+    credentials_are_refused(False)
+    quiet_from_now_on(notification, hours(-2, -1, utc_offset=3))
+    support.make_due(notification)
+    dispatch.deliver(provider.platform, seconds=30)
+    assert support.counts(notification) == ("sent", 2, 1, 1)
