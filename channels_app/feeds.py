@@ -1,8 +1,9 @@
-"""Facts for webhooks: which kinds of events there are, and how a fact is written.
+"""Facts for webhooks and automations: which kinds of events there are, and how a fact is written.
 
 A fact is written in the transaction that makes it true, and only if a webhook of the channel wants
-its kind. Rare facts become a message at once (`message_add`). Frequent ones are rows of Feed, which
-a worker collects into messages (notifications_app/webhooks/messages.py). A fact leaves Feed in the
+its kind. If an automation of the channel follows it, the device is noted for that as well. Rare
+facts become a message at once (`message_add`). Frequent ones are rows of Feed, which a worker
+collects into messages (notifications_app/webhooks/messages.py). A fact leaves Feed in the
 transaction that writes its message, so each fact is in exactly one message.
 
 A new kind is an entry in `EventKind`, with `message_add`, or with `feed_call` or `feed_add` and an
@@ -32,16 +33,19 @@ class EventKind(StrEnum):
     CREATED = "subscriptions.created"
     EXPIRED = "subscriptions.expired"
     IMPORTED = "subscriptions.imported"
+    TAGGED = "subscriptions.tagged"
     PAUSED = "credential.paused"
     RESUMED = "credential.resumed"
     LIMITED = "limit.learned"
     SCHEDULE_DISABLED = "schedule.disabled"
+    AUTOMATION_DISABLED = "automation.disabled"
     ALERT = "alert.raised"
     TEST = "webhook.test"
 
 
-# The events that a webhook can subscribe to. Any webhook can be sent a test.
-EVENTS: Final = [each.value for each in EventKind if each != EventKind.TEST]
+# The events that a webhook can subscribe to. Any webhook can be sent a test. Tags are only for
+# automations.
+EVENTS: Final = [each.value for each in EventKind if each not in {EventKind.TEST, EventKind.TAGGED}]
 
 
 class Fact(NamedTuple):
@@ -65,8 +69,8 @@ def feed_call(
     code: str = "''",
     platform: str = "''",
 ) -> str:
-    """An expression that writes a fact, if a webhook of the channel wants it, for RETURNING of a
-    statement that counts. The texts are SQL, and never come from a request.
+    """An expression that writes a fact, if a webhook or an automation of the channel wants it, for
+    RETURNING of a statement that counts. The texts are SQL, and never come from a request.
 
     It calls the function of the database that is called `feed_add` as well. Its plan is kept by the
     session. A part of the statement that inserts would be planned each time, also for channels
@@ -75,7 +79,7 @@ def feed_call(
 
 
 def feed_add(channel_id: UUID, facts: Iterable[Fact]) -> None:
-    """Writes the facts that a webhook wants, in the caller's transaction."""
+    """Writes the facts that a webhook or an automation wants, in the caller's transaction."""
     rows = list(facts)
     if rows:
         columns: dict[str, Any] = {
@@ -120,14 +124,11 @@ def encoded(kind: str, channel_id: UUID, data: Mapping[str, Any], *, at: datetim
 _TRY_MAKING: Final = "SELECT pg_try_advisory_xact_lock_shared(hashtextextended(%(name)s, 0))"
 _STOP_MAKING: Final = "SELECT pg_advisory_xact_lock(hashtextextended(%(name)s, 0))"
 
-# Raw, because the ORM has neither unnest over parallel arrays nor a conditional insert.
+# Raw, because the ORM has no unnest over parallel arrays. The function is in the migrations.
 _ADD: Final = """
-INSERT INTO channels_app_feed (channel_id, kind, subject, second, code, platform, at)
-SELECT %(channel)s, kind, subject, second, code, platform, statement_timestamp()
+SELECT feed_add(%(channel)s, kind, subject, second, code, platform)
 FROM unnest(%(kind)s::text[], %(subject)s::uuid[], %(second)s::uuid[], %(code)s::text[],
             %(platform)s::text[]) AS fact (kind, subject, second, code, platform)
-WHERE EXISTS (SELECT FROM channels_app_webhook hook WHERE hook.channel_id = %(channel)s
-  AND hook.events ? fact.kind AND (hook.is_enabled OR hook.disabled_code <> ''))
 """
 
 # Also used by the collector, which has checked that the channel has facts of this kind. A webhook

@@ -40,6 +40,7 @@ AGAIN: Final = {
     Kind.WEBHOOK_FAILING.code: _WEEK,
     Kind.WEBHOOK_DISABLED.code: _WEEK,
     Kind.SCHEDULE_DISABLED.code: _WEEK,
+    Kind.AUTOMATION_DISABLED.code: _WEEK,
 }
 _MOST: Final = 100_000  # findings of a kind in a run
 _MOST_TOLD: Final = 1_000  # of an account in a run, which others wait for

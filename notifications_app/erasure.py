@@ -2,13 +2,12 @@
 
 from uuid import UUID
 
-from django.db.models import QuerySet
-
 from channels_app.feeds import making_stop
 from channels_app.models import Channel
 from channels_app.webhooks import person_remove
 from notifications_app.models import Target
 from notifications_app.pipeline.contacts import contacts_forget
+from notifications_app.pipeline.followers import followers_forget
 from subscriptions_app.models import Person, Subscription
 from subscriptions_app.people.services import person_erase
 
@@ -26,27 +25,28 @@ def person_forget(*, channel: Channel, external_id: str) -> int:
 def _others_forget(channel_id: UUID, external_id: str) -> int:
     making_stop(channel_id)
     told = person_remove(channel_id, external_id)
+    keys, devices = _keys(channel_id, external_id), _devices(channel_id, external_id)
+    told += followers_forget(channel_id, keys=keys, subscription_ids=devices)
     told += _targets_forget(channel_id, external_id)
-    return told + _contacts_forget(channel_id, external_id)
+    return told + contacts_forget(channel_id, keys)
 
 
 def _targets_forget(channel_id: UUID, external_id: str) -> int:
     return Target.objects.anonymize(
         channel_id=channel_id,
         external_id=external_id,
-        subscription_ids=_devices(channel_id, external_id).values_list("id", flat=True),
+        subscription_ids=_devices(channel_id, external_id),
     )
 
 
-def _contacts_forget(channel_id: UUID, external_id: str) -> int:
-    """Of the person, and of the devices from the time before they were linked."""
+def _keys(channel_id: UUID, external_id: str) -> list[UUID]:
+    """Of contacts: the person, and the devices from the time before they were linked."""
     person = Person.objects.filter(channel_id=channel_id, external_id=external_id)
-    keys = [*person.values_list("id", flat=True)]
-    keys += _devices(channel_id, external_id).values_list("id", flat=True)
-    return contacts_forget(channel_id, keys)
+    return [*person.values_list("id", flat=True), *_devices(channel_id, external_id)]
 
 
-def _devices(channel_id: UUID, external_id: str) -> QuerySet[Subscription]:
-    return Subscription.objects.filter(
+def _devices(channel_id: UUID, external_id: str) -> list[UUID]:
+    own = Subscription.objects.filter(
         channel_id=channel_id, person__external_id=external_id, person__channel_id=channel_id
     )
+    return list(own.values_list("id", flat=True))

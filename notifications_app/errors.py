@@ -64,6 +64,13 @@ class TooManySchedules(Conflict):
     title = "Too many schedules"
 
 
+class TooManyAutomations(Conflict):
+    """The channel has as many automations as it may have."""
+
+    code = "too_many_automations"
+    title = "Too many automations"
+
+
 class NeverHappens(Invalid):
     """A schedule without an occurrence."""
 
@@ -75,16 +82,19 @@ class NeverHappens(Invalid):
         super().__init__([FieldError("recurrence.rule", self.code, detail)])
 
 
+_USERS = {"scheduled": "Schedule", "automated": "Automation"}
+
+
 class SegmentInUse(Conflict):
-    """An unfinished notification or an enabled schedule targets the segment."""
+    """An unfinished notification, an enabled schedule or an enabled automation uses the segment."""
 
     code = "segment_in_use"
     title = "Segment in use"
 
     def __init__(self, user_id: UUID, status: str) -> None:
-        """`status`: of the notification, or `scheduled`, which is a schedule's."""
-        if status == "scheduled":
-            super().__init__(f"Schedule {user_id} is enabled and targets this segment.")
+        """`status`: of the notification, or `scheduled`, which is a schedule's, or `automated`."""
+        if status in _USERS:
+            super().__init__(f"{_USERS[status]} {user_id} is enabled and targets this segment.")
         else:
             super().__init__(f"Notification {user_id} is {status} and targets this segment.")
 

@@ -116,6 +116,10 @@ class PlanQuerySet(StateQuerySet[Row]):
         """Those whose notification is neither paused nor stopped."""
         return self.filter(halted_at__isnull=True)
 
+    def without_keepers(self) -> Self:
+        """Those that have recipients or may get some."""
+        return self.exclude(driver="slice", part=0)
+
     def with_deadline(self) -> Self:
         """Adds `call_until`, after which no call may begin."""
         return self.annotate(call_until=Least("deadline_at", "notification__expires_at"))

@@ -14,6 +14,7 @@ from channels_app.webhooks import messages_purge
 from notifications_app.images.services import images_purge, removals_purge
 from notifications_app.models import IdempotencyRecord
 from notifications_app.pipeline.contacts import contacts_purge, once_purge
+from notifications_app.pipeline.followers import automation_contacts_purge, entries_purge
 from pushsvc.common.ids import uuid7_at
 from pushsvc.common.store import sql
 from subscriptions_app.devices.services import expired_purge
@@ -37,6 +38,8 @@ def purge() -> None:
         "send_rates": _in_steps(_purge_send_rates),
         "contacts": _in_steps(lambda: contacts_purge(_STEP)),
         "once": _in_steps(lambda: once_purge(_STEP)),
+        "automation_contacts": _in_steps(lambda: automation_contacts_purge(_STEP)),
+        "automation_entries": _in_steps(lambda: entries_purge(_STEP)),
         "subscriptions": _in_steps(lambda: expired_purge(_STEP)),
         "people": _in_steps(lambda: people_purge(_STEP)),
         "deleted_tags": _in_steps(lambda: deleted_tags_purge(_STEP)),

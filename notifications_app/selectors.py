@@ -24,6 +24,7 @@ from django.db.models.functions import Coalesce, JSONObject
 from django.db.models.lookups import GreaterThan
 
 from notifications_app.models import (
+    Automation,
     Batch,
     Delivery,
     Notification,
@@ -309,6 +310,12 @@ def segment_user(segment_id: UUID) -> Notification | None:
     unfinished = [NotificationStatus.PENDING, NotificationStatus.PROCESSING]
     found = Notification.objects.filter(segment_id=segment_id, status__in=unfinished)
     return next(iter(found[:1]), None)
+
+
+def segment_automation(channel_id: UUID, segment_id: UUID) -> UUID | None:
+    """The id of an enabled automation of the channel whose condition is the segment, or None."""
+    using = Automation.objects.filter(channel_id=channel_id, segment_id=segment_id, is_enabled=True)
+    return next(iter(using.values_list("pk", flat=True)[:1]), None)
 
 
 def segment_schedule(channel_id: UUID, segment_id: UUID) -> UUID | None:

@@ -14,7 +14,7 @@ from django.db import InterfaceError, OperationalError
 
 from channels_app.sign_in import mailing, mails
 from notifications_app import deletion, retention
-from notifications_app.models import AHEAD, Schedule
+from notifications_app.models import AHEAD, Automation, Schedule
 from notifications_app.pipeline import (
     batches,
     connections,
@@ -159,7 +159,7 @@ def _request_mails() -> None:
 
 
 def _request_firing() -> None:
-    if Schedule.objects.due_within(AHEAD).exists():
+    if Schedule.objects.due_within(AHEAD).exists() or Automation.objects.due().exists():
         wakeup.request_firing()
 
 

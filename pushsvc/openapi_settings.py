@@ -29,6 +29,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "Platform": "pushsvc.common.platforms.PLATFORM_VALUES",
         "NotificationStatus": "notifications_app.states.NotificationStatus.values",
+        "AutomationEvent": "notifications_app.models.AutomationEvent.values",
+        "AutomationRecipient": "notifications_app.models.Recipient.values",
         "CapChoice": "notifications_app.content.values.CAP_CHOICES",
         "AudienceKind": ["channel", "segment", "rule", "targets", "subscription"],
         "TargetState": ["reached", "unknown", "left_out", "waiting"],
@@ -64,6 +66,10 @@ SPECTACULAR_SETTINGS = {
         {"name": "notifications", "description": "For the channel's owner: send, cancel, read."},
         {"name": "templates", "description": "For the channel's owner: content that sends name."},
         {"name": "schedules", "description": "For the channel's owner: sends that repeat."},
+        {
+            "name": "automations",
+            "description": "For the channel's owner: sends that follow events.",
+        },
         {"name": "tags", "description": "For the channel's owner: what devices follow."},
         {"name": "segments", "description": "For the channel's owner: who a send may be for."},
         {"name": "categories", "description": "For the channel's owner: what devices may refuse."},

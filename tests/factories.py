@@ -20,7 +20,16 @@ from channels_app.models import Account, Channel, ChannelCounter, Scope
 from channels_app.selectors import current_vapid_key
 from channels_app.services import api_key_issue, channel_create
 from notifications_app.content.values import Content, SendRequest, TargetId
-from notifications_app.models import Draft, Notification, Plan, Schedule, Target, Template
+from notifications_app.models import (
+    Automation,
+    Draft,
+    Notification,
+    Plan,
+    Schedule,
+    Target,
+    Template,
+)
+from notifications_app.sends.automations import automation_create
 from notifications_app.sends.schedules import schedule_create
 from notifications_app.sends.templates import template_create
 from pushsvc.common import base64url
@@ -85,6 +94,19 @@ def make_schedule(channel: Channel, name: str = "Digest", **send: Any) -> Schedu
     content = Content(**{"title": name, "body": name} | send)
     request = SendRequest(content=content, target_platforms=(Platform.WEB,))
     return schedule_create(channel=channel, name=name, send=request, recurrence=WEEKLY)
+
+
+def make_automation(channel: Channel, name: str = "Welcome", **send: Any) -> Automation:
+    """For each new subscription, at once."""
+    content = Content(**{"title": name, "body": name} | send)
+    return automation_create(
+        channel=channel,
+        name=name,
+        send=SendRequest(content=content, target_platforms=(Platform.WEB,)),
+        trigger={"event": "subscriptions.created"},
+        delay_minutes=0,
+        recipient="device",
+    )
 
 
 # --- browsers and phones, as they describe themselves ---------------------------------------------

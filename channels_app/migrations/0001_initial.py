@@ -25,18 +25,28 @@ DROP FUNCTION auditlog_keep();
 _INDEX_AUDIT_LOG = """
 CREATE INDEX auditlog_by_account ON auditlog_logentry ((additional_data ->> 'account'), id DESC)
 """
-# Writes a fact for webhooks (channels_app/feeds.py). Returns whether a webhook wants it.
+# Writes a fact for webhooks and automations (channels_app/feeds.py). Returns whether a webhook wants
+# it. `automation_add` is in the migrations of notifications_app.
 _ADD_FACTS = """
 CREATE FUNCTION feed_add(channel uuid, wanted text, subject uuid, second uuid, code text,
   platform text) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  is_told boolean;
+  is_followed boolean;
 BEGIN
-  IF NOT EXISTS (SELECT FROM channels_app_webhook WHERE channel_id = $1 AND events ? $2
-                 AND (is_enabled OR disabled_code <> '')) THEN
-    RETURN false;
+  SELECT EXISTS (SELECT FROM channels_app_webhook WHERE channel_id = $1 AND events ? $2
+                 AND (is_enabled OR disabled_code <> '')),
+    EXISTS (SELECT FROM notifications_app_automation
+            WHERE channel_id = $1 AND event = $2 AND is_enabled)
+  INTO is_told, is_followed;
+  IF is_followed THEN
+    PERFORM automation_add($1, $2, $3, $4, $5);
   END IF;
-  INSERT INTO channels_app_feed (channel_id, kind, subject, second, code, platform, at)
-  VALUES ($1, $2, $3, $4, $5, $6, statement_timestamp());
-  RETURN true;
+  IF is_told THEN
+    INSERT INTO channels_app_feed (channel_id, kind, subject, second, code, platform, at)
+    VALUES ($1, $2, $3, $4, $5, $6, statement_timestamp());
+  END IF;
+  RETURN is_told;
 END $$
 """
 

@@ -37,6 +37,19 @@ export class Methods extends Calls {
      */
     changeTagMembers(tag: string, body: Schemas["MembersInput"]): Promise<Schemas["MembersOutput"]>;
     /**
+     * Create an automation.
+     *
+     * An automation sends a notification to each device or person to whom something happened. The
+     * content of a template is copied now. See [automations](/docs/automations).
+     *
+     * @param {Schemas["AutomationInput"]} body
+     * @param {{idempotencyKey?: string}} [options]
+     * @returns {Promise<Schemas["AutomationOutput"]>}
+     */
+    createAutomation(body: Schemas["AutomationInput"], options?: {
+        idempotencyKey?: string;
+    }): Promise<Schemas["AutomationOutput"]>;
+    /**
      * Create a category.
      *
      * A send names it in `category`; devices and people choose it. The key of an archived category
@@ -113,6 +126,15 @@ export class Methods extends Calls {
      * @returns {Promise<Schemas["ShownWebhookOutput"]>}
      */
     createWebhook(body: Schemas["WebhookInput"]): Promise<Schemas["ShownWebhookOutput"]>;
+    /**
+     * Delete an automation.
+     *
+     * It sends nothing more. Notifications that it sent stay. A second call returns 404.
+     *
+     * @param {string} automationId
+     * @returns {Promise<void>}
+     */
+    deleteAutomation(automationId: string): Promise<void>;
     /**
      * Retire an identity key.
      *
@@ -249,6 +271,15 @@ export class Methods extends Calls {
      * @returns {Promise<string>}
      */
     followClick(token: string): Promise<string>;
+    /**
+     * Get an automation.
+     *
+     * What it sends to whom, as it was stored last.
+     *
+     * @param {string} automationId
+     * @returns {Promise<Schemas["AutomationOutput"]>}
+     */
+    getAutomation(automationId: string): Promise<Schemas["AutomationOutput"]>;
     /**
      * Count the channel's devices and people.
      *
@@ -394,6 +425,21 @@ export class Methods extends Calls {
      * @returns {Promise<Schemas["LinkedOutput"]>}
      */
     linkDevices(body: Schemas["LinksInput"]): Promise<Schemas["LinkedOutput"]>;
+    /**
+     * List what an automation did on each day, the latest first.
+     *
+     * @param {string} automationId
+     * @param {Query<"list_automation_days">} [query]
+     * @returns {AsyncGenerator<Schemas["AutomationDayOutput"], void, void>}
+     */
+    listAutomationDays(automationId: string, query?: Query<"list_automation_days">): AsyncGenerator<Schemas["AutomationDayOutput"], void, void>;
+    /**
+     * List the channel's automations, newest first.
+     *
+     * @param {Query<"list_automations">} [query]
+     * @returns {AsyncGenerator<Schemas["AutomationOutput"], void, void>}
+     */
+    listAutomations(query?: Query<"list_automations">): AsyncGenerator<Schemas["AutomationOutput"], void, void>;
     /**
      * List the channel's categories, in the order of their positions.
      *
@@ -625,6 +671,17 @@ export class Methods extends Calls {
      * @returns {Promise<Schemas["UnsubscribeOutput"]>}
      */
     unsubscribe(body: Schemas["DeviceInput"]): Promise<Schemas["UnsubscribeOutput"]>;
+    /**
+     * Replace an automation.
+     *
+     * The content of a template is copied again. Those who wait get the new notification. Enables
+     * an automation that the service disabled, unless `enabled` is false. Safe to repeat.
+     *
+     * @param {string} automationId
+     * @param {Schemas["AutomationInput"]} body
+     * @returns {Promise<Schemas["AutomationOutput"]>}
+     */
+    updateAutomation(automationId: string, body: Schemas["AutomationInput"]): Promise<Schemas["AutomationOutput"]>;
     /**
      * Change a category.
      *

@@ -50,6 +50,20 @@ export class Methods extends Calls {
   }
 
   /**
+   * Create an automation.
+   *
+   * An automation sends a notification to each device or person to whom something happened. The
+   * content of a template is copied now. See [automations](/docs/automations).
+   *
+   * @param {Schemas["AutomationInput"]} body
+   * @param {{idempotencyKey?: string}} [options]
+   * @returns {Promise<Schemas["AutomationOutput"]>}
+   */
+  createAutomation(body, options = {}) {
+    return this.request("POST", path`/channel/${this.channel}/automations`, { body, idempotencyKey: options.idempotencyKey ?? crypto.randomUUID() });
+  }
+
+  /**
    * Create a category.
    *
    * A send names it in `category`; devices and people choose it. The key of an archived category
@@ -141,6 +155,18 @@ export class Methods extends Calls {
    */
   createWebhook(body) {
     return this.request("POST", path`/channel/${this.channel}/webhooks`, { body });
+  }
+
+  /**
+   * Delete an automation.
+   *
+   * It sends nothing more. Notifications that it sent stay. A second call returns 404.
+   *
+   * @param {string} automationId
+   * @returns {Promise<void>}
+   */
+  deleteAutomation(automationId) {
+    return this.request("DELETE", path`/channel/${this.channel}/automations/${automationId}`);
   }
 
   /**
@@ -316,6 +342,18 @@ export class Methods extends Calls {
    */
   followClick(token) {
     return this.request("GET", path`/c/${token}`);
+  }
+
+  /**
+   * Get an automation.
+   *
+   * What it sends to whom, as it was stored last.
+   *
+   * @param {string} automationId
+   * @returns {Promise<Schemas["AutomationOutput"]>}
+   */
+  getAutomation(automationId) {
+    return this.request("GET", path`/channel/${this.channel}/automations/${automationId}`);
   }
 
   /**
@@ -509,6 +547,27 @@ export class Methods extends Calls {
    */
   linkDevices(body) {
     return this.request("POST", path`/channel/${this.channel}/people/devices`, { body, isRepeatable: true });
+  }
+
+  /**
+   * List what an automation did on each day, the latest first.
+   *
+   * @param {string} automationId
+   * @param {Query<"list_automation_days">} [query]
+   * @returns {AsyncGenerator<Schemas["AutomationDayOutput"], void, void>}
+   */
+  listAutomationDays(automationId, query = {}) {
+    return this.pages(path`/channel/${this.channel}/automations/${automationId}/days`, query);
+  }
+
+  /**
+   * List the channel's automations, newest first.
+   *
+   * @param {Query<"list_automations">} [query]
+   * @returns {AsyncGenerator<Schemas["AutomationOutput"], void, void>}
+   */
+  listAutomations(query = {}) {
+    return this.pages(path`/channel/${this.channel}/automations`, query);
   }
 
   /**
@@ -810,6 +869,20 @@ export class Methods extends Calls {
    */
   unsubscribe(body) {
     return this.request("POST", "/unsubscribe", { body, isRepeatable: true });
+  }
+
+  /**
+   * Replace an automation.
+   *
+   * The content of a template is copied again. Those who wait get the new notification. Enables
+   * an automation that the service disabled, unless `enabled` is false. Safe to repeat.
+   *
+   * @param {string} automationId
+   * @param {Schemas["AutomationInput"]} body
+   * @returns {Promise<Schemas["AutomationOutput"]>}
+   */
+  updateAutomation(automationId, body) {
+    return this.request("PUT", path`/channel/${this.channel}/automations/${automationId}`, { body });
   }
 
   /**

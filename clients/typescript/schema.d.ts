@@ -84,6 +84,78 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/channel/{channel_id}/automations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the channel's automations, newest first
+         * @description A `limit` over 100 counts as 100. The `Link` header holds the addresses of the next and the previous page.
+         */
+        get: operations["list_automations"];
+        put?: never;
+        /**
+         * Create an automation
+         * @description An automation sends a notification to each device or person to whom something happened. The content of a template is copied now. See [automations](/docs/automations).
+         */
+        post: operations["create_automation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/channel/{channel_id}/automations/{automation_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an automation
+         * @description What it sends to whom, as it was stored last.
+         */
+        get: operations["get_automation"];
+        /**
+         * Replace an automation
+         * @description The content of a template is copied again. Those who wait get the new notification. Enables an automation that the service disabled, unless `enabled` is false. Safe to repeat.
+         */
+        put: operations["update_automation"];
+        post?: never;
+        /**
+         * Delete an automation
+         * @description It sends nothing more. Notifications that it sent stay. A second call returns 404.
+         */
+        delete: operations["delete_automation"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/channel/{channel_id}/automations/{automation_id}/days": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what an automation did on each day, the latest first
+         * @description A `limit` over 100 counts as 100. The `Link` header holds the addresses of the next and the previous page.
+         */
+        get: operations["list_automation_days"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/channel/{channel_id}/categories": {
         parameters: {
             query?: never;
@@ -1338,6 +1410,106 @@ export interface components {
         };
         /** @description A rule as [segments](/docs/segments) describes it. */
         AudienceRule: (components["schemas"]["RuleAll"] | components["schemas"]["RuleAny"] | components["schemas"]["RuleNot"] | components["schemas"]["AttributeIs"] | components["schemas"]["AttributeIsOneOf"] | components["schemas"]["AttributeExists"] | components["schemas"]["AttributeHasText"] | components["schemas"]["PlatformIs"] | components["schemas"]["PlatformIsOneOf"] | components["schemas"]["TimeIs"] | components["schemas"]["LanguageIs"] | components["schemas"]["LanguageIsOneOf"] | components["schemas"]["TimezoneIs"] | components["schemas"]["TimezoneIsOneOf"] | components["schemas"]["CountryIs"] | components["schemas"]["CountryIsOneOf"] | components["schemas"]["AppVersionIs"] | components["schemas"]["AppVersionExists"] | components["schemas"]["HasClicked"] | components["schemas"]["PersonExists"] | components["schemas"]["HasTag"] | components["schemas"]["NotificationEnded"]) | null;
+        /** @description What an automation did on a day. */
+        AutomationDayOutput: {
+            /**
+             * Format: date-time
+             * @description The first time that it fired on this day.
+             */
+            begins_at: string;
+            /**
+             * Format: date-time
+             * @description The end of the day, or when the automation was changed.
+             */
+            ends_at: string;
+            /**
+             * Format: uuid
+             * @description The day's notification; null: nobody was sent anything.
+             */
+            notification_id: string | null;
+            /** @description Devices that became targets of the notification. */
+            fired: number;
+            /** @description Devices that did not. */
+            skipped: components["schemas"]["AutomationSkippedOutput"];
+        };
+        /**
+         * @description What an automation follows. See [automations](/docs/automations).
+         * @enum {string}
+         */
+        AutomationEvent: "subscriptions.created" | "subscriptions.tagged" | "notifications.clicked";
+        /** @description An automation to make, or what replaces one. */
+        AutomationInput: {
+            /** @description For people. */
+            name: string;
+            /** @description false: it notes nothing and sends nothing. Default: `true`. */
+            enabled?: boolean | null;
+            /** @description What it follows. */
+            trigger: components["schemas"]["TriggerInput"];
+            /** @description From what happened to the send. */
+            delay_minutes: number;
+            /** @description `device`: the device to which it happened. `person`: all devices of its person. Default: `"device"`. */
+            recipient?: (string & components["schemas"]["AutomationRecipient"]) | null;
+            /** @description A send, as `POST /send-notification` takes it, without times and targets. Its segment or rule is the condition at the time of sending. */
+            notification: components["schemas"]["ScheduledSendInput"];
+            /** @description People can be contacted again after so many days. null: never. */
+            once_per_days?: number | null;
+        };
+        /** @description An automation. */
+        AutomationOutput: {
+            /**
+             * Format: uuid
+             * @description The automation's id.
+             */
+            automation_id: string;
+            /** @description For people. */
+            name: string;
+            /** @description false: it notes nothing and sends nothing. */
+            enabled: boolean;
+            /** @description What it follows. */
+            trigger: components["schemas"]["TriggerInput"];
+            /** @description From what happened to the send. */
+            delay_minutes: number;
+            /** @description `device`: the device to which it happened. `person`: all devices of its person. */
+            recipient: components["schemas"]["AutomationRecipient"];
+            /** @description What it sends, in full. */
+            notification: components["schemas"]["ScheduledSendInput"];
+            /** @description People can be contacted again after so many days. null: never. */
+            once_per_days: number | null;
+            /** @description How many wait for their time. At most 100,000 are counted. */
+            readonly waiting: number;
+            /** @description Why the service disabled it: a code of [errors](/docs/errors). Null: it did not. */
+            disabled_code: string | null;
+            /**
+             * Format: date-time
+             * @description When the automation was created.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the owner last changed it.
+             */
+            updated_at: string;
+        };
+        /**
+         * @description Who gets what an automation sends. See [automations](/docs/automations).
+         * @enum {string}
+         */
+        AutomationRecipient: "device" | "person";
+        /** @description Devices whose time came and that were not sent to, by reason. */
+        AutomationSkippedOutput: {
+            /** @description The automation has contacted the person or device already. */
+            repeated: number;
+            /** @description The condition does not match. */
+            condition: number;
+            /** @description The subscription has expired or been deleted. */
+            gone: number;
+            /** @description The device is on none of the notification's platforms. */
+            platform: number;
+            /** @description The notification of that day was stopped. */
+            stopped: number;
+            /** @description The time was more than a day ago. */
+            late: number;
+        };
         /** @description That the notification is cancelled. */
         CancelOutput: {
             /** @description Always true. */
@@ -3806,6 +3978,19 @@ export interface components {
                 [key: string]: string;
             } | null;
         };
+        /** @description What an automation follows. */
+        TriggerInput: {
+            /** @description See [automations](/docs/automations). */
+            event: components["schemas"]["AutomationEvent"];
+            /** @description Of `subscriptions.tagged`: the tag that a device gets. */
+            tag?: string | null;
+            /** @description Of `notifications.clicked`: only of notifications with this name. */
+            name?: string | null;
+            /** @description Of `notifications.clicked`: only of notifications with this label. */
+            label?: string | null;
+            /** @description Of `notifications.clicked`: only clicks of the button with this id. */
+            action?: string | null;
+        };
         /** @description Ids that the channel does not have. They are no error. */
         UnknownMembers: {
             /** @description Of people. */
@@ -3896,7 +4081,7 @@ export interface components {
          * @description What a webhook is told. See [webhooks](/docs/webhooks).
          * @enum {string}
          */
-        WebhookEvent: "notifications.finished" | "notifications.cancelled" | "notifications.clicked" | "notifications.dismissed" | "subscriptions.created" | "subscriptions.expired" | "subscriptions.imported" | "credential.paused" | "credential.resumed" | "limit.learned" | "schedule.disabled" | "alert.raised";
+        WebhookEvent: "notifications.finished" | "notifications.cancelled" | "notifications.clicked" | "notifications.dismissed" | "subscriptions.created" | "subscriptions.expired" | "subscriptions.imported" | "credential.paused" | "credential.resumed" | "limit.learned" | "schedule.disabled" | "automation.disabled" | "alert.raised";
         /**
          * @description What a webhook gets: signed messages, or texts for a chat.
          * @enum {string}
@@ -4289,6 +4474,609 @@ export interface operations {
                 };
             };
             /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_automations: {
+        parameters: {
+            query?: {
+                /** @description How many entries a page has at most. */
+                limit?: number;
+                /** @description How many entries come before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AutomationOutput"][];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_automation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description For safe retries: within 24 hours, the same key and body return the first response again. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AutomationInput"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AutomationOutput"];
+                };
+            };
+            /** @description Platform not enabled */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many automations */
+            409: {
+                headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Idempotency key reused */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_automation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The automation's id. */
+                automation_id: string;
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Found. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AutomationOutput"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    update_automation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The automation's id. */
+                automation_id: string;
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AutomationInput"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AutomationOutput"];
+                };
+            };
+            /** @description Platform not enabled */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_automation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The automation's id. */
+                automation_id: string;
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_automation_days: {
+        parameters: {
+            query?: {
+                /** @description How many entries a page has at most. */
+                limit?: number;
+                /** @description How many entries come before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The automation's id. */
+                automation_id: string;
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AutomationDayOutput"][];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
             404: {
                 headers: {
                     [name: string]: unknown;

@@ -1,3 +1,8 @@
+from notifications_app.api.automation_views import (
+    AutomationDaysView,
+    AutomationListView,
+    AutomationView,
+)
 from notifications_app.api.delivery_settings_views import DeliverySettingsView
 from notifications_app.api.delivery_views import DeliveriesExportView
 from notifications_app.api.device_views import ClickView, EventsView
@@ -45,6 +50,9 @@ urlpatterns = [
     endpoint("channel/<id:channel_id>/schedules", ScheduleListView),
     endpoint("channel/<id:channel_id>/schedules/<id:schedule_id>", ScheduleView),
     endpoint("channel/<id:channel_id>/schedules/<id:schedule_id>/occurrences", OccurrencesView),
+    endpoint("channel/<id:channel_id>/automations", AutomationListView),
+    endpoint("channel/<id:channel_id>/automations/<id:automation_id>", AutomationView),
+    endpoint("channel/<id:channel_id>/automations/<id:automation_id>/days", AutomationDaysView),
     endpoint("channel/<id:channel_id>/explain", ExplainView),
     endpoint("channel/<id:channel_id>/person", PersonView),
     endpoint("channel/<id:channel_id>/person/export", PersonExportView),

@@ -21,6 +21,32 @@ _LEAVE_ROOM_FOR_CONTACTS = """
 ALTER TABLE notifications_app_contact SET (fillfactor = 80);
 ALTER TABLE notifications_app_once SET (fillfactor = 80)
 """
+# Notes a device for the channel's automations that follow the fact; called by `feed_add` of
+# channels_app. Inserts only, so that nobody waits for a lock.
+_ADD_ENTRIES = """
+CREATE FUNCTION automation_add(channel uuid, kind text, subject uuid, second uuid, code text)
+  RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  device uuid := CASE WHEN $2 = 'notifications.clicked' THEN $4 ELSE $3 END;
+BEGIN
+  INSERT INTO notifications_app_automationentry (automation_id, subscription_id, due_at)
+  SELECT automation.id, device,
+    statement_timestamp() + make_interval(mins => automation.delay_minutes)
+  FROM notifications_app_automation AS automation
+  WHERE automation.channel_id = $1 AND automation.event = $2 AND automation.is_enabled
+    AND (automation.event <> 'subscriptions.tagged' OR automation.about ->> 'tag' = $5)
+    AND (automation.event <> 'notifications.clicked' OR EXISTS (
+      SELECT FROM notifications_app_notification AS clicked
+      WHERE clicked.id = $3
+        AND coalesce(automation.about ->> 'action', $5) = $5
+        AND coalesce(automation.about ->> 'name', clicked.name) = clicked.name
+        AND (automation.about ->> 'label' IS NULL
+          OR clicked.labels ? (automation.about ->> 'label'))))
+    AND NOT EXISTS (SELECT FROM notifications_app_automationentry AS waiting
+                    WHERE waiting.subscription_id = device
+                      AND waiting.automation_id = automation.id);
+END $$
+"""
 
 
 class Migration(migrations.Migration):
@@ -159,7 +185,7 @@ class Migration(migrations.Migration):
                 ('zone_at', models.SmallIntegerField(db_default=0, default=0, help_text='Which of the zones the cursor is in, from 1. Of movers, 1: some must wait.')),
                 ('rule', models.JSONField(help_text='The rule of the segment or the send, as it was at the start. Null: no rule.', null=True)),
                 ('only_subscription_id', models.UUIDField(help_text='Of a test; null: all that the rule reaches.', null=True)),
-                ('driver', models.CharField(choices=[('scan', "The channel's active subscriptions"), ('ids', "The notification's targets"), ('zones', 'Devices of its time zones'), ('movers', 'Devices whose time zone has changed since the start')], db_default='scan', default='scan', help_text='Where its windows find devices.', max_length=7)),
+                ('driver', models.CharField(choices=[('scan', "The channel's active subscriptions"), ('ids', "The notification's targets"), ('zones', 'Devices of its time zones'), ('movers', 'Devices whose time zone has changed since the start'), ('slice', 'Targets that an automation added')], db_default='scan', default='scan', help_text='Where its windows find devices.', max_length=7)),
                 ('recipient_count', models.PositiveBigIntegerField(db_default=0, default=0)),
                 ('opted_out_count', models.BigIntegerField(db_default=0, default=0, help_text='Of the audience: left out, because they refuse it.')),
                 ('capped_count', models.BigIntegerField(db_default=0, default=0, help_text='Of the audience: left out, because of a cap.')),
@@ -225,7 +251,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('pk', models.CompositePrimaryKey('notification_id', 'position', blank=True, editable=False, primary_key=True, serialize=False)),
                 ('notification_id', models.UUIDField()),
-                ('position', models.SmallIntegerField(help_text='In the order of the send, from 0.')),
+                ('position', models.IntegerField(help_text='In the order of the send, from 0.')),
                 ('channel_id', models.UUIDField()),
                 ('external_id', models.CharField(max_length=128, null=True)),
                 ('subscription_id', models.UUIDField(null=True)),
@@ -553,6 +579,108 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('name',), name='image_name_once')],
             },
         ),
+        migrations.CreateModel(
+            name='Automation',
+            fields=[
+                ('id', models.UUIDField(default=pushsvc.common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('name', models.CharField(max_length=100)),
+                ('is_enabled', models.BooleanField(default=True)),
+                ('event', models.CharField(choices=[('subscriptions.created', 'A subscription becomes active'), ('subscriptions.tagged', 'A device gets a tag'), ('notifications.clicked', 'A notification is clicked')], max_length=32)),
+                ('about', models.JSONField(blank=True, default=dict, help_text='Of the event: the other fields of the trigger.')),
+                ('delay_minutes', models.PositiveIntegerField(help_text='From the event to the send.')),
+                ('recipient', models.CharField(choices=[('device', 'The device'), ('person', 'All devices of its person')], default='device', help_text='Who gets it.', max_length=6)),
+                ('send_json', models.TextField(help_text='The checked send. Text, because jsonb does not keep the order of `data`.')),
+                ('segment_id', models.UUIDField(blank=True, help_text='Of the send: its condition.', null=True)),
+                ('once_per_days', models.PositiveSmallIntegerField(blank=True, help_text='A key is contacted again after so many days. Null: never.', null=True)),
+                ('fire_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='It is not fired before.')),
+                ('disabled_code', models.CharField(blank=True, default='', max_length=64)),
+                ('changed_by', models.CharField(blank=True, default='', help_text='Who changed it last. Its notifications are sent in this name.', max_length=150)),
+                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ('updated_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='automations', to='channels_app.channel')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='AutomationContact',
+            fields=[
+                ('pk', models.CompositePrimaryKey('automation_id', 'key', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('key', models.UUIDField()),
+                ('at', models.DateTimeField()),
+                ('expires_on', models.DateField(help_text='From this day on (UTC), it may be deleted, or it is looked at again.')),
+                ('automation', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='notifications_app.automation')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='AutomationDay',
+            fields=[
+                ('pk', models.CompositePrimaryKey('automation_id', 'begins_at', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('begins_at', models.DateTimeField()),
+                ('ends_at', models.DateTimeField()),
+                ('notification_id', models.UUIDField(help_text='Null: nobody was to be sent anything.', null=True)),
+                ('fired', models.BigIntegerField(default=0)),
+                ('repeated', models.BigIntegerField(default=0)),
+                ('condition', models.BigIntegerField(default=0)),
+                ('gone', models.BigIntegerField(default=0)),
+                ('platform', models.BigIntegerField(default=0)),
+                ('stopped', models.BigIntegerField(default=0)),
+                ('late', models.BigIntegerField(default=0)),
+                ('automation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='days', to='notifications_app.automation')),
+            ],
+        ),
+        migrations.CreateModel(
+            name='AutomationEntry',
+            fields=[
+                ('id', models.BigAutoField(primary_key=True, serialize=False)),
+                ('subscription_id', models.UUIDField()),
+                ('due_at', models.DateTimeField()),
+                ('automation', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='notifications_app.automation')),
+            ],
+        ),
+        migrations.AddIndex(
+            model_name='automation',
+            index=models.Index(fields=['channel', '-created_at', '-id'], name='automation_list'),
+        ),
+        migrations.AddIndex(
+            model_name='automation',
+            index=models.Index(condition=models.Q(('is_enabled', True)), fields=['channel', 'event'], name='automation_listening'),
+        ),
+        migrations.AddIndex(
+            model_name='automation',
+            index=models.Index(condition=models.Q(('is_enabled', True)), fields=['fire_at'], name='automation_firing'),
+        ),
+        migrations.AddIndex(
+            model_name='automation',
+            index=models.Index(condition=models.Q(('is_enabled', False), models.Q(('disabled_code', ''), _negated=True)), fields=['channel'], name='automation_disabled'),
+        ),
+        migrations.AddConstraint(
+            model_name='automation',
+            constraint=models.CheckConstraint(condition=models.Q(('event__in', ['subscriptions.created', 'subscriptions.tagged', 'notifications.clicked'])), name='automation_event'),
+        ),
+        migrations.AddConstraint(
+            model_name='automation',
+            constraint=models.CheckConstraint(condition=models.Q(('recipient__in', ['device', 'person'])), name='automation_recipient'),
+        ),
+        migrations.AddIndex(
+            model_name='automationcontact',
+            index=models.Index(fields=['key'], name='automationcontact_key'),
+        ),
+        migrations.AddIndex(
+            model_name='automationcontact',
+            index=models.Index(fields=['expires_on'], name='automationcontact_expired'),
+        ),
+        migrations.AddIndex(
+            model_name='automationday',
+            index=models.Index(condition=models.Q(('notification_id__isnull', False)), fields=['notification_id'], name='automationday_notification'),
+        ),
+        migrations.AddIndex(
+            model_name='automationentry',
+            index=models.Index(fields=['automation', 'due_at', 'id'], name='automationentry_due'),
+        ),
+        migrations.AddIndex(
+            model_name='automationentry',
+            index=models.Index(fields=['subscription_id', 'automation'], name='automationentry_device'),
+        ),
+        migrations.RunSQL(_ADD_ENTRIES, "DROP FUNCTION automation_add"),
         migrations.RunSQL(_LEAVE_ROOM_FOR_OUTCOMES, migrations.RunSQL.noop),
         migrations.RunSQL(_LEAVE_ROOM_FOR_CONTACTS, migrations.RunSQL.noop),
     ]

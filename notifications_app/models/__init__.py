@@ -1,5 +1,17 @@
 """The tables of notifications_app."""
 
+from notifications_app.models.automations import (
+    MAX_AUTOMATION_NAME,
+    MAX_DELAY_MINUTES,
+    SKIPPED,
+    Automation,
+    AutomationContact,
+    AutomationDay,
+    AutomationEntry,
+    AutomationEvent,
+    Recipient,
+    automation_of,
+)
 from notifications_app.models.contacts import Contact, Once
 from notifications_app.models.images import IMAGE_NAME_LENGTH, Image, ImageRemoval
 from notifications_app.models.notification import (
@@ -26,6 +38,7 @@ from notifications_app.models.work import (
     HAS_NO_RATE,
     NO_SUBSCRIPTION,
     RECIPIENTS_LEFT,
+    SLICE_TARGETS,
     SMALL_BATCH,
     WANTED_SINCE,
     Batch,
@@ -40,6 +53,8 @@ __all__ = [
     "BREAKING_BATCH",
     "HAS_NO_RATE",
     "IMAGE_NAME_LENGTH",
+    "MAX_AUTOMATION_NAME",
+    "MAX_DELAY_MINUTES",
     "MAX_LABEL",
     "MAX_NOTIFICATION_NAME",
     "MAX_ONCE_DAYS",
@@ -48,9 +63,16 @@ __all__ = [
     "MOST_LABELS",
     "NO_SUBSCRIPTION",
     "RECIPIENTS_LEFT",
+    "SKIPPED",
+    "SLICE_TARGETS",
     "SMALL_BATCH",
     "WANTED_SINCE",
     "ActionCount",
+    "Automation",
+    "AutomationContact",
+    "AutomationDay",
+    "AutomationEntry",
+    "AutomationEvent",
     "Batch",
     "Contact",
     "Delivery",
@@ -67,8 +89,10 @@ __all__ = [
     "Once",
     "OutcomeMinute",
     "Plan",
+    "Recipient",
     "Schedule",
     "SendRate",
     "Target",
     "Template",
+    "automation_of",
 ]

@@ -16,10 +16,12 @@ from subscriptions_app.models import MAX_EXTERNAL_ID
 _STORE: Final = """
 INSERT INTO notifications_app_target
   (notification_id, position, channel_id, external_id, subscription_id, vars)
-SELECT %(notification)s, position - 1, %(channel)s, external_id, subscription_id, vars::jsonb
+SELECT %(notification)s, %(first)s + position - 1, %(channel)s, external_id, subscription_id,
+  vars::jsonb
 FROM unnest(%(external_ids)s::text[], %(subscription_ids)s::uuid[], %(vars)s::text[])
   WITH ORDINALITY AS named (external_id, subscription_id, vars, position)
 """
+_ADD: Final = f"{_STORE} ON CONFLICT DO NOTHING"
 
 
 class TargetQuerySet(models.QuerySet["Target"]):
@@ -32,14 +34,32 @@ class TargetQuerySet(models.QuerySet["Target"]):
     ) -> None:
         """Inserts the targets. Raw, because for a thousand rows the ORM takes longer than the
         database."""
+        self._insert(_STORE, notification_id, channel_id, targets, 0)
+
+    def add(
+        self, notification_id: UUID, *, channel_id: UUID, targets: Sequence[TargetId], first: int
+    ) -> int:
+        """Inserts further targets from the position `first` on, without those that the notification
+        has. Returns how many are new."""
+        return self._insert(_ADD, notification_id, channel_id, targets, first)
+
+    def _insert(
+        self,
+        statement: str,
+        notification_id: UUID,
+        channel_id: UUID,
+        targets: Sequence[TargetId],
+        first: int,
+    ) -> int:
         parameters = {
+            "first": first,
             "notification": notification_id,
             "channel": channel_id,
             "external_ids": [each.external_id for each in targets],
             "subscription_ids": [each.subscription_id for each in targets],
             "vars": [json.dumps(each.vars) if each.vars else None for each in targets],
         }
-        sql.execute(_STORE, parameters)
+        return sql.execute(statement, parameters)
 
     def naming(
         self, *, channel_id: UUID, external_id: str, subscription_ids: Iterable[UUID]
@@ -73,7 +93,7 @@ class Target(models.Model):
 
     pk = models.CompositePrimaryKey("notification_id", "position")
     notification_id = models.UUIDField()
-    position = models.SmallIntegerField(help_text="In the order of the send, from 0.")
+    position = models.IntegerField(help_text="In the order of the send, from 0.")
     channel_id = models.UUIDField()
     # Null and not "". Otherwise two targets that name subscriptions would have the same person.
     external_id = models.CharField(max_length=MAX_EXTERNAL_ID, null=True)  # noqa: DJ001

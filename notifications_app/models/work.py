@@ -29,8 +29,10 @@ class Driver(models.TextChoices):
     IDS = "ids", "The notification's targets"
     ZONES = "zones", "Devices of its time zones"
     MOVERS = "movers", "Devices whose time zone has changed since the start"
+    SLICE = "slice", "Targets that an automation added"
 
 
+SLICE_TARGETS: Final = 5_000  # most of a part with the driver `slice`
 # The driver of a part is unknown to planners of a version without it, which then scan. With this
 # `only_subscription_id` they find nobody.
 NO_SUBSCRIPTION: Final = UUID(int=0)

@@ -15,7 +15,8 @@ import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
-from notifications_app.models import Batch, Delivery
+from notifications_app.content.values import MAX_TARGETS
+from notifications_app.models import SLICE_TARGETS, Batch, Delivery, Driver
 from notifications_app.pipeline.contacts import Limits
 from notifications_app.querysets import BatchQuerySet
 from notifications_app.states import CAREFUL_AFTER_LEASE_LOSSES
@@ -104,6 +105,7 @@ class PlanLease:
     started_at: datetime
     category: str
     is_shared: bool
+    part: int = 0
     rate_per_minute: int | None = None
     caps_json: str | None = None
     once_json: str | None = None
@@ -127,6 +129,19 @@ class PlanLease:
     @property
     def correlation(self) -> Correlation:
         return correlation_of(self.notification_id, self.request_id, self.traceparent)
+
+    @property
+    def is_slice(self) -> bool:
+        return self.driver == Driver.SLICE
+
+    @property
+    def most_targets(self) -> int:
+        return SLICE_TARGETS if self.is_slice else MAX_TARGETS
+
+    @property
+    def first_target(self) -> int:
+        """The position of a slice's first target. The part 0 has none."""
+        return (self.part - 1) * SLICE_TARGETS
 
     @cached_property
     def rule(self) -> Rule | None:

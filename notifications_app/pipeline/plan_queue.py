@@ -254,7 +254,7 @@ RETURNING plan.id, plan.lease_number, plan.notification_id, plan.channel_id, pla
   notification.started_at, notification.category,
   EXISTS (SELECT FROM notifications_app_plan other
           WHERE other.notification_id = plan.notification_id
-            AND other.platform = plan.platform AND other.part <> plan.part),
+            AND other.platform = plan.platform AND other.part <> plan.part), plan.part,
   nullif(notification.rate_per_minute, 0), notification.caps, notification.once,
   notification.request_id, notification.traceparent, (SELECT number FROM chosen LIMIT 1)
 """

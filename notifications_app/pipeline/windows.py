@@ -13,15 +13,14 @@ from uuid import UUID
 from django.conf import settings
 
 from channels_app.selectors import channel_totals
-from notifications_app.content.values import MAX_TARGETS
 from notifications_app.models import Driver
 from notifications_app.pipeline.contacts import CAPPED_COUNT, REPEATED_COUNT, Limits
+from notifications_app.pipeline.direct import SMALL_PLANS, named_part
 from notifications_app.pipeline.lease import IN_ZONES, PlanLease
 from notifications_app.pipeline.send_rates import batch_size
 from notifications_app.pipeline.target_counts import targets_counted
 from pushsvc.common.store import sql
 from subscriptions_app.audiences.narrowing import narrowest
-from subscriptions_app.audiences.targets import targets_part
 from subscriptions_app.audiences.windows import (
     INDEX_ROWS,
     are_few_expected,
@@ -99,7 +98,7 @@ def write_window(
     of the channel. The windows of movers read these alone.
     """
     if lease.has_targets:
-        return write_whole([lease], most=MAX_TARGETS)[lease.plan_id]
+        return write_whole([lease], most=lease.most_targets)[lease.plan_id]
     begin = cursor or UUID(int=0)
     position = {"cursor": begin, "window": settings.PLAN_WINDOW}
     if lease.driver == Driver.MOVERS:
@@ -131,7 +130,7 @@ def write_whole(leases: Sequence[PlanLease], *, most: int) -> dict[int, Window]:
     only one.
     """
     source = whole(leases[0], has_category=any(lease.category for lease in leases))
-    own = {"most": most, "since": leases[0].started_at - _UNSEEN}
+    own = {"most": most, "since": leases[0].started_at - _UNSEEN, "first": leases[0].first_target}
     return _write(leases, source, {**leases[0].audience.parameters, **own})
 
 
@@ -241,7 +240,7 @@ def whole(lease: PlanLease, *, has_category: bool) -> Source:
         in_zones += _HAS_MOVED
     wants = f"small.category = '' OR {wants_part('small.channel_id', 'small.category')}"
     return Source(
-        scanned=_SMALL_DIRECT if is_direct else _SMALL,
+        scanned=named_part(is_slice=lease.is_slice) if is_direct else _SMALL,
         audience=f"scanned AS subscription JOIN small ON small.id = plan_id{in_zones}",
         plan_id="plan_id",
         wants=wants if has_category else "",
@@ -357,35 +356,9 @@ _FILLED_BY_INSERTED: Final = """SELECT plan_id, push_service, batch_id, inserted
 _IS_LAST_WINDOW: Final = "(SELECT count(*) FROM scanned) < %(window)s"
 _IS_LAST_CANDIDATE: Final = "(SELECT count(*) FROM candidates) < %(most)s"
 
-# The audiences of several plans. One row more than `most` is read, to find out which are small. One
-# count with GROUP BY, because a count for each plan would read the rows of all plans.
-_SMALL_PLANS: Final = """small AS MATERIALIZED (
-  SELECT plan.* FROM plan LEFT JOIN (
-    SELECT plan_id, count(*) FROM {found} GROUP BY plan_id
-  ) AS found ON found.plan_id = plan.id
-  WHERE coalesce(found.count, 0) <= %(most)s
-)"""
 _SMALL: Final = f"""scanned AS MATERIALIZED (
   SELECT plan.id AS plan_id, first.* FROM plan CROSS JOIN LATERAL ({first_part("plan")}) AS first
-), {_SMALL_PLANS.format(found="scanned")}"""  # noqa: S608 - text of our own
-# Targets are locked in the order of notifications and positions, because the windows of other
-# platforms count devices in the same rows. In `named`, each target gets its own position.
-_SMALL_DIRECT: Final = f"""listed AS MATERIALIZED (
-  SELECT plan.id AS plan_id, target.* FROM plan CROSS JOIN LATERAL (
-    SELECT notification_id, position AS place, external_id, subscription_id
-    FROM notifications_app_target WHERE notification_id = plan.notification_id
-    ORDER BY position LIMIT %(most)s + 1 FOR NO KEY UPDATE
-  ) AS target
-), {_SMALL_PLANS.format(found="listed")}, named AS MATERIALIZED (
-  SELECT row_number() OVER () AS position, plan_id, channel_id, listed.notification_id, place,
-    external_id, subscription_id
-  FROM listed JOIN small ON small.id = plan_id
-), {targets_part()}, scanned AS MATERIALIZED (
-  SELECT DISTINCT ON (plan_id, reached.id) plan_id, reached.id, push_service, person_id, choices,
-    timezone, timezone_changed_at
-  FROM reached JOIN named USING (position) JOIN small ON small.id = plan_id
-  WHERE reached.platform = small.platform ORDER BY plan_id, reached.id
-)"""  # noqa: S608 - text of our own
+), {SMALL_PLANS.format(found="scanned")}"""  # noqa: S608 - text of our own
 # Who was left out by their part is not judged again by the last one.
 _HAS_MOVED: Final = " AND subscription.timezone_changed_at >= %(since)s"
 _EARLY_TARGETS: Final = f"(SELECT count(*) FROM scanned AS subscription WHERE NOT {IN_ZONES})"  # noqa: S608 - our own

@@ -24,6 +24,7 @@ from notifications_app.models import (
     HAS_NO_RATE,
     RECIPIENTS_LEFT,
     WANTED_SINCE,
+    Automation,
     Batch,
     Notification,
     Schedule,
@@ -80,9 +81,11 @@ def shared_attention(*, now: datetime) -> Iterator[Finding]:
 
 
 def channels_attention(channels: QuerySet[Channel], now: datetime, most: int) -> Iterator[Finding]:
-    """The findings about the credentials, keys, limits, webhooks and schedules of these channels,
-    at most about `most` of each kind. A kind that cannot be read does not hide the others."""
-    for part in (_credentials, limited, _webhooks, _schedules, _api_keys_ending):
+    """The findings about the credentials, keys, limits, webhooks, schedules and automations of
+    these channels, at most about `most` of each kind. A kind that cannot be read does not hide the
+    others."""
+    parts = (_credentials, limited, _webhooks, _schedules, _automations, _api_keys_ending)
+    for part in parts:
         try:
             yield from part(channels, now, most)
         except (OperationalError, InterfaceError):
@@ -336,6 +339,21 @@ def _schedules(
         )
 
 
+def _automations(
+    channels: QuerySet[Channel], _now: datetime, most: int = MOST_OF_A_KIND
+) -> Iterator[Finding]:
+    """Automations that the service disabled."""
+    disabled = Automation.objects.filter(channel__in=channels, is_enabled=False)
+    refused = disabled.exclude(disabled_code="").select_related("channel")
+    for each in refused.order_by("pk")[:most]:
+        yield Kind.AUTOMATION_DISABLED.found(
+            automation=Truncator(each.name).chars(_TEXT_SHOWN),
+            code=each.disabled_code,
+            subject=each.pk,
+            channel=(each.channel_id, each.channel.name),
+        )
+
+
 def _unshown(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
     return islice(unshown(channels, now), MOST_OF_A_KIND)
 
@@ -360,6 +378,7 @@ PARTS: Final[tuple[Part, ...]] = (
     limited,
     _breaking,
     _schedules,
+    _automations,
     _jumps,
     _unshown,
     _nearly_full,

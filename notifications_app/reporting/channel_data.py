@@ -11,7 +11,7 @@ from channels_app.models import Channel, VapidKey, Webhook
 from channels_app.selectors import vapid_private_keys
 from notifications_app.content.values import CONTENT, DEFAULTS
 from notifications_app.images.services import content_of, images_of
-from notifications_app.models import Image, Notification, Schedule, Target, Template
+from notifications_app.models import Automation, Image, Notification, Schedule, Target, Template
 from notifications_app.reporting.deliveries import deliveries_page, delivery_texts
 from notifications_app.selectors import COUNTS
 from pushsvc.common.http.exports import MOST_ROWS, NO_ID
@@ -76,6 +76,7 @@ def channel_files(channel: Channel, *, with_keys: bool) -> Iterator[tuple[str, I
     yield "segments", _lines(_segment, Segment, channel)
     yield "templates", _lines(_template, Template, channel)
     yield "schedules", _lines(_schedule, Schedule, channel)
+    yield "automations", _lines(_automation, Automation, channel)
     yield "images", map(json_line, map(_image, images_of(channel.pk)))
     yield "notifications", map(json_line, map(_notification, _notifications(channel.pk)))
     yield "deliveries", _deliveries(channel.pk)
@@ -196,7 +197,21 @@ def _schedule(each: Schedule) -> Row:
     )
 
 
-def _named(id_name: str, each: Segment | Template | Schedule, **own: Any) -> Row:
+def _automation(each: Automation) -> Row:
+    return _named(
+        "automation_id",
+        each,
+        enabled=each.is_enabled,
+        trigger=each.trigger,
+        delay_minutes=each.delay_minutes,
+        recipient=each.recipient,
+        notification=each.send,
+        once_per_days=each.once_per_days,
+        disabled_code=each.disabled_code or None,
+    )
+
+
+def _named(id_name: str, each: Segment | Template | Schedule | Automation, **own: Any) -> Row:
     times = {"created_at": each.created_at, "updated_at": each.updated_at}
     return {id_name: each.pk, "name": each.name, **own, **times}
 

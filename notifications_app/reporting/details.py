@@ -89,6 +89,7 @@ def _actions_clicked(notification: Any) -> dict[str, int]:
 
 _PLANS = (
     Plan.objects.filter(notification_id=OuterRef("pk"))
+    .without_keepers()
     .order_by("id")
     .values(row=JSONObject(**{each.name: each.name for each in fields(PlanRow)}))
 )

@@ -14,7 +14,14 @@ from uuid import UUID
 from django.db.models import Case, Min, Q, Sum, When
 from django.db.models.functions import Now
 
-from notifications_app.models import RECIPIENTS_LEFT, Batch, Notification, OutcomeMinute, Plan
+from notifications_app.models import (
+    RECIPIENTS_LEFT,
+    Batch,
+    Driver,
+    Notification,
+    OutcomeMinute,
+    Plan,
+)
 from notifications_app.states import APART, BatchStatus, NotificationStatus, PlanStatus
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 
@@ -32,6 +39,7 @@ class PlanRow:
     opted_out_count: int
     capped_count: int
     repeated_count: int
+    driver: str
     release_at: str  # ISO 8601, as in JSON
 
 
@@ -138,7 +146,8 @@ class Progress:
 
 def progress_of(notification: Notification, *, now: datetime) -> Progress:
     """The notification's progress. `now`: the database's time."""
-    plans = list(Plan.objects.filter(notification_id=notification.id).order_by("id"))
+    own = Plan.objects.filter(notification_id=notification.id)
+    plans = list(own.without_keepers().order_by("id"))
     ended = list(OutcomeMinute.objects.filter(notification_id=notification.id).order_by("minute"))
     is_running = notification.status == NotificationStatus.PROCESSING
     platforms = platform_counts(plans, ended)
@@ -192,11 +201,14 @@ def platform_counts(
     )
 
 
-def releases_of(plans: Iterable[Plan | PlanRow]) -> tuple[Release, ...]:
-    """The earliest first."""
+def releases_of(plans: Sequence[Plan | PlanRow]) -> tuple[Release, ...]:
+    """The earliest first. All slices of an automation count as one."""
     parts: dict[datetime, list[Plan | PlanRow]] = defaultdict(list)
+    slices = [plan for plan in plans if plan.driver == Driver.SLICE]
+    begun = min((_moment(each.release_at) for each in slices), default=None)
     for plan in plans:
-        parts[_moment(plan.release_at)].append(plan)
+        moment = begun if begun and plan.driver == Driver.SLICE else _moment(plan.release_at)
+        parts[moment].append(plan)
     return tuple(_release(moment, parts[moment]) for moment in sorted(parts))
 
 

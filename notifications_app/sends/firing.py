@@ -1,4 +1,4 @@
-"""Sends the occurrences of schedules.
+"""Sends the occurrences of schedules, and fires automations.
 
 Each occurrence becomes an ordinary scheduled notification, AHEAD of its time, so that the planner
 starts it to the second. One transaction writes the notification, the occurrence and the time of the
@@ -16,18 +16,18 @@ import structlog
 from celery import shared_task
 from django.db import DatabaseError, InterfaceError, OperationalError, transaction
 
-from channels_app import audit
-from channels_app.feeds import EventKind, message_add
 from channels_app.selectors import ChannelDeleted
 from notifications_app.errors import TooManyPending
 from notifications_app.models import AHEAD, Occurrence, OccurrenceCode, Schedule
 from notifications_app.pipeline import wakeup
 from notifications_app.recurrence import NEXT_WITHIN
+from notifications_app.sends import automation_firing
+from notifications_app.sends.disabling import code_of, disable
 from notifications_app.sends.schedules import following
 from notifications_app.sends.services import notification_accept
 from notifications_app.sends.stored_sends import loaded
 from pushsvc.common import correlation, worker
-from pushsvc.common.errors import Invalid, PushsvcError, TooManyRequests, Unavailable
+from pushsvc.common.errors import PushsvcError, TooManyRequests, Unavailable
 from pushsvc.common.store import sql
 from pushsvc.common.telemetry import spans
 
@@ -52,7 +52,8 @@ def work(*, seconds: float) -> bool:
     worker must stop."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and not worker.is_stopping():
-        if not fire_next():
+        # Schedules first, because each occurrence has its second.
+        if not fire_next() and not automation_firing.fire_next():
             return False
     return True
 
@@ -81,7 +82,8 @@ def fire_next() -> bool:
                 error=type(error).__name__,
                 exc_info=not quotes,
             )
-            _disable(schedule, PushsvcError.code, f"{type(error).__name__}: the log has more.")
+            detail = f"{type(error).__name__}: the log has more."
+            disable(schedule, PushsvcError.code, detail, next_at=None)
     return True
 
 
@@ -128,7 +130,7 @@ def _send(schedule: Schedule, occurs_at: datetime) -> bool:
     except (Unavailable, ChannelDeleted):
         raise
     except PushsvcError as error:
-        refusal, occurrence.code = error, _code(error)
+        refusal, occurrence.code = error, code_of(error)
     else:
         occurrence.notification_id = schedule.last_notification_id = notification.pk
     occurrence.save(force_insert=True)
@@ -137,31 +139,5 @@ def _send(schedule: Schedule, occurs_at: datetime) -> bool:
     logger.warning("schedule.refused", schedule=schedule.pk, code=occurrence.code)
     if isinstance(refusal, TooManyPending | TooManyRequests):
         return True  # the channel's limits, which the next occurrence may keep
-    _disable(schedule, occurrence.code, refusal.detail)
+    disable(schedule, occurrence.code, refusal.detail, next_at=None)
     return False
-
-
-def _code(error: PushsvcError) -> str:
-    """The most specific code."""
-    return error.errors[0].code if isinstance(error, Invalid) else error.code
-
-
-def _disable(schedule: Schedule, code: str, detail: str) -> None:
-    Schedule.objects.filter(pk=schedule.pk).update(
-        is_enabled=False, disabled_code=code, next_at=None
-    )
-    audit.record(
-        schedule,
-        audit.Action.UPDATE,
-        {"is_enabled": True, "disabled_code": ""},
-        {"is_enabled": False, "disabled_code": code},
-        note=f"The schedule was disabled: {detail}",
-    )
-    message_add(
-        EventKind.SCHEDULE_DISABLED,
-        schedule.channel_id,
-        schedule_id=str(schedule.pk),
-        name=schedule.name,
-        code=code,
-        detail=detail[:200],
-    )

@@ -33,10 +33,9 @@ from notifications_app.recurrence import (
     are_apart,
     zone_of,
 )
-from notifications_app.sends.checks import send_check, with_defaults
 from notifications_app.sends.services import notification_cancel
-from notifications_app.sends.stored_sends import loaded, stored
-from pushsvc.common.errors import Conflict, FieldError, Invalid, NotFound, Outdated, within
+from notifications_app.sends.stored_sends import check_name, check_stored, loaded, stored, unshown
+from pushsvc.common.errors import Conflict, FieldError, Invalid, NotFound, Outdated
 from pushsvc.common.store import sql
 
 MAX_SCHEDULES: Final = 200  # of each channel
@@ -55,7 +54,7 @@ def schedule_create(
 ) -> Schedule:
     """Creates a schedule. `once_per_days`: nobody gets it twice within so many days. Raises what
     `send_check` raises for the send, Invalid, NeverHappens, and TooManySchedules."""
-    _check_name(name)
+    check_name(name, MAX_SCHEDULE_NAME)
     recurs = recurrence_of(recurrence)
     with transaction.atomic():
         # Locks the channel, so that no other schedule is added before the transaction ends.
@@ -89,7 +88,7 @@ def schedule_update(
     Raises NotFound, what `schedule_create` raises, and Outdated if `seen`, a version, is not the
     schedule's.
     """
-    _check_name(name)
+    check_name(name, MAX_SCHEDULE_NAME)
     recurs = recurrence_of(recurrence)
     schedule = _locked(channel_id, schedule_id)
     _check_seen(schedule, seen)
@@ -101,7 +100,7 @@ def schedule_update(
     schedule.updated_at = Now()
     schedule.save()
     schedule.refresh_from_db()
-    note = _unshown(was, schedule.send)
+    note = unshown(_LABEL, was, schedule.send)
     audit.record(schedule, audit.Action.UPDATE, before, _audited(schedule), note=note)
     return schedule
 
@@ -132,7 +131,7 @@ def schedule_switch(
     _withdraw(schedule)
     schedule.is_enabled, schedule.disabled_code = on, ""
     if on:
-        _check_send(schedule.channel, loaded(schedule.send))
+        check_stored(schedule.channel, loaded(schedule.send))
         schedule.next_at = following(schedule, sql.now())
         if schedule.next_at is None:
             raise NeverHappens
@@ -272,7 +271,7 @@ def _fill(
     schedule: Schedule, *, name: str, send: SendRequest, recurs: Recurrence, enabled: bool
 ) -> None:
     """Sets what the owner chose. Raises what `send_check` raises, and NeverHappens."""
-    _check_send(schedule.channel, send)
+    check_stored(schedule.channel, send)
     schedule.name, schedule.is_enabled = name, enabled
     schedule.send_json, schedule.segment_id = stored(send), send.segment_id
     schedule.recurrence = recurs.stored()
@@ -281,11 +280,6 @@ def _fill(
     if next(recurs.after(now, within=FIRST_WITHIN), None) is None and enabled:
         raise NeverHappens
     schedule.next_at = following(schedule, now)
-
-
-def _check_send(channel: Channel, send: SendRequest) -> None:
-    with within("notification"):
-        send_check(channel=channel, request=with_defaults(channel, send))
 
 
 def recurrence_of(given: Mapping[str, Any]) -> Recurrence:
@@ -308,12 +302,6 @@ def recurrence_of(given: Mapping[str, Any]) -> Recurrence:
 
 def _invalid(name: str, code: str, detail: str) -> Invalid:
     return Invalid([FieldError(f"recurrence.{name}", code, detail)])
-
-
-def _check_name(name: str) -> None:
-    if not name.strip() or len(name) > MAX_SCHEDULE_NAME or "\x00" in name:
-        detail = f"Must have 1 to {MAX_SCHEDULE_NAME} characters."
-        raise Invalid([FieldError("name", "malformed", detail)])
 
 
 def _of(channel_id: UUID) -> QuerySet[Schedule]:
@@ -340,10 +328,3 @@ def _audited(schedule: Schedule) -> dict[str, Any]:
     }
     values = {**schedule.send, **own}
     return {name: value for name, value in values.items() if name in audit.SHOWN[_LABEL]}
-
-
-def _unshown(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """The names of changed fields that the audit log does not show."""
-    names = sorted((was.keys() | now.keys()) - {*audit.SHOWN[_LABEL]})
-    changed = [name for name in names if was.get(name) != now.get(name)]
-    return f"Also changed: {', '.join(changed)}." if changed else ""

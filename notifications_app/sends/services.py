@@ -148,8 +148,8 @@ def notification_stop(*, channel_id: UUID, notification_id: UUID) -> Notificatio
 
 
 def segment_delete(*, channel_id: UUID, segment_id: UUID) -> None:
-    """Deletes the segment. Raises NotFound, and SegmentInUse while an unfinished notification or an
-    enabled schedule targets it.
+    """Deletes the segment. Raises NotFound, and SegmentInUse while an unfinished notification, an
+    enabled schedule or an enabled automation uses it.
 
     A concurrent send that names the segment is either seen here or refused.
     """
@@ -161,6 +161,9 @@ def segment_delete(*, channel_id: UUID, segment_id: UUID) -> None:
         schedule_id = selectors.segment_schedule(channel_id, segment_id)
         if schedule_id is not None:
             raise SegmentInUse(schedule_id, "scheduled")
+        automation_id = selectors.segment_automation(channel_id, segment_id)
+        if automation_id is not None:
+            raise SegmentInUse(automation_id, "automated")
         audit.record(segment, audit.Action.DELETE, audit.fields_of(segment))
         segment.delete()
 

@@ -1,15 +1,20 @@
-"""Sends as JSON, for schedules: what a request said, without defaults, and the send that it means.
+"""Sends as JSON, for schedules and automations: what a request said, and the send that it means.
 
 It needs no serializer, because workers read stored sends and load no HTTP framework.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 from uuid import UUID
 
+from channels_app import audit
+from channels_app.models import Channel
 from notifications_app.content.values import CONTENT, DEFAULTS, RESPECT, Content, SendRequest
+from notifications_app.sends.checks import send_check, with_defaults
 from notifications_app.timing import CHANNEL
+from pushsvc.common.errors import FieldError, Invalid, within
 from pushsvc.common.platforms import Platform
 
 _ALL: Final = "all"
@@ -56,3 +61,25 @@ def loaded(body: dict[str, Any]) -> SendRequest:
         | {"labels": tuple(body.get("labels", ()))},
         content=Content(**{name: body[name] for name in CONTENT if name in body}),
     )
+
+
+def check_stored(channel: Channel, send: SendRequest) -> None:
+    """Raises what `send_check` raises, about `notification`. Holds the segment until the
+    transaction ends."""
+    with within("notification"):
+        send_check(channel=channel, request=with_defaults(channel, send))
+
+
+def check_name(name: str, most: int) -> None:
+    """Raises Invalid for a name of a stored send that is blank or too long."""
+    if not name.strip() or len(name) > most or "\x00" in name:
+        detail = f"Must have 1 to {most} characters."
+        raise Invalid([FieldError("name", "malformed", detail)])
+
+
+def unshown(label: str, was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """A note with the names of changed fields that the audit log does not show for rows with the
+    label; "" if there are none."""
+    names = sorted((was.keys() | now.keys()) - {*audit.SHOWN[label]})
+    changed = [name for name in names if was.get(name) != now.get(name)]
+    return f"Also changed: {', '.join(changed)}." if changed else ""

@@ -362,6 +362,13 @@ class Kind(Enum):
         "what it sends, and save it.",
         "a-schedule-was-disabled",
     )
+    AUTOMATION_DISABLED = (
+        _ERROR,
+        "The automation “{automation}” was disabled: {code}",
+        "Its notification was refused, so it sends nothing more. Correct what it sends. Who waits "
+        "is sent to afterwards, for a day.",
+        "an-automation-was-disabled",
+    )
     WEBHOOK_DISABLED = (
         _ERROR,
         "The webhook {webhook} was disabled",

@@ -35,6 +35,7 @@ GROUPS: Final = {
         "content": "Content of a notification",
         "templates": "Templates",
         "schedules": "Schedules",
+        "automations": "Automations: welcome and follow up",
         "identity": "People and their devices",
         "direct": "Send to people",
         "segments": "Segments",

@@ -20,11 +20,14 @@ _PATH_IDS: Final = {
     "segment_id": "The segment's id.",
     "template_id": "The template's id.",
     "schedule_id": "The schedule's id.",
+    "automation_id": "The automation's id.",
     "webhook_id": "The webhook's id.",
     "identity_key_id": "The identity key's id.",
 }
 _ENUMS: Final = {
     "AudienceKind": "Whom a notification is for.",
+    "AutomationEvent": "What an automation follows. See docs/automations.md.",
+    "AutomationRecipient": "Who gets what an automation sends. See docs/automations.md.",
     "CapChoice": "Whether caps of the channel count for a send. See docs/caps.md.",
     "ClickBehavior": "What a click in a browser does with a link of the site. See docs/content.md.",
     "CredentialKind": "What a platform's push service knows the channel by.",

@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import transaction
 
 from channels_app import audit
+from channels_app.feeds import EventKind, feed_call
 from channels_app.models import Channel
 from pushsvc.common.errors import FieldError, Invalid, NotFound
 from pushsvc.common.store import sql
@@ -150,16 +151,20 @@ def _without(given: Sequence[T], known: Iterable[T]) -> list[T]:
 
 
 # Raw, because the ORM has no INSERT … SELECT. A tag that stays is not written again.
-_CHANGE = """
+_COLUMN: Final = "tag"
+_FEED: Final = feed_call(
+    EventKind.TAGGED, channel="channel_id", subject="subscription_id", code=_COLUMN
+)
+_CHANGE = f"""
 DELETE FROM subscriptions_app_tag
 WHERE subscription_id = %(subscription)s
   AND (tag = ANY (%(removed)s) OR %(replaces)s AND NOT tag = ANY (%(added)s));
 INSERT INTO subscriptions_app_tag (channel_id, platform, tag, subscription_id)
 SELECT channel_id, platform, unnest(%(added)s::text[]), id
 FROM subscriptions_app_subscription WHERE id = %(subscription)s
-ON CONFLICT DO NOTHING;
+ON CONFLICT DO NOTHING RETURNING {_FEED};
 SELECT count(*) FROM subscriptions_app_tag WHERE subscription_id = %(subscription)s
-"""
+"""  # noqa: S608 - text of our own
 
 _INHERIT = """
 INSERT INTO subscriptions_app_tag (channel_id, platform, tag, subscription_id)
@@ -169,17 +174,17 @@ FROM subscriptions_app_tag AS tag WHERE subscription_id = %(previous)s
 ON CONFLICT DO NOTHING
 """
 
-_ADD: Final = """
+_ADD: Final = f"""
 INSERT INTO subscriptions_app_tag (channel_id, platform, tag, subscription_id)
 SELECT channel_id, platform, %(tag)s, id FROM subscriptions_app_subscription AS subscription
 WHERE id = ANY (%(devices)s::uuid[])
   AND (SELECT count(*) FROM subscriptions_app_tag AS own
        WHERE own.subscription_id = subscription.id) < %(most)s
 ORDER BY id
-ON CONFLICT DO NOTHING;
+ON CONFLICT DO NOTHING RETURNING {_FEED};
 SELECT count(*) FROM subscriptions_app_tag
 WHERE subscription_id = ANY (%(devices)s::uuid[]) AND tag = %(tag)s
-"""
+"""  # noqa: S608 - text of our own
 
 _REMOVE: Final = """
 DELETE FROM subscriptions_app_tag

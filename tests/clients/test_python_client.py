@@ -70,6 +70,21 @@ def use_schedules(push):
     push.delete_schedule(schedule_id)
 
 
+def use_automations(push):
+    welcome = {
+        "name": "Welcome",
+        "trigger": {"event": "subscriptions.created"},
+        "delay_minutes": 10,
+        "notification": {"body": "Here is how to begin."},
+    }
+    automation_id = push.create_automation(**welcome)["automation_id"]
+    paused = push.update_automation(automation_id, **welcome, enabled=False)
+    assert (paused["enabled"], paused["waiting"]) == (False, 0)
+    assert push.get_automation(automation_id) == paused == next(push.list_automations())
+    assert list(push.list_automation_days(automation_id)) == []
+    push.delete_automation(automation_id)
+
+
 def use_webhooks(push):
     where = {"url": "https://backend.shop.com/", "events": ["notifications.finished"]}
     webhook = push.create_webhook(**where)
@@ -171,6 +186,7 @@ def use_everything(push, browser):
     assert [each["body"] for each in inbox["messages"]] == ["It works."]
     use_content(push)
     use_schedules(push)
+    use_automations(push)
     use_webhooks(push)
     use_people(push, subscription_id)
     assert push.erase_person(external_id="user 42")["erased"]
@@ -182,6 +198,7 @@ def use_everything(push, browser):
 USES = [
     use_content,
     use_schedules,
+    use_automations,
     use_webhooks,
     use_people,
     use_events,

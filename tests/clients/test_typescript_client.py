@@ -28,6 +28,7 @@ channel 1 fcm_service_account
 content Deals Sent
 lists 103 101 100
 schedules Digest false 0
+automations Welcome false 0
 web push keys true false
 webhooks 1 true webhook.test 0
 people 1 1 1 1

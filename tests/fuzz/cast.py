@@ -20,6 +20,7 @@ _OF = {
     "segment_id": "segments",
     "template_id": "templates",
     "schedule_id": "schedules",
+    "automation_id": "automations",
     "identity_key_id": "identity_keys",
     "webhook_id": "webhooks",
     "category_key": "categories",
@@ -43,6 +44,7 @@ class Cast:
     segments: list[str] = field(default_factory=lambda: [NOWHERE])
     templates: list[str] = field(default_factory=lambda: [NOWHERE])
     schedules: list[str] = field(default_factory=lambda: [NOWHERE])
+    automations: list[str] = field(default_factory=lambda: [NOWHERE])
     identity_keys: list[str] = field(default_factory=lambda: [NOWHERE])
     webhooks: list[str] = field(default_factory=lambda: [NOWHERE])
     categories: list[str] = field(default_factory=lambda: ["offers"])

@@ -23,6 +23,7 @@ _TOLD = {
     "create_segment": "segment_id",
     "create_template": "template_id",
     "create_schedule": "schedule_id",
+    "create_automation": "automation_id",
     "create_identity_key": "identity_key_id",
     "create_webhook": "webhook_id",
 }

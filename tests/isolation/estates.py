@@ -28,6 +28,7 @@ from tests.api.credentials import APPLE, GOOGLE
 from tests.api.support import owner_of
 from tests.factories import (
     browser_keys,
+    make_automation,
     make_category,
     make_device,
     make_key,
@@ -132,6 +133,7 @@ def make_estate(name: str, word: str) -> Estate:
         "sent": sent,
         "template": make_template(channel, word, {"title": word, "body": word}),
         "schedule": make_schedule(channel, word),
+        "automation": make_automation(channel, word),
         "draft": make_waiting(channel, house.members["editor"], title=word, note=word),
         "device": make_device(channel, devices[0], house.members["owner"], name=word),
         "image": image_add(
@@ -154,6 +156,7 @@ def add_channel(estate: Estate) -> Estate:
         "category": make_category(channel, "second"),
         "template": make_template(channel, "second"),
         "schedule": make_schedule(channel, "second"),
+        "automation": make_automation(channel, "second"),
         "identity_key": _identity_key(channel),
         "webhook": _webhook(channel),
         "notification": _pending(channel, "second", segment),

@@ -48,6 +48,7 @@ KINDS = {
     "segment_id": "id",
     "template_id": "id",
     "schedule_id": "id",
+    "automation_id": "id",
     "category_key": "category",
     "category": "category",
     "identity_key_id": "id",
@@ -84,6 +85,7 @@ send
 format include outcome dry_run attributes tags_from columns takeover_days
 tags add_tags remove_tags prefix after external_ids subscription_ids remove
 enabled since until
+trigger delay_minutes recipient
 category_required rate_per_minute caps limit hours cap once_per_days inbox_days label labels before
 actions id action web_url android_url ios_url web android ios translations
 """
@@ -98,7 +100,15 @@ _SCHEDULE = {
     "notification": {"body": "Hello"},
     "recurrence": {"rule": "FREQ=DAILY", "at": ["09:00"], "timezone": "UTC"},
 }
+_AUTOMATION = {
+    "name": "new",
+    "trigger": {"event": "subscriptions.created"},
+    "delay_minutes": 10,
+    "notification": {"body": "Hello"},
+}
 _BODIES = {
+    ("POST", "channel/<id:channel_id>/automations"): _AUTOMATION,
+    ("PUT", "channel/<id:channel_id>/automations/<id:automation_id>"): _AUTOMATION,
     ("POST", "channel/<id:channel_id>/schedules"): _SCHEDULE,
     ("PUT", "channel/<id:channel_id>/schedules/<id:schedule_id>"): _SCHEDULE,
     ("PUT", "channel/<id:channel_id>/providers"): {

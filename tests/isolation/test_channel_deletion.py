@@ -22,6 +22,7 @@ from tests.isolation.operations import OF_SOMEBODY
 
 pytestmark = pytest.mark.django_db
 OWNERS = ("channel_id", "notification_id", "schedule_id", "webhook_id", "subscription_id")
+OWNERS += ("automation_id",)
 NOBODY = UUID(int=0)
 HOUR = datetime(2026, 11, 20, 12, tzinfo=UTC)
 # What a device reports and whom a click leads where, the token alone says. A device that leaves
@@ -69,6 +70,7 @@ def owners(estate):
         "channel_id": [channel.pk],
         "notification_id": NOTIFICATIONS[channel.pk],
         "schedule_id": [rows["schedule"].pk],
+        "automation_id": [rows["automation"].pk],
         "webhook_id": [rows["webhook"].pk],
         "subscription_id": [rows["subscription"].pk],
     }

@@ -6,6 +6,9 @@ from typing import Literal, Unpack
 from pushsvc_client.calls import Call, Pages, new_key, part
 from pushsvc_client.running import listing, operation
 from pushsvc_client.schemas import (
+    AutomationDayOutput,
+    AutomationInput,
+    AutomationOutput,
     CancelOutput,
     CategoryFields,
     CategoryInput,
@@ -110,6 +113,23 @@ class Operations:
         return Call("POST", f"/channel/{part(self.channel)}/tags/{part(tag)}/members", json=fields)
 
     @operation
+    def create_automation(
+        self, /, *, idempotency_key: str | None = None, **fields: Unpack[AutomationInput]
+    ) -> Call[AutomationOutput]:
+        """Create an automation.
+
+        An automation sends a notification to each device or person to whom something
+        happened. The content of a template is copied now. See
+        [automations](/docs/automations).
+        """
+        return Call(
+            "POST",
+            f"/channel/{part(self.channel)}/automations",
+            json=fields,
+            headers={"Idempotency-Key": idempotency_key or new_key()},
+        )
+
+    @operation
     def create_category(self, /, **fields: Unpack[CategoryInput]) -> Call[CategoryOutput]:
         """Create a category.
 
@@ -200,6 +220,14 @@ class Operations:
         return Call(
             "POST", f"/channel/{part(self.channel)}/webhooks", json=fields, is_repeatable=False
         )
+
+    @operation
+    def delete_automation(self, automation_id: str, /) -> Call[None]:
+        """Delete an automation.
+
+        It sends nothing more. Notifications that it sent stay. A second call returns 404.
+        """
+        return Call("DELETE", f"/channel/{part(self.channel)}/automations/{part(automation_id)}")
 
     @operation
     def delete_identity_key(self, identity_key_id: str, /) -> Call[None]:
@@ -359,6 +387,14 @@ class Operations:
         return Call("GET", f"/c/{part(token)}")
 
     @operation
+    def get_automation(self, automation_id: str, /) -> Call[AutomationOutput]:
+        """Get an automation.
+
+        What it sends to whom, as it was stored last.
+        """
+        return Call("GET", f"/channel/{part(self.channel)}/automations/{part(automation_id)}")
+
+    @operation
     def get_channel_audience(self) -> Call[ChannelAudienceOutput]:
         """Count the channel's devices and people.
 
@@ -507,6 +543,24 @@ class Operations:
         unknown ids are no error.
         """
         return Call("POST", f"/channel/{part(self.channel)}/people/devices", json=fields)
+
+    @listing
+    def list_automation_days(
+        self, automation_id: str, /, *, limit: int | None = None, offset: int | None = None
+    ) -> Pages[AutomationDayOutput]:
+        """List what an automation did on each day, the latest first."""
+        return Pages(
+            f"/channel/{part(self.channel)}/automations/{part(automation_id)}/days",
+            {"offset": offset},
+            limit,
+        )
+
+    @listing
+    def list_automations(
+        self, *, limit: int | None = None, offset: int | None = None
+    ) -> Pages[AutomationOutput]:
+        """List the channel's automations, newest first."""
+        return Pages(f"/channel/{part(self.channel)}/automations", {"offset": offset}, limit)
 
     @listing
     def list_categories(
@@ -784,6 +838,20 @@ class Operations:
         The device gets no more messages, whether or not it was known.
         """
         return Call("POST", "/unsubscribe", json=fields)
+
+    @operation
+    def update_automation(
+        self, automation_id: str, /, **fields: Unpack[AutomationInput]
+    ) -> Call[AutomationOutput]:
+        """Replace an automation.
+
+        The content of a template is copied again. Those who wait get the new notification.
+        Enables an automation that the service disabled, unless `enabled` is false. Safe to
+        repeat.
+        """
+        return Call(
+            "PUT", f"/channel/{part(self.channel)}/automations/{part(automation_id)}", json=fields
+        )
 
     @operation
     def update_category(

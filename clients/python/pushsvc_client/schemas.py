@@ -101,6 +101,56 @@ class AudienceOutput(TypedDict):
     subscription_id: str | None
 
 
+class AutomationDayOutput(TypedDict):
+    """What an automation did on a day."""
+
+    begins_at: str
+    ends_at: str
+    notification_id: str | None
+    fired: int
+    skipped: AutomationSkippedOutput
+
+
+class AutomationInput(TypedDict):
+    """An automation to make, or what replaces one."""
+
+    name: str
+    enabled: NotRequired[bool | None]
+    trigger: TriggerInput
+    delay_minutes: int
+    recipient: NotRequired[AutomationRecipient | None]
+    notification: ScheduledSendInput
+    once_per_days: NotRequired[int | None]
+
+
+class AutomationOutput(TypedDict):
+    """An automation."""
+
+    automation_id: str
+    name: str
+    enabled: bool
+    trigger: TriggerInput
+    delay_minutes: int
+    recipient: AutomationRecipient
+    notification: ScheduledSendInput
+    once_per_days: int | None
+    waiting: int
+    disabled_code: str | None
+    created_at: str
+    updated_at: str
+
+
+class AutomationSkippedOutput(TypedDict):
+    """Devices whose time came and that were not sent to, by reason."""
+
+    repeated: int
+    condition: int
+    gone: int
+    platform: int
+    stopped: int
+    late: int
+
+
 class CancelOutput(TypedDict):
     """That the notification is cancelled."""
 
@@ -1491,6 +1541,16 @@ class Translation(TypedDict):
     actions: NotRequired[dict[str, str] | None]
 
 
+class TriggerInput(TypedDict):
+    """What an automation follows."""
+
+    event: AutomationEvent
+    tag: NotRequired[str | None]
+    name: NotRequired[str | None]
+    label: NotRequired[str | None]
+    action: NotRequired[str | None]
+
+
 class UnknownMembers(TypedDict):
     """Ids that the channel does not have. They are no error."""
 
@@ -1627,6 +1687,10 @@ AudienceRule: TypeAlias = (
     | NotificationEnded
     | None
 )
+AutomationEvent: TypeAlias = Literal[
+    "subscriptions.created", "subscriptions.tagged", "notifications.clicked"
+]
+AutomationRecipient: TypeAlias = Literal["device", "person"]
 CapChoice: TypeAlias = Literal["respect", "ignore"]
 Choices: TypeAlias = dict[str, bool | None] | None
 ClickBehavior: TypeAlias = Literal["open", "navigate", "focus"]
@@ -1701,6 +1765,7 @@ WebhookEvent: TypeAlias = Literal[
     "credential.resumed",
     "limit.learned",
     "schedule.disabled",
+    "automation.disabled",
     "alert.raised",
 ]
 WebhookFormat: TypeAlias = Literal["standard", "slack", "teams"]
