@@ -244,6 +244,29 @@
         spellcheck: false,
       });
       input.dataset.part = "value";
+      return element("span", { className: "ps-lines" }, input, adder(input, label));
+    }
+
+    // A field that offers the channel's values, because browsers offer none for lines.
+    function adder(lines, label) {
+      const input = textInput("add", `Add: ${label}`, "", "add a value");
+      const add = () => {
+        const value = input.value.trim();
+        if (!value) return;
+        const kept = lines.value.split("\n").filter((line) => line.trim());
+        const [line] = asLines(value);
+        if (!kept.includes(line)) kept.push(line);
+        lines.value = kept.join("\n");
+        lines.rows = Math.min(Math.max(kept.length, 2), 8);
+        input.value = "";
+        lines.dispatchEvent(new Event("input", { bubbles: true }));
+      };
+      input.addEventListener("change", add);
+      input.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter") return;
+        event.preventDefault(); // which would save the segment
+        add();
+      });
       return input;
     }
 

@@ -49,7 +49,8 @@
     const node = target.closest(".ps-rule");
     const place = target.closest("[data-values]");
     const { part } = target.dataset;
-    if (!node || !place || target.tagName !== "INPUT" || !["value", "tag"].includes(part)) return;
+    if (!node || !place || target.tagName !== "INPUT" || !["value", "add", "tag"].includes(part))
+      return;
     const { subject } = node.dataset;
     const name = node.querySelector("[data-part=attribute]")?.value.trim() ?? "";
     if (!OFFERED.includes(subject) || (subject === "attribute" && !name)) return;

@@ -407,3 +407,29 @@ def test_the_list_shows_sizes_after_it_has_opened(console, alice, manager, crowd
     segment = make_segment(alice.channel, rule)
     page = console.open("/admin/subscriptions_app/segment/", manager)
     expect(page.locator(f"#size-{segment.pk}")).to_have_text("6")
+
+
+def test_values_of_a_list_are_suggested_and_added_as_lines(console, alice, manager, crowd):
+    in_list = {"attribute": "plan", "operator": "in", "value": ["gold"]}
+    segment = make_segment(alice.channel, in_list)
+    path = f"/admin/subscriptions_app/segment/{segment.pk}/change/"
+    page = console.open(path, manager)
+    rule = page.locator(".ps-rule")
+    adding = rule.get_by_label("Add: Value")
+
+    adding.focus()
+    offered = page.locator("datalist[id^=rule-values] option")
+    expect(offered).to_have_count(2)
+    assert {each.get_attribute("value") for each in offered.all()} == {"pro", "free"}
+    adding.fill("pro")
+    adding.press("Enter")
+    expect(rule.get_by_label("Value", exact=True)).to_have_value("gold\npro")
+    expect(adding).to_have_value("")
+    adding.fill("pro")
+    adding.press("Tab")
+    expect(rule.get_by_label("Value", exact=True)).to_have_value("gold\npro")
+
+    save(page)
+    segment.refresh_from_db()
+    [saved] = segment.rule["all"]
+    assert saved["value"] == ["gold", "pro"]
