@@ -107,6 +107,14 @@ def _accepted(text: str) -> FoundKey:
     return found
 
 
+def accepted_key(header: str) -> str | None:
+    """The public id of the key that an Authorization header presents. None if it is refused."""
+    try:
+        return _accepted(_key_text(header)).api_key.public_id
+    except MissingKey:
+        return None
+
+
 def require_scope(scope: str) -> type[BasePermission]:
     """For `permission_classes` of a KeyedView: refuses a key without this scope with 403."""
 

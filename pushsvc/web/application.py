@@ -8,7 +8,7 @@ threads, which keep their database connections.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from io import BytesIO
@@ -18,6 +18,7 @@ from asgiref.wsgi import WsgiToAsgiInstance
 from corsheaders.middleware import CorsMiddleware
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIRequest
+from django.db import DatabaseError, close_old_connections
 from django.http import HttpRequest
 from django.middleware.security import SecurityMiddleware
 
@@ -25,7 +26,7 @@ from pushsvc.common import errors, metrics
 from pushsvc.common.http.client_address import counted_address
 from pushsvc.common.http.handlers import refusal
 from pushsvc.common.store.estimates import Client
-from pushsvc.web.bulkhead import OF_KEYS, Bulkhead, TooManyInFlight
+from pushsvc.web.bulkhead import OF_KEYS, Bulkhead, Queue, TooManyInFlight
 from pushsvc.web.content_type import plain_content_type
 from pushsvc.web.correlation import CorrelationMiddleware
 from pushsvc.web.csp import PolicyMiddleware
@@ -65,8 +66,9 @@ class BufferedApplication:
                 complete = _complete(environ, data)
                 metrics.WEB_BYTES.add(len(data), "received")
                 queue = self._bulkhead.queue(scope["method"], scope["path"], data)
-                key = environ.get("HTTP_AUTHORIZATION")
-                sender = key if key and queue.kind in OF_KEYS else address
+                sender = address
+                if queue.kind in OF_KEYS:
+                    queue, sender = await self._of_key(queue, environ, address)
                 queue.require_room(sender)
                 response = _Response(self._application, complete)
                 run = partial(queue.run, sender=sender)
@@ -78,6 +80,29 @@ class BufferedApplication:
             await _refuse(send, request, error)
         except errors.PushsvcError as error:
             await _refuse(send, request, error)
+
+    async def _of_key(
+        self, queue: Queue, environ: Mapping[str, Any], address: str
+    ) -> tuple[Queue, str]:
+        """The queue of a request of a kind in OF_KEYS, and its sender: an accepted key. A request
+        whose key is refused waits with all others, so invented keys have no share of the queue."""
+        look_up = partial(_accepted_key, environ.get("HTTP_AUTHORIZATION", ""))
+        others = self._bulkhead.others
+        others.require_room(address)
+        key = await others.run(look_up, address, within=settings.WEB_WAIT_SECONDS)
+        return (others, address) if key is None else (queue, key)
+
+
+def _accepted_key(header: str) -> str | None:
+    """As `accepted_key`. None also if the database is away, as the request will then respond."""
+    # Here, because the server imports this module before Django's set-up.
+    from channels_app.http import accepted_key
+
+    close_old_connections()
+    try:
+        return accepted_key(header)
+    except DatabaseError:
+        return None
 
 
 class _Response:

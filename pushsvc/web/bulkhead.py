@@ -98,7 +98,9 @@ QUARTERS: Final = {"export": _is_export, "console": _is_console, "read": _is_rea
 _OTHERS: Final = "other"
 _ESTIMATE: Final = "estimate"
 _DOWNLOAD: Final = "download"
-OF_KEYS: Final = frozenset({_ESTIMATE, _DOWNLOAD})  # whose senders are keys, wherever they are
+OF_KEYS: Final = frozenset(
+    {_ESTIMATE, _DOWNLOAD}
+)  # whose senders are accepted keys, wherever they are
 _ESCAPED_ASCII: Final = re.compile(rb"\\u00[2-7]")
 
 
@@ -197,7 +199,7 @@ class Bulkhead:
         self._special.insert(
             0, (_is_download, Queue(of_downloads, _DOWNLOAD, DOWNLOADS, OF_KEY_IN_DOWNLOADS))
         )
-        self._all = Queue(pool, _OTHERS, ALL, ALL)
+        self.others = Queue(pool, _OTHERS, ALL, ALL)
         self._in_flight: Counter[str] = Counter()
         self._importing: Counter[str] = Counter()
 
@@ -205,7 +207,7 @@ class Bulkhead:
         if _is_estimate(method, path, body):
             return self._estimates
         found = (queue for fits, queue in self._special if fits(method, path))
-        return next(found, self._all)
+        return next(found, self.others)
 
     @contextmanager
     def in_flight(self, address: str) -> Iterator[None]:

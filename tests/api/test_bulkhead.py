@@ -6,6 +6,7 @@ Over real sockets, with requests that wait for a lock of the database.
 import asyncio
 import json
 import re
+import select
 import selectors
 import socket
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test import Client
 
+from channels_app import keys
 from pushsvc.web.bulkhead import (
     ADDRESS_IN_HEALTH,
     ADDRESS_IN_QUARTER,
@@ -125,6 +127,21 @@ def test_hanging_exports_leave_their_threads_to_reads_and_one_to_other_keys(web,
         read = get(f"/notification/{notification.pk}", f"Authorization: Key {owner.key}")
         assert ask(web, read.decode())[0] == 200
     assert statuses(held) == {200}
+
+
+def test_invented_keys_take_no_place_of_an_export(web, opened, owner):
+    exported = get(f"/channel/{owner.channel.id}/subscriptions", f"Authorization: Key {owner.key}")
+    invented = [
+        exported.replace(owner.key.encode(), keys.generate()[0].encode())
+        for _ in range(sum(DOWNLOADS))
+    ]
+    with locked("channels_app_apikey"):
+        held = [each for made in invented for each in opened(1, made)]
+        until(lambda: waiting_sessions() > DOWNLOADS.threads, seconds=60)
+        (mine,) = opened(1, exported)
+        assert select.select([mine], [], [], 1)[0] == []  # it is not refused
+    assert status_and_headers(mine)[0] == 200
+    assert statuses(held) <= {401, 429}
 
 
 def test_hanging_images_leave_their_threads_to_reads(web, opened, owner):
