@@ -100,6 +100,9 @@ modules: .venv/dev.stamp ## write docs/modules.md and docs/modules-pushsvc.md, a
 icons: .venv/dev.stamp ## write the console's font of icons, after a change of .ci/icons.py or of the theme
 	@$(BIN)/python .ci/icons.py pushsvc/static/console/icons.woff2
 
+texts: .venv/dev.stamp ## add new texts of the console to pushsvc/locale, and compile the translations
+	@. .ci/environment && $(BIN)/python .ci/texts.py
+
 openapi: .venv/dev.stamp .venv/clients.stamp ## write docs/openapi.yaml from the code, and from it the methods and types of clients/
 	@. .ci/environment && $(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml
 	@$(BIN)/python .ci/client_code.py clients

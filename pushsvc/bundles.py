@@ -2,6 +2,7 @@
 
 # The pages for writing a notification have many parts, and load one bundle of each kind of file.
 STATIC_BUNDLES = {
+    "console/first.js": ("console/texts.js", "console/times.js"),
     "console/composing.css": ("console/compose.css", "console/segments.css", "console/images.css"),
     "console/composing.js": (
         "console/tags.js",

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.credentials import CredentialsPage, shown_facts
@@ -28,20 +29,23 @@ from channels_app.services import channel_create, channel_update
 from pushsvc.common.console.admin import badge
 from pushsvc.common.console.figures import grouped, moment
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+from pushsvc.common.texts import later
 
 _SUBSCRIBERS = {name: f"counters__{name}_subscribers" for name in Platform}
 
 
 class NewChannelPage(FormPage):
-    title = "New channel"
-    submit = "Create the channel"
+    title = later("New channel")
+    submit = later("Create the channel")
     role = Role.MANAGER
 
     @override
     def accept(self, form: NewChannelForm) -> HttpResponseBase:
         may_exceed = is_superuser(self.request.user)
         channel = channel_create(may_exceed=may_exceed, **form.cleaned_data)
-        text = f"The channel “{channel}” was created. Next, add it to your site."
+        text = gettext("The channel “%(channel)s” was created. Next, add it to your site.") % {
+            "channel": channel
+        }
         messages.success(self.request, text)
         return HttpResponseRedirect(reverse("admin:channel_snippet", args=[channel.pk]))
 
@@ -64,7 +68,7 @@ def _contact(user: User) -> str:
 
 
 class OverviewPage(TabPage):
-    title = "Overview"
+    title = later("Overview")
     template_name = "console/channels/overview.html"
     tab = "channels_app_channel_change"
 
@@ -88,17 +92,21 @@ class OverviewPage(TabPage):
         # Sums over all notifications of the channel, with running ones and tests, as in the API.
         every = list_url("notifications_app_notification", self.channel.pk)
         figures = [
-            {"title": "Notifications sent", "value": totals.notifications_sent, "url": sent},
-            {"title": "Recipients", "value": totals.recipients, "url": every},
-            {"title": "Delivered", "value": totals.delivered, "url": every},
-            {"title": "Not delivered", "value": totals.bounced, "url": every},
-            {"title": "Clicked", "value": totals.clicked, "url": every},
+            {
+                "title": gettext("Notifications sent"),
+                "value": totals.notifications_sent,
+                "url": sent,
+            },
+            {"title": gettext("Recipients"), "value": totals.recipients, "url": every},
+            {"title": gettext("Delivered"), "value": totals.delivered, "url": every},
+            {"title": gettext("Not delivered"), "value": totals.bounced, "url": every},
+            {"title": gettext("Clicked"), "value": totals.clicked, "url": every},
         ]
         return super().get_context_data(platforms=platforms, figures=figures, **kwargs)
 
 
 class SettingsPage(SettingsTab):
-    title = "Settings"
+    title = later("Settings")
     template_name = "console/channels/settings.html"
     tab = "channel_settings"
 
@@ -106,7 +114,7 @@ class SettingsPage(SettingsTab):
     def accept(self, form: SettingsForm) -> HttpResponseBase:
         may_raise = is_superuser(self.request.user)
         channel_update(channel_id=self.channel.pk, may_raise=may_raise, **form.cleaned_data)
-        return self.back("The settings were saved.")
+        return self.back(gettext("The settings were saved."))
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -124,14 +132,14 @@ class ChannelAdmin(ScopedAdmin):
     """Uses only the list of Django's admin. All other pages are pages of this app."""
 
     add_role = Role.MANAGER
-    first_row = "create the first channel"
+    first_row = later("create the first channel")
     new_page = NewChannelPage
     row_page = OverviewPage
     row_name = "channel_id"
     list_display = ("name_shown", "account", "platforms_shown", "subscribers", "created")
     list_select_related = ("account",)
     search_fields = ("name", "=id")
-    search_help_text = "Part of the name, or the whole id."
+    search_help_text = later("Part of the name, or the whole id.")
     ordering = ("name", "id")
 
     @override
@@ -143,27 +151,27 @@ class ChannelAdmin(ScopedAdmin):
         with_sums: QuerySet[Any] = rows.annotate(subscriber_sum=sum(others, first))
         return with_sums
 
-    @admin.display(description="Name", ordering="name")
+    @admin.display(description=later("Name"), ordering="name")
     def name_shown(self, channel: Channel) -> str:
-        mark = badge("being deleted", "bad") if channel.is_to_be_deleted else ""
+        mark = badge(gettext("being deleted"), "bad") if channel.is_to_be_deleted else ""
         return format_html("{} {}", channel.name, mark) if mark else channel.name
 
-    @admin.display(description="Platforms")
+    @admin.display(description=later("Platforms"))
     def platforms_shown(self, channel: Channel) -> str:
         on = [name for name, is_on in channel.platforms.items() if is_on]
         return format_html_join(" ", "{}", ((badge(PLATFORM_NAMES[name], name),) for name in on))
 
-    @admin.display(description="Subscribers", ordering="subscriber_sum")
+    @admin.display(description=later("Subscribers"), ordering="subscriber_sum")
     def subscribers(self, channel: Any) -> str:
         """The total and, if there are several platforms, the count of each."""
         counts = {PLATFORM_NAMES[name]: getattr(channel, f"{name}_sum") for name in _SUBSCRIBERS}
-        parts = [f"{name} {count:,}" for name, count in counts.items() if count]
+        parts = [f"{name} {grouped(count)}" for name, count in counts.items() if count]
         by_platform = " · ".join(parts) if len(parts) > 1 else ""
         return format_html(
             '{} <small class="ps-quiet">{}</small>', grouped(channel.subscriber_sum), by_platform
         )
 
-    @admin.display(description="Created")
+    @admin.display(description=later("Created"))
     def created(self, channel: Channel) -> str:
         return moment(channel.created_at)
 

@@ -12,6 +12,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.forms import ApnsForm, FcmForm
@@ -20,17 +21,21 @@ from channels_app.models import ProviderCredential, Role
 from channels_app.selectors import channel_credentials
 from channels_app.services import provider_credentials_store
 from pushsvc.common.errors import FieldError, Invalid
+from pushsvc.common.texts import later
 
 _FORMS: dict[str, type[FcmForm | ApnsForm]] = {"android": FcmForm, "ios": ApnsForm}
-_HEADINGS = {"android": "Android (Firebase Cloud Messaging)", "ios": "iOS (Apple Push)"}
+_HEADINGS = {
+    "android": later("Android (Firebase Cloud Messaging)"),
+    "ios": later("iOS (Apple Push)"),
+}
 _APNS_FIELDS = ("key_id", "team_id", "topic", "environment")
 _FACT_NAMES = {
-    "project_id": "Project",
-    "client_email": "Service account",
-    "key_id": "Key id",
-    "team_id": "Team",
-    "topic": "Topic",
-    "environment": "Environment",
+    "project_id": later("Project"),
+    "client_email": later("Service account"),
+    "key_id": later("Key id"),
+    "team_id": later("Team"),
+    "topic": later("Topic"),
+    "environment": later("Environment"),
 }
 # A service account has about 2,400 characters. A longer file is another kind of file.
 _MOST_BYTES = 32 * 1024
@@ -43,7 +48,7 @@ def shown_facts(credential: ProviderCredential | None) -> list[tuple[str, str]]:
 
 
 class CredentialsPage(TabPage):
-    title = "Credentials"
+    title = later("Credentials")
     template_name = "console/channels/credentials.html"
     tab = "channel_credentials"
     post_role = Role.MANAGER
@@ -51,7 +56,11 @@ class CredentialsPage(TabPage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         form = _given_form(request)
         if form.is_valid() and self._store(form):
-            messages.success(request, f"The {_HEADINGS[str(form.prefix)]} credentials were stored.")
+            messages.success(
+                request,
+                gettext("The %(value)s credentials were stored.")
+                % {"value": _HEADINGS[str(form.prefix)]},
+            )
             own = reverse(f"admin:{self.tab}", args=[self.channel.pk])
             return HttpResponseRedirect(f"{own}?stored={form.prefix}")
         return self.render_to_response(self.get_context_data(refused=form), status=400)
@@ -131,7 +140,12 @@ def _shown_errors(error: Invalid) -> list[FieldError]:
     ]
     if missing:
         shown.insert(
-            0, FieldError("text", "required", f"Missing in the JSON: {', '.join(missing)}.")
+            0,
+            FieldError(
+                "text",
+                "required",
+                gettext("Missing in the JSON: %(join)s.") % {"join": ", ".join(missing)},
+            ),
         )
     return shown
 

@@ -5,6 +5,7 @@ from zoneinfo import ZoneInfo
 
 from django import forms
 from django.forms.models import model_to_dict
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.console.shared_forms import SharedForm
@@ -12,6 +13,7 @@ from channels_app.models import Account, Channel, Identity, Scope
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.links import CLICKS
 from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.texts import later
 from pushsvc.common.timestamps import timezone_names
 
 
@@ -19,22 +21,27 @@ class ChannelForm(ConsoleForm):
     name = forms.CharField(max_length=200)
     vapid_subject = forms.CharField(
         max_length=255,
-        label="Contact for push services",
-        help_text="Where they reach you if your messages cause problems, such as "
-        "mailto:push@shop.example or an https: address (the VAPID subject).",
+        label=later("Contact for push services"),
+        help_text=later(
+            "Where they reach you if your messages cause problems, such as "
+            "mailto:push@shop.example or an https: address (the VAPID subject)."
+        ),
     )
     site_url = forms.CharField(
         max_length=2000,
         required=False,
-        label="Address of your site",
-        help_text="Safari opens this address on a click if the notification has none and Safari "
-        "has removed your site's service worker.",
+        label=later("Address of your site"),
+        help_text=later(
+            "Safari opens this address on a click if the notification has none and "
+            "Safari has removed your site's service worker."
+        ),
     )
 
 
 class NewChannelForm(ChannelForm):
     account = forms.ModelChoiceField(
-        queryset=Account.objects.none(), help_text="Members of this account can see the channel."
+        queryset=Account.objects.none(),
+        help_text=later("Members of this account can see the channel."),
     )
     field_order = ("account",)
 
@@ -45,8 +52,11 @@ def _limit(label: str, whose: str, most: int = 1_000_000) -> forms.IntegerField:
         min_value=1,
         max_value=most,
         label=label,
-        help_text=f"{whose} Leave empty to use the installation's default. "
-        "Only a superuser can set a higher limit.",
+        help_text=later(
+            "%(whose)s Leave empty to use the installation's default. Only a superuser "
+            "can set a higher limit.",
+            whose=whose,
+        ),
     )
 
 
@@ -54,30 +64,38 @@ class SettingsForm(SharedForm, ChannelForm):
     audited_as = {"enabled": [f"{name}_enabled" for name in PLATFORM_NAMES]}
 
     enabled = forms.MultipleChoiceField(
-        label="Platforms",
+        label=later("Platforms"),
         required=False,
         widget=forms.CheckboxSelectMultiple,
-        help_text="A disabled platform accepts no subscriptions and no notifications.",
+        help_text=later("A disabled platform accepts no subscriptions and no notifications."),
     )
     web_click = forms.ChoiceField(
-        label="A click in browsers",
+        label=later("A click in browsers"),
         choices=list(CLICKS.items()),
-        help_text="For links of your site. A send can choose another behavior. The last one needs "
-        "an “open” listener on your pages.",
+        help_text=later(
+            "For links of your site. A send can choose another behavior. The last one "
+            "needs an “open” listener on your pages."
+        ),
     )
-    sends_per_second = _limit("Sends per second", "For all API keys of the channel together.")
-    subscribes_per_minute = _limit("Subscriptions per minute", "For each IP address.")
+    sends_per_second = _limit(
+        later("Sends per second"), later("For all API keys of the channel together.")
+    )
+    subscribes_per_minute = _limit(later("Subscriptions per minute"), later("For each IP address."))
     max_subscriptions = _limit(
-        "Maximum subscriptions",
-        "Includes expired subscriptions. When the channel is full, the oldest subscriptions that "
-        "never accepted a message are deleted.",
+        later("Maximum subscriptions"),
+        later(
+            "Includes expired subscriptions. When the channel is full, the oldest "
+            "subscriptions that never accepted a message are deleted."
+        ),
         1_000_000_000,
     )
 
     identity = forms.ChoiceField(
-        label="Identity",
+        label=later("Identity"),
         choices=Identity.choices,
-        help_text="With “Trust”, anyone who knows a user's id can receive that user's messages.",
+        help_text=later(
+            "With “Trust”, anyone who knows a user's id can receive that user's messages."
+        ),
     )
 
     @classmethod
@@ -90,13 +108,18 @@ class SettingsForm(SharedForm, ChannelForm):
 
 
 class KeyForm(ConsoleForm):
-    name = forms.CharField(max_length=200, help_text="Which program uses it, such as shop backend.")
+    name = forms.CharField(
+        max_length=200, help_text=later("Which program uses it, such as shop backend.")
+    )
     scopes = forms.MultipleChoiceField(
         choices=[
-            (Scope.SEND.value, "send: sends and cancels notifications"),
-            (Scope.READ.value, "read: reads statistics"),
-            (Scope.MANAGE.value, "manage: changes credentials and segments"),
-            (Scope.SUBSCRIBERS.value, "subscribers: reads and changes people and their devices"),
+            (Scope.SEND.value, later("send: sends and cancels notifications")),
+            (Scope.READ.value, later("read: reads statistics")),
+            (Scope.MANAGE.value, later("manage: changes credentials and segments")),
+            (
+                Scope.SUBSCRIBERS.value,
+                later("subscribers: reads and changes people and their devices"),
+            ),
         ],
         initial=[Scope.SEND.value, Scope.READ.value],
         widget=forms.CheckboxSelectMultiple,
@@ -104,7 +127,7 @@ class KeyForm(ConsoleForm):
     expires_at = forms.DateTimeField(
         required=False,
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}),
-        help_text="Leave empty for a key that never expires.",
+        help_text=later("Leave empty for a key that never expires."),
     )
     # Of the page that was shown: the reader may choose another one meanwhile.
     zone = forms.ChoiceField(
@@ -117,7 +140,9 @@ class KeyForm(ConsoleForm):
     def of(cls, zone: str, data: Any = None) -> "KeyForm":
         """The form, whose times are on the clock of the zone unless `data` names another one."""
         form = cls(data, initial={"zone": zone})
-        form.fields["expires_at"].label = f"Expires ({form['zone'].value()})"
+        form.fields["expires_at"].label = gettext("Expires (%(value)s)") % {
+            "value": form["zone"].value()
+        }
         return form
 
     @override
@@ -141,10 +166,10 @@ class FcmForm(ConsoleForm):
 
     prefix = "android"
     text = _pasted(
-        "Service account (JSON)",
-        "Firebase console → Project settings → Service accounts → Generate new private key.",
+        later("Service account (JSON)"),
+        later("Firebase console → Project settings → Service accounts → Generate new private key."),
     )
-    file = forms.FileField(required=False, label="Or upload the file")
+    file = forms.FileField(required=False, label=later("Or upload the file"))
 
 
 class ApnsForm(ConsoleForm):
@@ -152,12 +177,13 @@ class ApnsForm(ConsoleForm):
 
     prefix = "ios"
     text = _pasted(
-        "Key (.p8)", "developer.apple.com → Keys → a key with Apple Push Notifications service."
+        later("Key (.p8)"),
+        later("developer.apple.com → Keys → a key with Apple Push Notifications service."),
     )
-    file = forms.FileField(required=False, label="Or upload the file")
-    key_id = forms.CharField(max_length=10, label="Key id")
-    team_id = forms.CharField(max_length=10, label="Team id")
-    topic = forms.CharField(max_length=255, label="Topic (bundle id)")
+    file = forms.FileField(required=False, label=later("Or upload the file"))
+    key_id = forms.CharField(max_length=10, label=later("Key id"))
+    team_id = forms.CharField(max_length=10, label=later("Team id"))
+    topic = forms.CharField(max_length=255, label=later("Topic (bundle id)"))
     environment = forms.ChoiceField(
-        choices=[("production", "production"), ("sandbox", "sandbox (development builds)")]
+        choices=[("production", "production"), ("sandbox", later("sandbox (development builds)"))]
     )

@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.forms import KeyForm
@@ -27,11 +28,12 @@ from channels_app.services import (
 from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.errors import Outdated
 from pushsvc.common.http.origin import own_origin
+from pushsvc.common.texts import later
 from pushsvc.sdk import snippet, worker_snippet
 
 
 class KeysPage(TabPage, FormPage):
-    title = "API keys"
+    title = later("API keys")
     template_name = "console/channels/keys.html"
     tab = "channel_keys"
     post_role = Role.MANAGER
@@ -54,7 +56,7 @@ class KeysPage(TabPage, FormPage):
 class RevokePage(TabPage):
     """POST only."""
 
-    title = "Revoke"
+    title = later("Revoke")
     tab = "channel_keys"
     role = Role.MANAGER
     http_method_names = ("post",)
@@ -62,11 +64,14 @@ class RevokePage(TabPage):
     def post(self, request: HttpRequest, *args: Any, key_id: UUID, **kw: Any) -> HttpResponseBase:
         key = get_object_or_404(channel_api_keys(self.channel.pk), pk=key_id)
         api_key_revoke(api_key=key)
-        return self.back(f"The key “{key}” was revoked. Requests with it are refused from now on.")
+        return self.back(
+            gettext("The key “%(key)s” was revoked. Requests with it are refused from now on.")
+            % {"key": key}
+        )
 
 
 class VapidPage(TabPage):
-    title = "Web push key"
+    title = later("Web push key")
     template_name = "console/channels/vapid.html"
     tab = "channel_vapid"
     post_role = Role.MANAGER
@@ -75,12 +80,12 @@ class VapidPage(TabPage):
         try:
             vapid_key_rotate(channel=self.channel, seen=request.POST.get("key", ""))
         except Outdated:
-            messages.warning(request, "The key was rotated after you opened this page.")
+            messages.warning(request, gettext("The key was rotated after you opened this page."))
             return HttpResponseRedirect(request.path)
         except TooManyVapidKeys as error:
             messages.error(request, error.detail)
             return HttpResponseRedirect(request.path)
-        return self.back("Browsers now subscribe with a new key.")
+        return self.back(gettext("Browsers now subscribe with a new key."))
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -92,7 +97,7 @@ class VapidPage(TabPage):
 
 
 class SnippetPage(TabPage):
-    title = "Add to a site"
+    title = later("Add to a site")
     template_name = "console/channels/snippet.html"
     tab = "channel_snippet"
 

@@ -5,6 +5,7 @@ from typing import Any, Final
 from django import forms
 from django.http import QueryDict
 from django.http.response import HttpResponseBase
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.tabs import SettingsTab
@@ -13,15 +14,20 @@ from channels_app.models import PromptKind
 from channels_app.selectors import prompt_figures
 from channels_app.services import channel_set_prompt
 from pushsvc.common.http.origin import own_origin
+from pushsvc.common.texts import later
 
 _DAYS: Final = 30
 _KINDS: Final = {
-    PromptKind.SLIDE_IN.value: "Slide-in: a small dialog at the bottom of the page",
-    PromptKind.BELL.value: "Bell: a round button that opens the dialog",
-    PromptKind.CATEGORIES.value: "Categories: a slide-in with the channel's categories",
-    PromptKind.BUTTON.value: "Button: in an element of the page",
+    PromptKind.SLIDE_IN.value: later("Slide-in: a small dialog at the bottom of the page"),
+    PromptKind.BELL.value: later("Bell: a round button that opens the dialog"),
+    PromptKind.CATEGORIES.value: later("Categories: a slide-in with the channel's categories"),
+    PromptKind.BUTTON.value: later("Button: in an element of the page"),
 }
-_SCHEMES: Final = {"auto": "As the visitor prefers", "light": "Light", "dark": "Dark"}
+_SCHEMES: Final = {
+    "auto": later("As the visitor prefers"),
+    "light": later("Light"),
+    "dark": later("Dark"),
+}
 _TEXTS: Final = ("title", "body", "allow", "later")
 # Fields, with the names that prompt.mjs has for them.
 _RULES: Final = {
@@ -46,7 +52,10 @@ def _number(label: str, least: int, most: int, initial: int) -> forms.IntegerFie
 
 def _text(label: str, most: int) -> forms.CharField:
     return forms.CharField(
-        label=label, max_length=most, required=False, help_text="Empty: the prompt's own text."
+        label=label,
+        max_length=most,
+        required=False,
+        help_text=later("Empty: the prompt's own text."),
     )
 
 
@@ -55,8 +64,8 @@ def _colour(label: str) -> forms.RegexField:
         r"^#[0-9a-fA-F]{6}$",
         label=label,
         required=False,
-        help_text="Such as #1f4fd1. Empty: the prompt's own color in each scheme.",
-        error_messages={"invalid": "Enter a color such as #1f4fd1."},
+        help_text=later("Such as #1f4fd1. Empty: the prompt's own color in each scheme."),
+        error_messages={"invalid": later("Enter a color such as #1f4fd1.")},
     )
 
 
@@ -66,42 +75,42 @@ class PromptForm(SharedForm):
     audited_as = dict.fromkeys([*_RULES, *_COLORS, *_TEXTS, "is_on", "target", "lang"], ("prompt",))
 
     is_on = forms.BooleanField(
-        label="Show a prompt on sites that use these options", required=False, initial=True
+        label=later("Show a prompt on sites that use these options"), required=False, initial=True
     )
-    kind = forms.ChoiceField(label="Kind", choices=list(_KINDS.items()))
+    kind = forms.ChoiceField(label=later("Kind"), choices=list(_KINDS.items()))
     target = forms.CharField(
-        label="Element to add a button to",
+        label=later("Element to add a button to"),
         max_length=200,
         required=False,
-        help_text="A CSS selector, such as #newsletter. Only for the kind “Button”.",
+        help_text=later("A CSS selector, such as #newsletter. Only for the kind “Button”."),
     )
-    after_pages = _number("First page view that shows it", 1, 100, 1)
-    after_seconds = _number("Seconds on the page before it appears", 0, 3600, 0)
-    again_after_days = _number("Days after a refusal before it appears again", 1, 365, 30)
-    max_refusals = _number("Refusals after which it never appears again", 1, 20, 3)
-    scheme = forms.ChoiceField(label="Color scheme", choices=list(_SCHEMES.items()))
-    accent = _colour("Color of the button")
-    accent_text = _colour("Color of the button's text")
-    background = _colour("Background")
-    text = _colour("Color of the text")
+    after_pages = _number(later("First page view that shows it"), 1, 100, 1)
+    after_seconds = _number(later("Seconds on the page before it appears"), 0, 3600, 0)
+    again_after_days = _number(later("Days after a refusal before it appears again"), 1, 365, 30)
+    max_refusals = _number(later("Refusals after which it never appears again"), 1, 20, 3)
+    scheme = forms.ChoiceField(label=later("Color scheme"), choices=list(_SCHEMES.items()))
+    accent = _colour(later("Color of the button"))
+    accent_text = _colour(later("Color of the button's text"))
+    background = _colour(later("Background"))
+    text = _colour(later("Color of the text"))
     lang = forms.RegexField(
         r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$",
-        label="Language of the texts",
+        label=later("Language of the texts"),
         initial="en",
         max_length=35,
-        error_messages={"invalid": "Enter a language tag such as en or pt-BR."},
-        help_text="Visitors with another language see the prompt's own texts.",
+        error_messages={"invalid": later("Enter a language tag such as en or pt-BR.")},
+        help_text=later("Visitors with another language see the prompt's own texts."),
     )
-    title = _text("Title", 100)
-    body = _text("Text", 255)
-    allow = _text("Button that accepts", 50)
-    later = _text("Button that refuses", 50)
+    title = _text(later("Title"), 100)
+    body = _text(later("Text"), 255)
+    allow = _text(later("Button that accepts"), 50)
+    later = _text(later("Button that refuses"), 50)
 
     @override
     def clean(self) -> dict[str, Any]:
         given: dict[str, Any] = self.cleaned_data
         if given.get("kind") == PromptKind.BUTTON and not given.get("target"):
-            self.add_error("target", "A button needs the element that it is added to.")
+            self.add_error("target", gettext("A button needs the element that it is added to."))
         return given
 
     @property
@@ -143,7 +152,7 @@ def _filled(given: dict[str, Any], names: dict[str, str]) -> dict[str, str]:
 
 
 class PromptPage(SettingsTab):
-    title = "Prompt"
+    title = later("Prompt")
     template_name = "console/channels/prompt.html"
     tab = "channel_prompt"
 
@@ -152,7 +161,7 @@ class PromptPage(SettingsTab):
         channel_set_prompt(
             channel_id=self.channel.pk, is_on=form.cleaned_data["is_on"], options=form.options
         )
-        return self.back("The prompt was saved. Sites show it within five minutes.")
+        return self.back(gettext("The prompt was saved. Sites show it within five minutes."))
 
     @override
     def make_form(self, data: QueryDict | None = None) -> PromptForm:

@@ -12,25 +12,26 @@ from channels_app.console.pages import ChannelPage
 from channels_app.console.shared_forms import SharedFormPage
 from channels_app.models import Channel, Role
 from channels_app.selectors import ChannelNotFound, channel_locked
+from pushsvc.common.texts import later
 
 _TABS = {
-    "channels_app_channel_change": "Overview",
-    "channel_best_hours": "Best hours",
-    "channel_credentials": "Credentials",
-    "channel_keys": "API keys",
-    "channel_snippet": "Add to a site",
-    "channel_prompt": "Prompt",
-    "channel_devices": "Test devices",
-    "channel_templates": "Templates",
-    "channel_schedules": "Schedules",
-    "channel_images": "Images",
-    "channel_tags": "Tags",
-    "channel_categories": "Categories",
-    "channel_delivery": "Delivery settings",
-    "channel_identity": "Identity",
-    "channel_webhooks": "Webhooks",
-    "channel_vapid": "Web push key",
-    "channel_settings": "Settings",
+    "channels_app_channel_change": later("Overview"),
+    "channel_best_hours": later("Best hours"),
+    "channel_credentials": later("Credentials"),
+    "channel_keys": later("API keys"),
+    "channel_snippet": later("Add to a site"),
+    "channel_prompt": later("Prompt"),
+    "channel_devices": later("Test devices"),
+    "channel_templates": later("Templates"),
+    "channel_schedules": later("Schedules"),
+    "channel_images": later("Images"),
+    "channel_tags": later("Tags"),
+    "channel_categories": later("Categories"),
+    "channel_delivery": later("Delivery settings"),
+    "channel_identity": later("Identity"),
+    "channel_webhooks": later("Webhooks"),
+    "channel_vapid": later("Web push key"),
+    "channel_settings": later("Settings"),
 }
 
 

@@ -10,6 +10,7 @@ from django.db.models.functions import Substr
 from django.http import Http404, HttpRequest, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
@@ -32,30 +33,34 @@ from channels_app.webhooks import (
     webhook_update,
     webhooks_of,
 )
+from pushsvc.common.console.figures import grouped
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.errors import NotFound
 from pushsvc.common.store import sql
+from pushsvc.common.texts import later
 
 _SHOWN_MESSAGES = 100
 _SHOWN_BYTES = 2_000  # of a message
-_REPLAYS = {"1": "day", "3": "3 days", "14": "14 days"}
+_REPLAYS = {"1": later("day"), "3": later("3 days"), "14": later("14 days")}
 
 
 class WebhookForm(ConsoleForm):
     url = forms.CharField(
         max_length=2000,
-        label="Address",
-        help_text="https at port 443 of a public host.",
+        label=later("Address"),
+        help_text=later("https at port 443 of a public host."),
         widget=forms.URLInput(attrs={"placeholder": "https://backend.example.com/push-events"}),
     )
-    format = forms.ChoiceField(choices=WebhookFormat.choices, label="Receiver", required=False)
+    format = forms.ChoiceField(
+        choices=WebhookFormat.choices, label=later("Receiver"), required=False
+    )
     events = forms.MultipleChoiceField(
         choices=[(each, each) for each in EVENTS],
         widget=forms.CheckboxSelectMultiple,
         required=False,
-        help_text="A chat gets alerts only, so you need not choose.",
+        help_text=later("A chat gets alerts only, so you need not choose."),
     )
-    description = forms.CharField(max_length=200, required=False, help_text="For people.")
+    description = forms.CharField(max_length=200, required=False, help_text=later("For people."))
 
     def clean_format(self) -> str:
         return self.cleaned_data["format"] or WebhookFormat.STANDARD
@@ -65,18 +70,18 @@ class WebhookForm(ConsoleForm):
             return [EventKind.ALERT.value]
         events: list[str] = self.cleaned_data["events"]
         if not events:
-            raise forms.ValidationError("Choose at least one.", "required")
+            raise forms.ValidationError(gettext("Choose at least one."), "required")
         return events
 
 
 class WebhookSettingsForm(SharedForm, WebhookForm):
     audited_as = {"url": ["origin"], "enabled": ["is_enabled", "disabled_code"]}
 
-    enabled = forms.BooleanField(required=False, label="Enabled")
+    enabled = forms.BooleanField(required=False, label=later("Enabled"))
 
 
 class WebhooksPage(TabPage, FormPage):
-    title = "Webhooks"
+    title = later("Webhooks")
     template_name = "console/channels/webhooks.html"
     tab = "channel_webhooks"
     post_role = Role.MANAGER
@@ -97,7 +102,7 @@ class WebhooksPage(TabPage, FormPage):
 class WebhookPage(TabPage, ActsPage):
     """For managers, because the address may contain secrets, and messages name people."""
 
-    title = "Webhook"
+    title = later("Webhook")
     template_name = "console/channels/webhook.html"
     tab = "channel_webhooks"
     role = Role.MANAGER
@@ -157,11 +162,13 @@ class WebhookPage(TabPage, ActsPage):
 
     def _accept(self, form: WebhookSettingsForm) -> HttpResponseBase:
         webhook_update(**self._named, **form.cleaned_data)
-        return ActsPage.back(self, "The webhook was saved.")
+        return ActsPage.back(self, gettext("The webhook was saved."))
 
     def _test(self, post: QueryDict) -> HttpResponseBase:
         webhook_test(**self._named)
-        return ActsPage.back(self, "A test is being sent. Reload the page to see the response.")
+        return ActsPage.back(
+            self, gettext("A test is being sent. Reload the page to see the response.")
+        )
 
     def _rotate(self, post: QueryDict) -> HttpResponseBase:
         self.webhook, secret = webhook_rotate_secret(**self._named)
@@ -171,7 +178,10 @@ class WebhookPage(TabPage, ActsPage):
         days = post.get("days", "")
         since = sql.now() - (timedelta(days=int(days)) if days in _REPLAYS else KEPT_FOR)
         count = webhook_replay(**self._named, since=since)
-        return ActsPage.back(self, f"Failed messages that are sent again: {count:,}.")
+        return ActsPage.back(
+            self,
+            gettext("Failed messages that are sent again: %(count)s.") % {"count": grouped(count)},
+        )
 
     def _delete(self, post: QueryDict) -> HttpResponseBase:
         webhook_delete(**self._named)

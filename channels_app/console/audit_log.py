@@ -16,6 +16,7 @@ from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.audit import SHOWN, Action, id_hashes, who_did
@@ -23,34 +24,39 @@ from channels_app.console.access import accounts_of, is_superuser, may_anywhere
 from channels_app.models import Role
 from pushsvc.common.console.admin import DropdownFilter, ReadOnlyAdmin, badge, site
 from pushsvc.common.console.figures import NOTHING, moment
+from pushsvc.common.texts import later
 from pushsvc.common.timestamps import parse_timestamp
 
 site.unregister(LogEntry)  # the package's page shows other columns
 
 _TONES = {Action.CREATE: "good", Action.UPDATE: "busy", Action.DELETE: "bad", Action.ACCESS: ""}
 _KINDS = {label: label.rpartition(".")[2] for label in SHOWN} | {
-    "axes.accessattempt": "lock-out",
-    "channels_app.apikey": "API key",
-    "channels_app.providercredential": "credentials",
-    "channels_app.vapidkey": "web push key",
-    "subscriptions_app.subscription": "subscriber",
-    "subscriptions_app.testdevice": "test device",
+    "axes.accessattempt": later("lock-out"),
+    "channels_app.apikey": later("API key"),
+    "channels_app.providercredential": later("credentials"),
+    "channels_app.vapidkey": later("web push key"),
+    "subscriptions_app.subscription": later("subscriber"),
+    "subscriptions_app.testdevice": later("test device"),
 }
 # What a changed field means, by the name and whether it has a value now.
 _MOVES = {
-    ("paused_at", True): "paused",
-    ("paused_at", False): "resumed",
-    ("stopped_at", True): "stopped",
+    ("paused_at", True): later("paused"),
+    ("paused_at", False): later("resumed"),
+    ("stopped_at", True): later("stopped"),
 }
 
 
 class WhenFilter(DropdownFilter):
-    title = "when"
+    title = later("when")
     parameter_name = "days"
 
     @override
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("1", "Last 24 hours"), ("7", "Last 7 days"), ("30", "Last 30 days")]
+        return [
+            ("1", gettext("Last 24 hours")),
+            ("7", gettext("Last 7 days")),
+            ("30", gettext("Last 30 days")),
+        ]
 
     @override
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -60,7 +66,7 @@ class WhenFilter(DropdownFilter):
 
 
 class KindFilter(DropdownFilter):
-    title = "what"
+    title = later("what")
     parameter_name = "kind"
 
     @override
@@ -76,7 +82,7 @@ class KindFilter(DropdownFilter):
 
 
 class ActionFilter(DropdownFilter):
-    title = "action"
+    title = later("action")
     parameter_name = "action"
 
     @override
@@ -91,15 +97,15 @@ class ActionFilter(DropdownFilter):
 
 @admin.register(LogEntry)
 class AuditAdmin(ReadOnlyAdmin):
-    list_name = "audit log entries"
+    list_name = later("audit log entries")
     list_display = ("when", "who", "address", "done", "what", "in_short")
     list_display_links = ("when",)
     list_filter = (WhenFilter, KindFilter, ActionFilter)
     list_select_related = ("actor", "content_type")
     search_fields = ("object_repr",)
-    search_help_text = (
-        "A user name, an address, an id, a person's external id, or part of the name of the changed"
-        " object."
+    search_help_text = later(
+        "A user name, an address, an id, a person's external id, or part of the name "
+        "of the changed object."
     )
     ordering = ("-id",)
     fields = readonly_fields = ("when", "who", "address", "done", "what", "note", "differences")
@@ -144,23 +150,23 @@ class AuditAdmin(ReadOnlyAdmin):
         )
         return found.filter(matching), False
 
-    @admin.display(description="When", ordering="id")
+    @admin.display(description=later("When"), ordering="id")
     def when(self, entry: LogEntry) -> str:
         return moment(entry.timestamp, "seconds")
 
-    @admin.display(description="Who")
+    @admin.display(description=later("Who"))
     def who(self, entry: LogEntry) -> str:
         return who_did(entry) or NOTHING
 
-    @admin.display(description="From")
+    @admin.display(description=later("From"))
     def address(self, entry: LogEntry) -> str:
         return entry.remote_addr or NOTHING
 
-    @admin.display(description="Action")
+    @admin.display(description=later("Action"))
     def done(self, entry: LogEntry) -> str:
         return badge(Action(entry.action).label, _TONES[Action(entry.action)])
 
-    @admin.display(description="What")
+    @admin.display(description=later("What"))
     def what(self, entry: LogEntry) -> str:
         label = f"{entry.content_type.app_label}.{entry.content_type.model}"
         kind = _KINDS.get(label, entry.content_type.model)
@@ -169,20 +175,20 @@ class AuditAdmin(ReadOnlyAdmin):
             return f"{kind}: {entry.object_repr}"
         return format_html('{}: <a class="ps-link" href="{}">{}</a>', kind, link, entry.object_repr)
 
-    @admin.display(description="Note")
+    @admin.display(description=later("Note"))
     def note(self, entry: LogEntry) -> str:
         return (entry.additional_data or {}).get("note") or NOTHING
 
-    @admin.display(description="In short")
+    @admin.display(description=later("In short"))
     def in_short(self, entry: LogEntry) -> str:
         """The note, or the names of the changed fields."""
         if note := (entry.additional_data or {}).get("note"):
             return str(note)
         changes = (entry.changes if entry.action == Action.UPDATE else None) or {}
         words = [_MOVES.get((name, bool(new)), _name(name)) for name, (_, new) in changes.items()]
-        return ", ".join(sorted(words)) or NOTHING
+        return ", ".join(sorted(map(str, words))) or NOTHING
 
-    @admin.display(description="Before and after")
+    @admin.display(description=later("Before and after"))
     def differences(self, entry: LogEntry) -> str:
         if not entry.changes:
             return NOTHING
@@ -195,9 +201,12 @@ class AuditAdmin(ReadOnlyAdmin):
             ),
         )
         return format_html(
-            '<div class="ps-scroll"><table class="ps-table"><thead><tr><th scope="col">Field</th>'
-            '<th scope="col">Before</th><th scope="col">After</th></tr></thead>'
+            '<div class="ps-scroll"><table class="ps-table"><thead><tr><th scope="col">{}</th>'
+            '<th scope="col">{}</th><th scope="col">{}</th></tr></thead>'
             "<tbody>{}</tbody></table></div>",
+            gettext("Field"),
+            gettext("Before"),
+            gettext("After"),
             rows,
         )
 
@@ -241,7 +250,7 @@ def _shown(name: str, value: Any) -> str:
         case None:
             return NOTHING
         case bool():
-            return "yes" if value else "no"
+            return gettext("yes") if value else gettext("no")
         case str() if name.endswith(("_at", "_until")):
             return _moment(value)
         case str():

@@ -9,6 +9,7 @@ from django.db.models import QuerySet, Sum, Value
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.console.access import channels_of, is_superuser, may, may_anywhere
@@ -20,6 +21,7 @@ from pushsvc.common.ids import parse_uuid
 from pushsvc.common.periods import PERIOD_NAMES, parse_days, period
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
+from pushsvc.common.texts import later
 
 
 class ScopedAdmin(WithPages, ReadOnlyAdmin):
@@ -65,7 +67,7 @@ class ScopedAdmin(WithPages, ReadOnlyAdmin):
 class ChannelFilter(DropdownFilter):
     """Offers the channels that the user may see. For models that have a `channel`."""
 
-    title = "channel"
+    title = later("channel")
     parameter_name = "channel__id__exact"
 
     @override
@@ -115,12 +117,15 @@ def _largest_channel(request: HttpRequest) -> Channel | None:
 class WithinFilter(DropdownFilter):
     """Offers the same periods as the dashboard: the last 24 hours, 7, 30 or 90 days."""
 
-    title = "time"
+    title = later("time")
     parameter_name = "within"
 
     @override
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(str(days), f"Last {name}") for days, name in PERIOD_NAMES.items()]
+        return [
+            (str(days), gettext("Last %(name)s") % {"name": name})
+            for days, name in PERIOD_NAMES.items()
+        ]
 
     @classmethod
     def since(cls, request: HttpRequest) -> datetime | None:

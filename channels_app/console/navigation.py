@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from channels_app.console.access import is_superuser, may_anywhere
 from channels_app.models import Role
+from pushsvc.common.texts import later
 
 # Tabs of a channel whose pages belong to another app.
 _TABS: Final = (
@@ -93,36 +94,49 @@ def _is_tab(request: HttpRequest) -> bool:
 # By heading. The first group has none.
 _GROUPS: Final[Mapping[str, tuple[Link, ...]]] = {
     "": (
-        Link("Dashboard", "monitoring", "admin:index", is_current=_is_dashboard),
+        Link(later("Dashboard"), "monitoring", "admin:index", is_current=_is_dashboard),
         Link(
-            "Notifications",
+            later("Notifications"),
             "notifications",
             "admin:notifications_app_notification_changelist",
             _is_member,
             _is_notifications,
         ),
-        Link("Channels", "hub", "admin:channels_app_channel_changelist", _is_member, _is_channels),
         Link(
-            "Subscribers",
+            later("Channels"),
+            "hub",
+            "admin:channels_app_channel_changelist",
+            _is_member,
+            _is_channels,
+        ),
+        Link(
+            later("Subscribers"),
             "group",
             "admin:subscriptions_app_subscription_changelist",
             _is_member,
             _is_subscribers,
         ),
-        Link("People", "person", "admin:subscriptions_app_person_changelist", _is_member),
-        Link("Segments", "filter_alt", "admin:subscriptions_app_segment_changelist", _is_member),
+        Link(later("People"), "person", "admin:subscriptions_app_person_changelist", _is_member),
+        Link(
+            later("Segments"),
+            "filter_alt",
+            "admin:subscriptions_app_segment_changelist",
+            _is_member,
+        ),
     ),
     "Administration": (
-        Link("Accounts", "domain", "admin:channels_app_account_changelist", _is_owner),
-        Link("Users", "badge", "admin:auth_user_changelist", _is_superuser),
-        Link("Lock-outs", "lock_clock", "admin:axes_accessattempt_changelist", _is_superuser),
-        Link("Audit log", "history", "admin:auditlog_logentry_changelist", _is_member),
+        Link(later("Accounts"), "domain", "admin:channels_app_account_changelist", _is_owner),
+        Link(later("Users"), "badge", "admin:auth_user_changelist", _is_superuser),
         Link(
-            "Periodic tasks",
+            later("Lock-outs"), "lock_clock", "admin:axes_accessattempt_changelist", _is_superuser
+        ),
+        Link(later("Audit log"), "history", "admin:auditlog_logentry_changelist", _is_member),
+        Link(
+            later("Periodic tasks"),
             "schedule",
             "admin:django_celery_beat_periodictask_changelist",
             _is_superuser,
         ),
-        Link("Doctor", "stethoscope", "doctor", _is_superuser),
+        Link(later("Doctor"), "stethoscope", "doctor", _is_superuser),
     ),
 }

@@ -12,6 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path
+from django.utils.translation import gettext
 from django.views.generic import TemplateView
 from typing_extensions import override
 
@@ -22,6 +23,7 @@ from pushsvc.common.console.admin import ModelAdmin, site
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.errors import Conflict, Invalid
 from pushsvc.common.ids import parse_number, parse_uuid
+from pushsvc.common.texts import later
 
 Row = TypeVar("Row", bound=Model)
 
@@ -78,7 +80,7 @@ class FormPage(ConsolePage):
 
     template_name = "console/parts/form_page.html"
     form_class: ClassVar[type[ConsoleForm]]
-    submit: ClassVar[str] = "Save"
+    submit: ClassVar[str] = later("Save")
 
     def make_form(self, data: QueryDict | None = None) -> ConsoleForm:
         return self.form_class(data)
@@ -118,7 +120,7 @@ class ActsPage(ConsolePage):
         try:
             return act(request.POST)
         except Invalid as error:
-            detail = " ".join(each.detail for each in error.errors)
+            detail = " ".join(str(each.detail) for each in error.errors)
         except Conflict as error:
             detail = error.detail
         messages.error(request, detail)
@@ -136,7 +138,7 @@ class SuperuserPage(ConsolePage):
     @override
     def check_access(self, request: HttpRequest, **kwargs: Any) -> None:
         if not is_superuser(request.user):
-            raise PermissionDenied("Only superusers may open this page.")
+            raise PermissionDenied(gettext("Only superusers may open this page."))
 
 
 class ChannelPage(ConsolePage):
@@ -258,6 +260,9 @@ def require(is_allowed: bool, role: Role) -> None:
     """Raises PermissionDenied with the required role, unless `is_allowed`."""
     if not is_allowed:
         raise PermissionDenied(
-            f"You need the role “{role.value}” in the channel's account. Ask an owner of the"
-            " account to change yours; the change takes effect immediately."
+            gettext(
+                "You need the role “%(value)s” in the channel's account. Ask an owner of the "
+                "account to change yours; the change takes effect immediately."
+            )
+            % {"value": role.value}
         )

@@ -13,6 +13,7 @@ from django_celery_beat.models import (
 from channels_app.console.lists import SuperuserAdmin
 from pushsvc.common.console.admin import site
 from pushsvc.common.console.figures import moment
+from pushsvc.common.texts import later
 
 for model in (ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, SolarSchedule):
     site.unregister(model)  # the package's pages look different and can run tasks
@@ -20,7 +21,7 @@ for model in (ClockedSchedule, CrontabSchedule, IntervalSchedule, PeriodicTask, 
 
 @admin.register(PeriodicTask)
 class PeriodicTaskAdmin(SuperuserAdmin):
-    empty_help = "beat writes them when it starts."
+    empty_help = later("beat writes them when it starts.")
     list_display = ("name", "task", "interval", "enabled", "last_run", "total_run_count")
     list_select_related = ("interval",)
     search_fields = ("name", "task")
@@ -28,6 +29,6 @@ class PeriodicTaskAdmin(SuperuserAdmin):
     fields = ("name", "task", "interval", "queue", "enabled", "last_run", "total_run_count")
     readonly_fields = ("last_run",)
 
-    @admin.display(description="Last run", ordering="last_run_at")
+    @admin.display(description=later("Last run"), ordering="last_run_at")
     def last_run(self, task: PeriodicTask) -> str:
         return moment(task.last_run_at, "seconds")

@@ -15,6 +15,7 @@ from django.db.models import Model
 from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.utils.html import format_html
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app import audit
@@ -125,24 +126,27 @@ def _plain(value: Any) -> Any:
 
 
 def _outdated(changes: Mapping[str, audit.Change]) -> str:
-    people = " and ".join(sorted({each.who for each in changes.values()})) or "Somebody"
-    return (
-        f"Not saved: {people} changed the marked values after you opened this page. The form shows"
-        " what you wrote: saving it again replaces what was changed."
-    )
+    both = f" {gettext('and')} "
+    people = both.join(sorted({each.who for each in changes.values()})) or gettext("Somebody")
+    return gettext(
+        "Not saved: %(people)s changed the marked values after you opened this page. The form "
+        "shows what you wrote: saving it again replaces what was changed."
+    ) % {"people": people}
 
 
 def _note(field: forms.Field, value: Any, by: audit.Change | None) -> str:
     words = _words(field, value)
     if by is None:
-        return format_html("Changed meanwhile. It is now: {}", words)
-    return format_html("{} changed this {}. It is now: {}", by.who, moment(by.at), words)
+        return format_html(gettext("Changed meanwhile. It is now: {}"), words)
+    return format_html(gettext("{} changed this {}. It is now: {}"), by.who, moment(by.at), words)
 
 
 def _words(field: forms.Field, value: Any) -> str:
     """The value as the form shows it."""
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return gettext("yes") if value else gettext("no")
     chosen = value if isinstance(value, list) else [value]
     labels = {str(key): str(label) for key, label in getattr(field, "choices", ())}
-    return ", ".join(labels.get(str(each), str(each)) for each in chosen if each) or "empty"
+    return ", ".join(labels.get(str(each), str(each)) for each in chosen if each) or gettext(
+        "empty"
+    )

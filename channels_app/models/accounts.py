@@ -6,6 +6,7 @@ from django.db.models.functions import Now
 from typing_extensions import override
 
 from pushsvc.common.ids import uuid7
+from pushsvc.common.texts import later
 
 
 class Account(models.Model):
@@ -24,12 +25,12 @@ class Account(models.Model):
 class Role(models.TextChoices):
     """What a member of an account may do. A role includes all roles before it."""
 
-    VIEWER = "viewer", "Viewer: reads everything but secrets"
-    WRITER = "writer", "Writer: writes drafts, and asks a sender to send them"
-    SENDER = "sender", "Sender: composes, schedules, tests and cancels notifications"
-    EDITOR = "editor", "Editor: creates and changes segments"
-    MANAGER = "manager", "Manager: changes channels, keys, credentials; deletes and exports"
-    OWNER = "owner", "Owner: chooses the account's members and their roles"
+    VIEWER = "viewer", later("Viewer: reads everything but secrets")
+    WRITER = "writer", later("Writer: writes drafts, and asks a sender to send them")
+    SENDER = "sender", later("Sender: composes, schedules, tests and cancels notifications")
+    EDITOR = "editor", later("Editor: creates and changes segments")
+    MANAGER = "manager", later("Manager: changes channels, keys, credentials; deletes and exports")
+    OWNER = "owner", later("Owner: chooses the account's members and their roles")
 
     def includes(self, other: "Role") -> bool:
         """Whether this role may do everything that `other` may."""

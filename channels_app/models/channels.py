@@ -12,6 +12,7 @@ from channels_app.models.accounts import Account
 from pushsvc.common.ids import uuid7
 from pushsvc.common.links import CLICK_DEFAULT, CLICKS
 from pushsvc.common.platforms import Platform
+from pushsvc.common.texts import later
 
 MAX_INBOX_DAYS: Final = 30
 GRACE: Final = timedelta(days=1)  # in which the deletion of a channel can be undone
@@ -20,9 +21,9 @@ GRACE: Final = timedelta(days=1)  # in which the deletion of a channel can be un
 class Identity(models.TextChoices):
     """Which proof a channel requires that a device belongs to a person."""
 
-    PROOF = "proof", "Proof: only a token that the owner's backend signed"
-    TRUST = "trust", "Trust: anyone can receive anybody's messages"
-    OFF = "off", "Off: devices belong to nobody"
+    PROOF = "proof", later("Proof: only a token that the owner's backend signed")
+    TRUST = "trust", later("Trust: anyone can receive anybody's messages")
+    OFF = "off", later("Off: devices belong to nobody")
 
 
 class Channel(models.Model):

@@ -8,14 +8,15 @@ from typing_extensions import override
 
 from channels_app.models.channels import Channel
 from pushsvc.common.ids import uuid7
+from pushsvc.common.texts import later
 
 
 class WebhookFormat(models.TextChoices):
     """What a request contains: the signed message, or its text as a chat takes it."""
 
-    STANDARD = "standard", "Signed messages, for your backend"
-    SLACK = "slack", "Chat: Slack, Mattermost, Rocket.Chat or Google Chat"
-    TEAMS = "teams", "Chat: Microsoft Teams"
+    STANDARD = "standard", later("Signed messages, for your backend")
+    SLACK = "slack", later("Chat: Slack, Mattermost, Rocket.Chat or Google Chat")
+    TEAMS = "teams", later("Chat: Microsoft Teams")
 
 
 class Webhook(models.Model):

@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app import audit
@@ -21,10 +22,11 @@ from channels_app.sign_in.backend import StaffBackend
 from pushsvc.common.console.qr import qr_svg
 from pushsvc.common.http.client_address import counted_address
 from pushsvc.common.store.crypto import SecretUnreadable, decrypt, encrypt
+from pushsvc.common.texts import later
 
-_FAILED: Final = (
-    "The sign-in failed. Check the name, the password and, if you use two-step sign-in, the code. "
-    "A code changes every 30 seconds and works once."
+_FAILED: Final = later(
+    "The sign-in failed. Check the name, the password and, if you use two-step "
+    "sign-in, the code. A code changes every 30 seconds and works once."
 )
 
 
@@ -32,7 +34,7 @@ class AccountAdapter(DefaultAccountAdapter):
     error_messages = {
         **DefaultAccountAdapter.error_messages,
         "username_password_mismatch": _FAILED,
-        "rate_limited": "Too many wrong codes. Try again later.",
+        "rate_limited": later("Too many wrong codes. Try again later."),
     }
 
     @override
@@ -51,7 +53,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def pre_login(self, request: HttpRequest, user: User, **options: Any) -> HttpResponse | None:
         if StaffBackend().user_can_authenticate(user):
             return None
-        messages.error(request, "The sign-in failed.")
+        messages.error(request, gettext("The sign-in failed."))
         return HttpResponseRedirect(reverse("account_login"))
 
     @override
@@ -93,8 +95,9 @@ class AccountAdapter(DefaultAccountAdapter):
 class MfaAdapter(DefaultMFAAdapter):
     error_messages = {
         **DefaultMFAAdapter.error_messages,
-        "incorrect_code": "This is not right. Wait for the next code, and check that the phone's "
-        "clock is right.",
+        "incorrect_code": later(
+            "This is not right. Wait for the next code, and check that the phone's clock is right."
+        ),
     }
 
     @override
@@ -123,7 +126,7 @@ class MfaAdapter(DefaultMFAAdapter):
 
     @override
     def generate_authenticator_name(self, user: Any, type: Authenticator.Type) -> str:
-        return "Passkey"
+        return gettext("Passkey")
 
 
 class SecondStep(AuthenticateStage):

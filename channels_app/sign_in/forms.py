@@ -17,22 +17,27 @@ from django import forms
 from django.contrib.auth import password_validation
 from django.contrib.auth.models import User
 from django.http import HttpRequest
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.sign_in import mails, two_step
 from channels_app.sign_in.backend import proven
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.http.client_address import client_ip
+from pushsvc.common.texts import later
 
-_CODE_HELP: Final = "The code that your authenticator app shows, or a recovery code."
-_NEW_PASSWORD: Final = {"password1": "New password", "password2": "New password again"}
-_LOCKED_OUT_BY: Final = "Too many failed attempts lock you out for 15 minutes."
+_CODE_HELP: Final = later("The code that your authenticator app shows, or a recovery code.")
+_NEW_PASSWORD: Final = {
+    "password1": later("New password"),
+    "password2": later("New password again"),
+}
+_LOCKED_OUT_BY: Final = later("Too many failed attempts lock you out for 15 minutes.")
 
 
 def _code(**more: Any) -> forms.CharField:
     attributes = {"autocomplete": "one-time-code", "spellcheck": "false"}
     options: dict[str, Any] = {"help_text": _CODE_HELP, "max_length": 32, **more}
-    return forms.CharField(label="Code", widget=forms.TextInput(attrs=attributes), **options)
+    return forms.CharField(label=later("Code"), widget=forms.TextInput(attrs=attributes), **options)
 
 
 def _password_rules() -> str:
@@ -55,11 +60,17 @@ def _plain(form: forms.BaseForm, **labels: str) -> None:
 class SignInForm(LoginForm):
     """Asks for name, password and code together, so that no response reveals which was right."""
 
-    code = _code(required=False, help_text=f"If you use two-step sign-in: {_CODE_HELP.lower()}")
+    code = _code(
+        required=False,
+        help_text=later(
+            "If you use two-step sign-in: the code that your authenticator app shows, or a "
+            "recovery code."
+        ),
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        _plain(self, login="User name")
+        _plain(self, login=gettext("User name"))
         self.order_fields(["login", "password", "code"])
 
     @override
@@ -83,7 +94,10 @@ class _CountedCode(forms.Form):
     def clean_code(self) -> str:
         found = proven(context.request, self.user, self.cleaned_data["code"])
         if found is None:
-            raise forms.ValidationError(f"The code is wrong, or was used. {_LOCKED_OUT_BY}")
+            raise forms.ValidationError(
+                gettext("The code is wrong, or was used. %(locked_out_by)s")
+                % {"locked_out_by": _LOCKED_OUT_BY}
+            )
         self.authenticator = found.passed_step.authenticator
         return str(self.cleaned_data["code"])
 
@@ -111,7 +125,11 @@ class _ProofForm(forms.Form):
         """Adds an error unless password and code are right. Call it only if the form has no other
         error, because a code is used up."""
         if proven(context.request, self.user, self.cleaned_data.get("code", ""), password) is None:
-            self.add_error(None, f"The password or the code is wrong. {_LOCKED_OUT_BY}")
+            self.add_error(
+                None,
+                gettext("The password or the code is wrong. %(locked_out_by)s")
+                % {"locked_out_by": _LOCKED_OUT_BY},
+            )
 
 
 class OwnProofForm(_ProofForm, ReauthenticateForm):
@@ -134,7 +152,7 @@ class OwnProofForm(_ProofForm, ReauthenticateForm):
 class OwnPasswordForm(_ProofForm, ChangePasswordForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        _plain(self, oldpassword="Current password", **_NEW_PASSWORD)
+        _plain(self, oldpassword=gettext("Current password"), **_NEW_PASSWORD)
         self.ask_for_code(after="oldpassword")
 
     @override
@@ -159,9 +177,9 @@ class AddressForm(ConsoleForm):
     """Orders a mail with a link to set a new password."""
 
     email = forms.EmailField(
-        label="E-mail",
+        label=later("E-mail"),
         max_length=254,
-        help_text="The address to which your invitation came.",
+        help_text=later("The address to which your invitation came."),
         widget=forms.EmailInput(attrs={"autocomplete": "email"}),
     )
 
@@ -171,11 +189,11 @@ class AddressForm(ConsoleForm):
 
 
 class AppForm(ActivateTOTPForm):
-    code = _code(help_text="The six digits that the app shows now.")
+    code = _code(help_text=later("The six digits that the app shows now."))
 
 
 class PasskeyForm(AddWebAuthnForm):
     """Passkeys are stored by the authenticator and require a PIN or a fingerprint."""
 
-    name = forms.CharField(required=False, max_length=50, help_text="Such as “my laptop”.")
+    name = forms.CharField(required=False, max_length=50, help_text=later("Such as “my laptop”."))
     passwordless = forms.BooleanField()

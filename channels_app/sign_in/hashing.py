@@ -14,12 +14,13 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from typing_extensions import override
 
 from pushsvc.common.errors import Unavailable
+from pushsvc.common.texts import later
 
 HASHES_AT_ONCE: Final = 2
 WAITING_AT_ONCE: Final = 1
 WAIT_SECONDS: Final = 5.0
 
-_BUSY = "The service is checking other passwords. Nothing was changed."
+_BUSY = later("The service is checking other passwords. Nothing was changed.")
 _asking: ContextVar[str] = ContextVar("hashing_for", default="")
 
 

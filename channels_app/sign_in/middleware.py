@@ -1,4 +1,5 @@
-"""Ends sessions that lack the second step, and responds to refused attempts to sign in."""
+"""Ends sessions that lack the second step, responds to refused attempts to sign in, and shows the
+console in the reader's language."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -14,9 +15,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import translation
 
 from channels_app import audit
 from channels_app.sign_in import provider_links, two_step
+from pushsvc.common.console.languages import reader_language
 from pushsvc.common.errors import TooManyRequests, Unavailable
 from pushsvc.common.http.client_address import counted_ip
 from pushsvc.common.http.handlers import is_console
@@ -41,14 +44,18 @@ class SecondStepMiddleware:
         return self._get_response(request)
 
 
-class UncheckedMiddleware:
-    """Shows users why their attempt was not checked, and when to try again."""
+class ReaderMiddleware:
+    """Shows the console in the reader's language. Shows users why their attempt was not checked,
+    and when to try again."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        return self._get_response(request)
+        if not is_console(request):
+            return self._get_response(request)
+        with translation.override(reader_language(request)):
+            return self._get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if not (is_console(request) and isinstance(exception, TooManyRequests | Unavailable)):

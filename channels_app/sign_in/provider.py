@@ -21,6 +21,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.crypto import constant_time_compare, salted_hmac
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.sign_in.provider_http import Failed, ProviderSession
@@ -154,9 +155,11 @@ def failed(request: HttpRequest, reason: str, status: int = 403) -> HttpResponse
 def refuse(request: HttpRequest, error: Exception | None) -> NoReturn:
     """Ends the sign-in with a page. Raises ImmediateHttpResponse."""
     if isinstance(error, Failed):
-        text = "It does not respond as it should. Try again later, or sign in with your password."
+        text = gettext(
+            "It does not respond as it should. Try again later, or sign in with your password."
+        )
         raise ImmediateHttpResponse(failed(request, text, status=503))
-    text = "Its response was not accepted. It may be old or used. Start again."
+    text = gettext("Its response was not accepted. It may be old or used. Start again.")
     raise ImmediateHttpResponse(failed(request, text))
 
 

@@ -33,16 +33,17 @@ from channels_app.sign_in.addresses import users_with
 from channels_app.sign_in.provider import Provider, failed, refuse
 from channels_app.sign_in.provider_http import ProviderSession
 from channels_app.sign_in.sessions import sessions_end
+from pushsvc.common.texts import later
 
 _VOUCHES: Final = "provider_vouches"
 _CHOOSING: Final = "provider_users"
 _STEP_SECONDS: Final = 300  # for the choice
-_DEACTIVATED: Final = "Your user of this service is deactivated."
-_NO_ADDRESS: Final = "It did not confirm an e-mail address of yours."
-_UNKNOWN: Final = (
+_DEACTIVATED: Final = later("Your user of this service is deactivated.")
+_NO_ADDRESS: Final = later("It did not confirm an e-mail address of yours.")
+_UNKNOWN: Final = later(
     "No user of this service has your e-mail address. Ask an owner to invite you with it."
 )
-_TAKEN: Final = (
+_TAKEN: Final = later(
     "The user who has your e-mail address signs in as somebody else there. Ask a superuser."
 )
 

@@ -12,6 +12,7 @@ from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.models import Role
@@ -31,14 +32,15 @@ from notifications_app.sends.services import (
 )
 from notifications_app.states import NotificationStatus
 from pushsvc.common.errors import Outdated, PushsvcError
+from pushsvc.common.texts import later
 
-_VALUES_LEFT_OUT: Final = (
+_VALUES_LEFT_OUT: Final = later(
     "Values of their own, which some people or subscribers had for placeholders, are not in it."
 )
 
-_CHANGED: Final = (
-    "It is still paused, because it was edited or paused again after you opened this page. Check "
-    "it first."
+_CHANGED: Final = later(
+    "It is still paused, because it was edited or paused again after you opened "
+    "this page. Check it first."
 )
 
 
@@ -72,8 +74,8 @@ class _NotificationAction(OneNotification):
 class PauseAction(_NotificationAction):
     """Halts the notification, whatever has happened since the page was loaded."""
 
-    title = "Pause"
-    done = "The notification is paused. Nobody gets it meanwhile."
+    title = later("Pause")
+    done = later("The notification is paused. Nobody gets it meanwhile.")
 
     @override
     def act(self, request: HttpRequest) -> None:
@@ -87,15 +89,15 @@ class PauseAction(_NotificationAction):
 class StopAction(PauseAction):
     """Halts the notification as a pause does. The page then offers to end it or to resume it."""
 
-    title = "Stop"
-    done = "Nobody else gets it for now. Decide below whether it ends here."
+    title = later("Stop")
+    done = later("Nobody else gets it for now. Decide below whether it ends here.")
 
 
 class ResumeAction(_NotificationAction):
     """Resumes what the user saw. A notification that was edited or paused again since stays
     paused."""
 
-    title = "Resume"
+    title = later("Resume")
 
     @override
     def act(self, request: HttpRequest) -> None:
@@ -105,7 +107,7 @@ class ResumeAction(_NotificationAction):
             messages.warning(request, _CHANGED)
             return
         if now.is_unfinished and not now.is_stopped:
-            messages.success(request, "The notification is no longer paused.")
+            messages.success(request, gettext("The notification is no longer paused."))
         else:
             messages.warning(request, _over(now))
 
@@ -117,7 +119,7 @@ class EndAction(_NotificationAction):
     notification is paused until the user has decided.
     """
 
-    title = "End"
+    title = later("End")
 
     @override
     def act(self, request: HttpRequest) -> None:
@@ -127,21 +129,23 @@ class EndAction(_NotificationAction):
             return
         try:
             notification_cancel(**self._own)
-            messages.success(request, "The notification is cancelled. It will not be sent.")
+            messages.success(
+                request, gettext("The notification is cancelled. It will not be sent.")
+            )
         except NotCancellable:
             self._stop(request)
 
     def _stop(self, request: HttpRequest) -> None:
         try:
             notification_stop(**self._own)
-            messages.success(request, "The notification is stopped. Nobody else gets it.")
+            messages.success(request, gettext("The notification is stopped. Nobody else gets it."))
         except NotRunning:
             messages.warning(request, _over(self.current))
 
     def _hold(self, request: HttpRequest) -> None:
         try:
             notification_pause(**self._own)
-            messages.warning(request, "It is paused. To stop it for good, type its name.")
+            messages.warning(request, gettext("It is paused. To stop it for good, type its name."))
         except NotRunning:
             messages.warning(request, _over(self.current))
 
@@ -149,10 +153,10 @@ class EndAction(_NotificationAction):
 class DuplicateAction(OneNotification):
     """Creates a draft with the content and audience of an earlier notification."""
 
-    title = "Duplicate"
+    title = later("Duplicate")
     role = Role.WRITER
     http_method_names = ["post"]
-    done = "This draft is a copy of “{}”."
+    done = later("This draft is a copy of “{}”.")
 
     def form(self) -> ComposeForm:
         return ComposeForm.like(self.notification)
@@ -175,8 +179,10 @@ class DuplicateAction(OneNotification):
 class ResendAction(DuplicateAction):
     """Creates a draft with the same content for the recipients who did not click."""
 
-    title = "Send again"
-    done = "This draft is a copy of “{}”, for those to whom it was delivered and who did not click."
+    title = later("Send again")
+    done = later(
+        "This draft is a copy of “{}”, for those to whom it was delivered and who did not click."
+    )
 
     @override
     def form(self) -> ComposeForm:
@@ -188,8 +194,8 @@ class ResendAction(DuplicateAction):
 def _over(notification: Notification) -> str:
     """Why nothing was changed."""
     if notification.is_stopped or notification.status == NotificationStatus.CANCELLED:
-        return "It had already been stopped or cancelled."
-    return "It had already ended: every recipient has an outcome."
+        return gettext("It had already been stopped or cancelled.")
+    return gettext("It had already ended: every recipient has an outcome.")
 
 
 def _letters(name: str) -> str:

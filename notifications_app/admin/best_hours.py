@@ -10,6 +10,7 @@ from channels_app.admin.tabs import TabPage
 from notifications_app.reporting.best_hours import LEVELS, best_hours
 from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.store import sql
+from pushsvc.common.texts import later
 from pushsvc.common.timestamps import timezone_names
 
 WEEKS: Final = (4, 12, 52)
@@ -18,7 +19,7 @@ WEEKS: Final = (4, 12, 52)
 class BestHoursPage(TabPage):
     """`weeks` and `zone` are query parameters; `zone` is the reader's if it is not given."""
 
-    title = "Best hours"
+    title = later("Best hours")
     http_method_names = ["get"]
     tab = "channel_best_hours"
     template_name = "console/channels/best_hours.html"

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.translation import gettext
 
 from notifications_app.reporting.bounce_reasons import APART_WORDS
 from notifications_app.reporting.hand_overs import HandOvers
@@ -14,6 +15,9 @@ from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.http.csv_files import csv_response
 from pushsvc.common.periods import Unit
 from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.texts import later
+
+_UNITS: Final[Mapping[Unit, str]] = {"hour": later("hour"), "day": later("day")}
 
 
 @dataclass(frozen=True)
@@ -82,8 +86,12 @@ class Charts:
     @property
     def heading(self) -> str:
         """The heading of the first column of a chart's table."""
-        zone = f"Day ({self.days_of})" if self.days_of else "Day"
-        return {"hour": "From", "day": zone, "since": "Hour"}[self.unit]
+        zone = (
+            gettext("Day (%(days_of)s)") % {"days_of": self.days_of}
+            if self.days_of
+            else gettext("Day")
+        )
+        return {"hour": gettext("From"), "day": zone, "since": gettext("Hour")}[self.unit]
 
     @property
     def days_of(self) -> str:
@@ -146,13 +154,16 @@ def charts_of(
 def _deliveries(entries: Sequence[Outcomes], unit: Unit) -> Chart:
     return Chart(
         "deliveries",
-        "Deliveries",
-        f"Recipients by the {unit} of their outcome, and clicks by the {unit} of the click, on the "
-        "scale on the right.",
+        gettext("Deliveries"),
+        gettext(
+            "Recipients by the %(unit)s of their outcome, and clicks by the %(unit)s of "
+            "the click, on the scale on the right."
+        )
+        % {"unit": _UNITS[unit]},
         [
-            Line("Clicked", "strong", [each.clicked for each in entries], "line"),
-            Line("Delivered", "link", [each.delivered for each in entries]),
-            Line("Bounced", "bad", [each.undeliverable for each in entries]),
+            Line(gettext("Clicked"), "strong", [each.clicked for each in entries], "line"),
+            Line(gettext("Delivered"), "link", [each.delivered for each in entries]),
+            Line(gettext("Bounced"), "bad", [each.undeliverable for each in entries]),
             *(
                 Line(words, tone, [getattr(each, code) for each in entries], is_rare=True)
                 for code, (words, tone) in APART_WORDS.items()
@@ -165,15 +176,18 @@ def _deliveries(entries: Sequence[Outcomes], unit: Unit) -> Chart:
 def _shares(entries: Sequence[Outcomes], unit: Unit) -> Chart:
     return Chart(
         "shares",
-        "Rates",
-        f"Of each {unit}: bounced as a share of all outcomes; clicked as a share of delivered. "
-        "Nothing is drawn without outcomes.",
+        gettext("Rates"),
+        gettext(
+            "Of each %(unit)s: bounced as a share of all outcomes; clicked as a share of "
+            "delivered. Nothing is drawn without outcomes."
+        )
+        % {"unit": _UNITS[unit]},
         [
             *(
                 Line(words, tone, [_percent(each.share_of(name)) for each in entries], "line")
                 for name, words, tone in (
-                    ("undeliverable", "Bounced", "bad"),
-                    ("clicked", "Clicked", "strong"),
+                    ("undeliverable", gettext("Bounced"), "bad"),
+                    ("clicked", gettext("Clicked"), "strong"),
                 )
             ),
         ],
@@ -184,8 +198,9 @@ def _shares(entries: Sequence[Outcomes], unit: Unit) -> Chart:
 def _subscribers(statistics: Statistics) -> Chart:
     return Chart(
         "subscribers",
-        "Subscribers",
-        f"Active subscriptions at the end of each {statistics.period.unit}.",
+        gettext("Subscribers"),
+        gettext("Active subscriptions at the end of each %(unit)s.")
+        % {"unit": _UNITS[statistics.period.unit]},
         [
             Line(PLATFORM_NAMES[platform], platform, values, "line")
             for platform, values in statistics.subscribers.items()
@@ -198,11 +213,12 @@ def _growth(statistics: Statistics) -> Chart:
     entries = statistics.changes.entries
     return Chart(
         "growth",
-        "Subscribers gained and lost",
-        f"By {statistics.period.unit}. Lost: unsubscribed, or expired by the push service.",
+        gettext("Subscribers gained and lost"),
+        gettext("By %(unit)s. Lost: unsubscribed, or expired by the push service.")
+        % {"unit": _UNITS[statistics.period.unit]},
         [
-            Line("Gained", "good", [each.gained for each in entries]),
-            Line("Lost", "bad", [-each.lost for each in entries]),
+            Line(gettext("Gained"), "good", [each.gained for each in entries]),
+            Line(gettext("Lost"), "bad", [-each.lost for each in entries]),
         ],
         is_stacked=True,
     )
@@ -210,17 +226,24 @@ def _growth(statistics: Statistics) -> Chart:
 
 def _sent(statistics: Statistics) -> Chart:
     entries = statistics.notifications_sent.entries
-    help_ = f"Notifications by the {statistics.period.unit} in which they ended."
-    return Chart("sent", "Notifications sent", help_, [Line("Sent", "link", entries)])
+    help_ = gettext("Notifications by the %(unit)s in which they ended.") % {
+        "unit": _UNITS[statistics.period.unit]
+    }
+    return Chart(
+        "sent", gettext("Notifications sent"), help_, [Line(gettext("Sent"), "link", entries)]
+    )
 
 
 def _hand_over(entries: Sequence[HandOvers | None], unit: Unit) -> Chart:
     return Chart(
         "hand-over",
-        "Time to hand-over",
-        "From a notification's time to its first delivery, and until every recipient had an "
-        f"outcome. Half of the notifications that ended in the {unit} took at most p50, and "
-        "95 % at most p95.",
+        gettext("Time to hand-over"),
+        gettext(
+            "From a notification's time to its first delivery, and until every recipient "
+            "had an outcome. Half of the notifications that ended in the %(unit)s took "
+            "at most p50, and 95 %% at most p95."
+        )
+        % {"unit": _UNITS[unit]},
         [
             Line(
                 f"{which.capitalize()}, {name}",

@@ -16,6 +16,7 @@ from notifications_app.admin.results import comparison_chart, rows_of
 from notifications_app.models import Notification
 from notifications_app.reporting.comparing import compare
 from pushsvc.common.store import sql
+from pushsvc.common.texts import later
 
 FEWEST: Final = 2
 MOST: Final = 5
@@ -25,7 +26,7 @@ class ComparePage(ConsolePage):
     """Each query parameter `id` names a notification. Raises Http404 for one that does not exist or
     that the user may not see."""
 
-    title = "Compare"
+    title = later("Compare")
     http_method_names = ["get"]
     template_name = "console/notifications/compare.html"
 
@@ -40,7 +41,7 @@ class ComparePage(ConsolePage):
 class CompareChart(ConsolePage):
     """The chart of the page as CSV. Raises Http404 if the page would have none."""
 
-    title = "Chart"
+    title = later("Chart")
     http_method_names = ["get"]
 
     @override

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
@@ -13,12 +14,13 @@ from notifications_app.pipeline.credential_checks import credentials_check
 from notifications_app.pipeline.destinations import CredentialsMissing, CredentialsUnreadable
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import SecretUnreadable
+from pushsvc.common.texts import later
 
 
 class CredentialCheckPage(TabPage):
     """POST only, with `platform`. Responds to htmx with a fragment, to others with a page."""
 
-    title = "Check credentials"
+    title = later("Check credentials")
     tab = "channel_credentials"
     role = Role.MANAGER
     http_method_names = ("post",)
@@ -39,11 +41,11 @@ class CredentialCheckPage(TabPage):
     def _checked(self, name: str) -> str:
         """Checks the credentials. Returns why they cannot be checked, or ""."""
         if name not in {Platform.ANDROID, Platform.IOS}:
-            return "Only Android and iOS have credentials."
+            return gettext("Only Android and iOS have credentials.")
         try:
             credentials_check(channel_id=self.channel.pk, platform=Platform(name))
         except CredentialsMissing:
-            return "No credentials are stored."
+            return gettext("No credentials are stored.")
         except (CredentialsUnreadable, SecretUnreadable):
-            return "The stored credentials cannot be read. Store them again."
+            return gettext("The stored credentials cannot be read. Store them again.")
         return ""

@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext
 
 from channels_app.console.access import channels_of, may, may_anywhere
 from channels_app.console.lists import list_url
@@ -35,6 +36,7 @@ from pushsvc.common.periods import PERIOD_NAMES, parse_days, period
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.quantities import share
 from pushsvc.common.store import sql
+from pushsvc.common.texts import later
 
 _DEFAULT_DAYS: Final = 7
 _MOST_CHANNELS_OFFERED: Final = 200
@@ -91,7 +93,7 @@ def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str
         | _attention(request, selection, now)
         | _live(selection, now)
         | {
-            "title": "Dashboard",
+            "title": gettext("Dashboard"),
             "has_heading": True,
             "is_member": may_anywhere(request.user, Role.VIEWER),
             "compose_url": _compose_url(request, selection),
@@ -184,7 +186,7 @@ def _figures(selection: Selection, found: Statistics) -> list[dict[str, Any]]:
     now, before = found.outcomes.total, found.outcomes.before
     return [
         {
-            "name": "Subscribers",
+            "name": gettext("Subscribers"),
             "value": found.totals.subscribers,
             "url": selection.subscribers(state="active"),
             "growth": found.changes.total,
@@ -192,7 +194,7 @@ def _figures(selection: Selection, found: Statistics) -> list[dict[str, Any]]:
             "lost_url": selection.changed_within(state="expired"),
         },
         {
-            "name": "Notifications sent",
+            "name": gettext("Notifications sent"),
             "value": found.notifications_sent.total,
             "before": found.notifications_sent.before,
             "url": selection.sent_within(status__exact="sent"),
@@ -263,10 +265,10 @@ def _shown_outcomes(total: Outcomes) -> list[tuple[str, str, str]]:
         (code, words, code) for code, (words, _) in APART_WORDS.items() if getattr(total, code)
     ]
     return [
-        ("delivered", "Delivered", "delivered"),
-        ("undeliverable", "Bounced", "bounced"),
+        ("delivered", gettext("Delivered"), "delivered"),
+        ("undeliverable", gettext("Bounced"), "bounced"),
         *apart,
-        ("clicked", "Clicked", "clicked"),
+        ("clicked", gettext("Clicked"), "clicked"),
     ]
 
 
@@ -314,8 +316,11 @@ def _live(selection: Selection, now: datetime) -> dict[str, Any]:
 def _status(running: Sequence[Sending]) -> str:
     """The progress for screen readers, in steps of ten percent."""
     tenths = {each.notification: int(10 * (each.done_share or 0)) for each in running[:MOST_SHOWN]}
-    said = [f"{one}: {tenth * 10} % done" for one, tenth in tenths.items()]
-    return "; ".join(said) or "Nothing is being sent"
+    said = [
+        gettext("%(one)s: %(value)s %% done") % {"one": one, "value": tenth * 10}
+        for one, tenth in tenths.items()
+    ]
+    return "; ".join(said) or gettext("Nothing is being sent")
 
 
 def _is_moving(running: Sequence[Sending]) -> bool:
@@ -342,31 +347,34 @@ def _attention(request: HttpRequest, selection: Selection, now: datetime) -> dic
     }
 
 
-_CREDENTIALS: Final = ("channel_credentials", "Replace the credentials")
-_WEBHOOKS: Final = ("channel_webhooks", "Webhooks")
+_CREDENTIALS: Final = ("channel_credentials", later("Replace the credentials"))
+_WEBHOOKS: Final = ("channel_webhooks", later("Webhooks"))
 _PAGES: Final = {
     Kind.PLATFORM_PAUSED.code: _CREDENTIALS,
-    Kind.CREDENTIALS_MISSING.code: ("channel_credentials", "Add credentials"),
+    Kind.CREDENTIALS_MISSING.code: ("channel_credentials", later("Add credentials")),
     Kind.CREDENTIALS_OLD.code: _CREDENTIALS,
-    Kind.API_KEY_ENDS.code: ("channel_keys", "API keys"),
-    Kind.CHANNEL_FULL.code: ("channel_settings", "Settings"),
+    Kind.API_KEY_ENDS.code: ("channel_keys", later("API keys")),
+    Kind.CHANNEL_FULL.code: ("channel_settings", later("Settings")),
     Kind.WEBHOOK_DISABLED.code: _WEBHOOKS,
     Kind.WEBHOOK_FAILING.code: _WEBHOOKS,
 }
 _GUIDES: Final = {
-    Kind.WEB_UNSHOWN.code: ("/docs/browser#a-second-service-worker", "A second service worker"),
-    Kind.LIMITED.code: ("/docs/webpush#limited-channels", "Why, and what helps"),
+    Kind.WEB_UNSHOWN.code: (
+        "/docs/browser#a-second-service-worker",
+        later("A second service worker"),
+    ),
+    Kind.LIMITED.code: ("/docs/webpush#limited-channels", later("Why, and what helps")),
 }
-_SENDING: Final = ({"status__exact": "processing"}, "What is being sent")
+_SENDING: Final = ({"status__exact": "processing"}, later("What is being sent"))
 _LISTS: Final = {
     Kind.BOUNCES_MANY.code: (
         {"within": "1", "outcome": "bounced", "kind": "send"},
-        "Notifications with bounces",
+        later("Notifications with bounces"),
     ),
     Kind.QUEUE_LATE.code: _SENDING,
     Kind.CALLS_FAIL.code: _SENDING,
     Kind.WORKERS_BREAK.code: _SENDING,
-    Kind.START_LATE.code: ({"status__exact": "pending"}, "What is due"),
+    Kind.START_LATE.code: ({"status__exact": "pending"}, later("What is due")),
 }
 
 
@@ -374,7 +382,7 @@ def _remedy(selection: Selection, finding: Finding) -> tuple[str, str]:
     """The address and the name of the page that helps; empty if only the servers can be
     corrected."""
     if finding.code == Kind.SCHEDULE_DISABLED.code:
-        return reverse("admin:schedule_edit", args=[finding.subject]), "The schedule"
+        return reverse("admin:schedule_edit", args=[finding.subject]), gettext("The schedule")
     if page := _PAGES.get(finding.code):
         name, text = page
         return reverse(f"admin:{name}", args=[finding.channel_id]), text

@@ -6,6 +6,7 @@ from typing import Any
 from django.http import QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
@@ -15,10 +16,11 @@ from channels_app.selectors import channel_totals
 from notifications_app.deletion import deletion_ask, deletion_undo
 from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.store import sql
+from pushsvc.common.texts import later
 
 
 class DeletionPage(TabPage, ActsPage):
-    title = "Delete"
+    title = later("Delete")
     template_name = "console/channels/deletion.html"
     tab = "channel_settings"
     role = Role.OWNER
@@ -34,14 +36,16 @@ class DeletionPage(TabPage, ActsPage):
 
     def _delete(self, form: QueryDict) -> HttpResponseBase:
         if _letters(form.get("name", "")) != _letters(self.channel.name):
-            detail = "It is not being deleted, because its name was not typed."
+            detail = gettext("It is not being deleted, because its name was not typed.")
             raise Invalid([FieldError("name", "malformed", detail)])
         deletion_ask(channel_id=self.channel.pk)
-        return self.back("The channel is being deleted. You can undo this for a day.")
+        return self.back(gettext("The channel is being deleted. You can undo this for a day."))
 
     def _undo(self, _form: QueryDict) -> HttpResponseBase:
         deletion_undo(channel_id=self.channel.pk)
-        return self.back("The channel is kept. Resume the notifications that are still paused.")
+        return self.back(
+            gettext("The channel is kept. Resume the notifications that are still paused.")
+        )
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from django import forms
 from django.forms.models import model_to_dict
 from django.http import QueryDict
 from django.http.response import HttpResponseBase
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.tabs import SettingsTab
@@ -18,6 +19,7 @@ from notifications_app.sends.delivery_settings import (
     delivery_settings_replace,
 )
 from notifications_app.sends.schema import MAX_RATE
+from pushsvc.common.texts import later
 from pushsvc.common.timestamps import timezone_names
 
 _CAPS: Final = tuple(
@@ -31,7 +33,9 @@ def _limit_field(label: str) -> forms.IntegerField:
         required=False,
         min_value=1,
         max_value=MAX_CAP_LIMIT,
-        help_text="Who has had as many is skipped by further sends. Leave empty for any number.",
+        help_text=later(
+            "Who has had as many is skipped by further sends. Leave empty for any number."
+        ),
     )
 
 
@@ -41,7 +45,7 @@ def _hours_field(label: str) -> forms.IntegerField:
         required=False,
         min_value=1,
         max_value=MAX_CAP_HOURS,
-        help_text="Any hours in a row: 23 for one a day, 167 for a week.",
+        help_text=later("Any hours in a row: 23 for one a day, 167 for a week."),
     )
 
 
@@ -51,52 +55,60 @@ class DeliverySettingsForm(SharedForm):
     )
 
     timezone = forms.ChoiceField(
-        label="Time zone",
+        label=later("Time zone"),
         choices=lambda: [(name, name) for name in timezone_names()],
-        help_text="For subscribers whose own time zone is unknown.",
+        help_text=later("For subscribers whose own time zone is unknown."),
     )
     rate_per_minute = forms.IntegerField(
-        label="Recipients a minute",
+        label=later("Recipients a minute"),
         required=False,
         min_value=1,
         max_value=MAX_RATE,
-        help_text="For each send that does not name its own rate. Leave empty to send as fast as "
-        "possible.",
+        help_text=later(
+            "For each send that does not name its own rate. Leave empty to send as fast "
+            "as possible."
+        ),
     )
     category_required = forms.BooleanField(
-        label="Require a category",
+        label=later("Require a category"),
         required=False,
-        help_text="A send to all subscribers or to a rule must name a category. "
-        "Subscribers cannot opt out of a send without one.",
+        help_text=later(
+            "A send to all subscribers or to a rule must name a category. Subscribers "
+            "cannot opt out of a send without one."
+        ),
     )
 
     quiet_from = forms.RegexField(
         r"^([01][0-9]|2[0-3]):[0-5][0-9]$",
-        label="Quiet hours begin at",
+        label=later("Quiet hours begin at"),
         required=False,
-        help_text="By the clock of each recipient, for example 22:00. Sends wait until they end, "
-        "unless the sender chooses otherwise.",
+        help_text=later(
+            "By the clock of each recipient, for example 22:00. Sends wait until they "
+            "end, unless the sender chooses otherwise."
+        ),
         widget=forms.TimeInput(attrs={"type": "time"}),
     )
     quiet_to = forms.RegexField(
         r"^([01][0-9]|2[0-3]):[0-5][0-9]$",
-        label="Quiet hours end at",
+        label=later("Quiet hours end at"),
         required=False,
-        help_text="For example 08:00. Leave both empty for none.",
+        help_text=later("For example 08:00. Leave both empty for none."),
         widget=forms.TimeInput(attrs={"type": "time"}),
     )
 
-    cap_limit_1 = _limit_field("Cap: sends for each person")
-    cap_hours_1 = _hours_field("In so many hours")
-    cap_limit_2 = _limit_field("Second cap: sends for each person")
-    cap_hours_2 = _hours_field("In so many hours")
+    cap_limit_1 = _limit_field(later("Cap: sends for each person"))
+    cap_hours_1 = _hours_field(later("In so many hours"))
+    cap_limit_2 = _limit_field(later("Second cap: sends for each person"))
+    cap_hours_2 = _hours_field(later("In so many hours"))
 
     inbox_days = forms.IntegerField(
-        label="Days in the inbox",
+        label=later("Days in the inbox"),
         min_value=0,
         max_value=MAX_INBOX_DAYS,
-        help_text="For how long apps and sites can list what a device was sent, including what did "
-        "not arrive. 0 if they cannot.",
+        help_text=later(
+            "For how long apps and sites can list what a device was sent, including what "
+            "did not arrive. 0 if they cannot."
+        ),
     )
 
     @override
@@ -104,12 +116,12 @@ class DeliverySettingsForm(SharedForm):
         cleaned = super().clean() or self.cleaned_data
         begin, end = cleaned.get("quiet_from"), cleaned.get("quiet_to")
         if not self.errors and (bool(begin) != bool(end) or (begin and begin == end)):
-            self.add_error("quiet_to", "Enter both, and an end that is not the begin.")
+            self.add_error("quiet_to", gettext("Enter both, and an end that is not the begin."))
         for limit, hours in _CAPS:
             if not {limit, hours} & self.errors.keys() and (
                 bool(cleaned[limit]) != bool(cleaned[hours])
             ):
-                self.add_error(hours, "Enter both numbers, or none.")
+                self.add_error(hours, gettext("Enter both numbers, or none."))
         return cleaned
 
     @property
@@ -125,14 +137,14 @@ class DeliverySettingsForm(SharedForm):
 
 
 class DeliverySettingsPage(SettingsTab):
-    title = "Delivery settings"
+    title = later("Delivery settings")
     template_name = "console/channels/delivery.html"
     tab = "channel_delivery"
 
     @override
     def accept(self, form: DeliverySettingsForm) -> HttpResponseBase:
         delivery_settings_replace(channel_id=self.channel.pk, **form.values)
-        return self.back("The delivery settings were saved.")
+        return self.back(gettext("The delivery settings were saved."))
 
     @override
     def make_form(self, data: QueryDict | None = None) -> DeliverySettingsForm:

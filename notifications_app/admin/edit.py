@@ -6,6 +6,7 @@ from typing import Any, Final
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext
 from rest_framework.exceptions import ValidationError
 from typing_extensions import override
 
@@ -21,14 +22,15 @@ from notifications_app.models import Notification
 from notifications_app.sends.editing import notification_edit
 from pushsvc.common.errors import FieldError, Invalid, Outdated, TooManyRequests
 from pushsvc.common.http.drf import errors_of
+from pushsvc.common.texts import later
 
-_OVER: Final = "It could not be changed, because it is being sent or over."
+_OVER: Final = later("It could not be changed, because it is being sent or over.")
 
 
 class EditPage(OneNotification):
     """The form of the compose page, with the fields that can still be changed."""
 
-    title = "Edit"
+    title = later("Edit")
     role = Role.SENDER
     template_name = "console/notifications/edit.html"
     version: str  # the one that the user saw
@@ -45,7 +47,7 @@ class EditPage(OneNotification):
             return self._shown(form)
         try:
             self._edit(form)
-            messages.success(request, "The notification is changed.")
+            messages.success(request, gettext("The notification is changed."))
         except Invalid as error:
             return self._shown(form, error.errors)
         except (StillSending, TooManyPending, TooManyRequests) as error:

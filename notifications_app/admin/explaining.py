@@ -17,36 +17,39 @@ from notifications_app.reporting.judging import Explained, Verdict
 from notifications_app.sends.explaining import Who, notification_explain, send_explain
 from pushsvc.common.errors import Invalid, NotFound
 from pushsvc.common.ids import parse_uuid
+from pushsvc.common.texts import later
 from subscriptions_app.models import Person
 
 _TEMPLATE: Final = "console/notifications/explained.html"
-_NOBODY: Final = "The channel has no person with this external id and no subscriber with this id."
+_NOBODY: Final = later(
+    "The channel has no person with this external id and no subscriber with this id."
+)
 
 # The text and the tone of a verdict's badge.
 _VERDICTS: Final = {
-    Verdict.GETS: ("gets it", "good"),
-    Verdict.BOUNCES: ("would bounce", "bad"),
-    Verdict.LEFT_OUT: ("left out", "warn"),
-    Verdict.NOT_IN_AUDIENCE: ("not in the audience", "warn"),
+    Verdict.GETS: (later("gets it"), "good"),
+    Verdict.BOUNCES: (later("would bounce"), "bad"),
+    Verdict.LEFT_OUT: (later("left out"), "warn"),
+    Verdict.NOT_IN_AUDIENCE: (later("not in the audience"), "warn"),
     Verdict.GOT: ("delivered", "good"),
     Verdict.BOUNCED: ("bounced", "bad"),
     Verdict.WAITING: ("waiting", "busy"),
-    Verdict.UNKNOWN: ("cannot be known", ""),
+    Verdict.UNKNOWN: (later("cannot be known"), ""),
 }
 _STEPS: Final = {
-    "notification": "Notification",
-    "active": "Subscription",
-    "platform": "Platform",
-    "audience": "Audience",
-    "category": "Category",
-    "once": "Schedule",
-    "cap": "Cap",
-    "release": "Release",
-    "content": "Message",
-    "paused": "Pause",
-    "delivery": "Delivery",
-    "retention": "Results",
-    "changes": "Now",
+    "notification": later("Notification"),
+    "active": later("Subscription"),
+    "platform": later("Platform"),
+    "audience": later("Audience"),
+    "category": later("Category"),
+    "once": later("Schedule"),
+    "cap": later("Cap"),
+    "release": later("Release"),
+    "content": later("Message"),
+    "paused": later("Pause"),
+    "delivery": later("Delivery"),
+    "retention": later("Results"),
+    "changes": later("Now"),
 }
 
 
@@ -54,7 +57,7 @@ class WhyPart(ChannelPage):
     """Why a person or a subscriber got a notification or did not. POST, so that external ids are in
     no log of addresses."""
 
-    title = "Why?"
+    title = later("Why?")
     http_method_names = ["post"]
     template_name = _TEMPLATE
 
@@ -74,7 +77,7 @@ class WhyPart(ChannelPage):
 class TryPart(WriterPage):
     """Whether a person or a subscriber would get what the form has."""
 
-    title = "Try as…"
+    title = later("Try as…")
     http_method_names = ["post"]
     template_name = _TEMPLATE
 

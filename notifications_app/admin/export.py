@@ -16,6 +16,7 @@ from notifications_app.selectors import COUNTS
 from pushsvc.common.console.admin import refuse_nul
 from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.http.csv_files import csv_response, zoned
+from pushsvc.common.texts import later
 
 _FIELDS: Final = (
     "channel",
@@ -39,7 +40,7 @@ _PAGE: Final = 1_000
 class ListDownload(ConsolePage):
     """Allowed for every user who may see the list."""
 
-    title = "Export"
+    title = later("Export")
     http_method_names = ["get"]
 
     @override

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.audit import key_names
@@ -22,6 +23,7 @@ from pushsvc.common.ids import parse_uuid
 from pushsvc.common.periods import SPAN_NAMES, span
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.store import sql
+from pushsvc.common.texts import later
 from subscriptions_app.models import Segment
 
 NO_ID: Final = UUID(int=0)  # of no row
@@ -30,15 +32,15 @@ NO_ID: Final = UUID(int=0)  # of no row
 class QuestionFilter(DropdownFilter):
     """Common questions of staff."""
 
-    title = "question"
+    title = later("question")
     parameter_name = "show"
 
     @override
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [
-            ("running", "What is running now?"),
-            ("scheduled", "What is scheduled?"),
-            ("bounces", "Where did over 10 % bounce?"),
+            ("running", gettext("What is running now?")),
+            ("scheduled", gettext("What is scheduled?")),
+            ("bounces", gettext("Where did over 10 % bounce?")),
         ]
 
     @override
@@ -56,17 +58,17 @@ class QuestionFilter(DropdownFilter):
 class KindFilter(DropdownFilter):
     """How notifications were sent. No figure counts tests."""
 
-    title = "kind"
+    title = later("kind")
     parameter_name = "kind"
 
     @override
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [
-            ("send", "Without tests"),
-            ("campaign", "Campaigns: to everybody, a segment or by conditions"),
-            ("direct", "Direct: to people or subscribers by id"),
-            ("scheduled", "Sent by a schedule"),
-            ("test", "Tests only"),
+            ("send", gettext("Without tests")),
+            ("campaign", gettext("Campaigns: to everybody, a segment or by conditions")),
+            ("direct", gettext("Direct: to people or subscribers by id")),
+            ("scheduled", gettext("Sent by a schedule")),
+            ("test", gettext("Tests only")),
         ]
 
     @override
@@ -166,7 +168,7 @@ class TemplateFilter(_NamedRowFilter):
 class PlatformFilter(DropdownFilter):
     """Notifications that target the platform, alone or with others."""
 
-    title = "platform"
+    title = later("platform")
     parameter_name = "platform"
 
     @override
@@ -194,16 +196,19 @@ class OutcomeFilter(DropdownFilter):
     """Notifications with recipients of the chosen outcome, in the chosen period and on the chosen
     platform. A click counts at any time and on any platform."""
 
-    title = "recipients"
+    title = later("recipients")
     parameter_name = "outcome"
 
     @override
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [
-            ("delivered", "Some delivered"),
-            ("bounced", "Some bounced"),
-            *((code, f"Some {words.lower()}") for code, (words, _) in APART_WORDS.items()),
-            ("clicked", "Some clicked"),
+            ("delivered", gettext("Some delivered")),
+            ("bounced", gettext("Some bounced")),
+            *(
+                (code, gettext("Some %(lower)s") % {"lower": words.lower()})
+                for code, (words, _) in APART_WORDS.items()
+            ),
+            ("clicked", gettext("Some clicked")),
         ]
 
     @override
@@ -228,7 +233,7 @@ class _DateFilter(DropdownFilter):
 
     @override
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("", "Any day")]  # the admin shows no filter without choices
+        return [("", gettext("Any day"))]  # the admin shows no filter without choices
 
     @override
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -245,7 +250,7 @@ class _DateFilter(DropdownFilter):
 class SpanFilter(DropdownFilter):
     """Notifications that were or are due in a day, week or month of the reader's time zone."""
 
-    title = "day, week or month"
+    title = later("day, week or month")
     parameter_name = "span"
 
     @override
@@ -262,13 +267,13 @@ class SpanFilter(DropdownFilter):
 
 
 class FromFilter(_DateFilter):
-    title = "day, from"
+    title = later("day, from")
     parameter_name = "from"
     lookup = "scheduled_at__gte"
 
 
 class UntilFilter(_DateFilter):
-    title = "day, until"
+    title = later("day, until")
     parameter_name = "until"
     lookup = "scheduled_at__lt"
     offset = timedelta(days=1)

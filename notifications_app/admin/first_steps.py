@@ -4,6 +4,7 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.translation import gettext
 
 from channels_app.console.access import may_anywhere
 from channels_app.models import Channel, Role
@@ -21,26 +22,28 @@ def first_steps(
     steps: list[dict[str, Any]] = [
         {
             "is_done": channel is not None,
-            "title": "Create a channel",
-            "text": "It holds the subscribers of one site or app, and has its own keys.",
-            "link": "New channel",
+            "title": gettext("Create a channel"),
+            "text": gettext("It holds the subscribers of one site or app, and has its own keys."),
+            "link": gettext("New channel"),
             "url": reverse("admin:channels_app_channel_add"),
             "role": Role.MANAGER,
         },
         {
             "is_done": has_subscribers,
-            "title": "Add it to your site",
-            "text": "Paste the snippet, open the site in a browser and allow notifications. That "
-            "makes the first subscriber. Apps subscribe through the API.",
-            "link": "The snippet",
+            "title": gettext("Add it to your site"),
+            "text": gettext(
+                "Paste the snippet, open the site in a browser and allow notifications. That "
+                "makes the first subscriber. Apps subscribe through the API."
+            ),
+            "link": gettext("The snippet"),
             "url": reverse("admin:channel_snippet", args=[channel.pk]) if channel else "",
             "role": Role.VIEWER,
         },
         {
             "is_done": has_sent,
-            "title": "Send a test",
-            "text": "Send it to yourself first. The preview shows how it will look.",
-            "link": "Compose",
+            "title": gettext("Send a test"),
+            "text": gettext("Send it to yourself first. The preview shows how it will look."),
+            "link": gettext("Compose"),
             "url": compose,
             "role": Role.SENDER,
         },

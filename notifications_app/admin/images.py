@@ -7,6 +7,7 @@ from django import forms
 from django.conf import settings
 from django.http import Http404, HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
@@ -25,20 +26,22 @@ from notifications_app.images.services import (
 )
 from notifications_app.models import Image
 from notifications_app.sends.image_check import NOT_HTTPS, ImageCheck, image_check
+from pushsvc.common.console.figures import grouped
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.errors import TooManyRequests
 from pushsvc.common.http.fields import MAX_URL_LENGTH
 from pushsvc.common.http.origin import own_origin
 from pushsvc.common.http.ratelimit import Limit, enforce
+from pushsvc.common.texts import later
 
 CHECKS_OF_A_USER: Final = 20
 CHECKS_OF_AN_ACCOUNT: Final = 60
-_USES: Final = {Use.IMAGE: "Large image", Use.ICON: "Icon"}
+_USES: Final = {Use.IMAGE: later("Large image"), Use.ICON: later("Icon")}
 
 
 class ImageForm(ConsoleForm):
     file = forms.FileField(
-        label="Image",
+        label=later("Image"),
         widget=forms.ClearableFileInput(
             attrs={
                 "accept": "image/png,image/jpeg,image/gif,image/webp",
@@ -46,14 +49,14 @@ class ImageForm(ConsoleForm):
             }
         ),
         error_messages={
-            "required": "Choose a file.",
-            "missing": "Choose a file.",
-            "invalid": "Choose a file.",
-            "empty": "The file is empty.",
+            "required": later("Choose a file."),
+            "missing": later("Choose a file."),
+            "invalid": later("Choose a file."),
+            "empty": later("The file is empty."),
         },
-        help_text="PNG, JPEG, GIF or WebP, up to 5 MB and 16 megapixels.",
+        help_text=later("PNG, JPEG, GIF or WebP, up to 5 MB and 16 megapixels."),
     )
-    use = forms.ChoiceField(label="Used as", choices=_USES, initial=Use.IMAGE)
+    use = forms.ChoiceField(label=later("Used as"), choices=_USES, initial=Use.IMAGE)
 
 
 class _Adding(ChannelPage):
@@ -90,7 +93,7 @@ class _Adding(ChannelPage):
 class ImagesPage(TabPage, _Adding, FormPage):
     """POST adds an image, or deletes the one that the form names, which requires a sender."""
 
-    title = "Images"
+    title = later("Images")
     template_name = "console/channels/images.html"
     tab = "channel_images"
     post_role = Role.WRITER
@@ -104,7 +107,10 @@ class ImagesPage(TabPage, _Adding, FormPage):
         added = self.added(form)
         if added is None:
             return self.refused(form=form)
-        return self.back(f"The image was added, {added.width} by {added.height} pixels.")
+        return self.back(
+            gettext("The image was added, %(width)s by %(height)s pixels.")
+            % {"width": added.width, "height": added.height}
+        )
 
     def _remove(self, image_id: str) -> HttpResponseBase:
         require(self.may(Role.SENDER), Role.SENDER)
@@ -113,7 +119,7 @@ class ImagesPage(TabPage, _Adding, FormPage):
         if image is None:
             raise Http404
         image_remove(image)
-        return self.back("The image was deleted.")
+        return self.back(gettext("The image was deleted."))
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -126,7 +132,7 @@ class ChoosePart(_Adding):
     """The images to choose from, in a form that writes a notification. POST adds one, which the
     form then chooses."""
 
-    title = "Choose an image"
+    title = later("Choose an image")
     template_name = "console/notifications/writing/images_shown.html"
     role = Role.WRITER
 
@@ -138,7 +144,7 @@ class ChoosePart(_Adding):
 class ImageCheckPage(WriterPage):
     """POST only, with `channel` and `address`. Both limits are per minute."""
 
-    title = "Check an image"
+    title = later("Check an image")
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest) -> JsonResponse:
@@ -165,4 +171,8 @@ def _check_of(image: Image, address: str) -> ImageCheck:
     devices would not."""
     kind = "PNG" if image.kind == "png" else "JPEG"
     error = "" if address.startswith("https://") else NOT_HTTPS
-    return ImageCheck(error, f"{kind}, {-(-image.size // 1000):,} KB")
+    return ImageCheck(
+        error,
+        gettext("%(kind)s, %(value)s KB")
+        % {"kind": kind, "value": grouped(-(-image.size // 1000))},
+    )

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.console.access import channels_of, may_anywhere
@@ -18,6 +19,7 @@ from notifications_app.admin.filters import chosen_channels
 from notifications_app.reporting.campaigns import LABELS_AMONG, LabelResults, label_results
 from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.store import sql
+from pushsvc.common.texts import later
 
 WEEKS: Final = (4, 12, 52)
 _MOST_SHOWN: Final = 100
@@ -30,7 +32,7 @@ _DASHES: Final = ((), (6, 4), (2, 3), (12, 4), (10, 4, 2, 4))
 class LabelsPage(ConsolePage):
     """`weeks` is a query parameter, and the channel as in the list of notifications."""
 
-    title = "Labels"
+    title = later("Labels")
     http_method_names = ["get"]
     template_name = "console/notifications/labels.html"
 
@@ -64,7 +66,7 @@ class LabelsPage(ConsolePage):
 class LabelsChart(ConsolePage):
     """A chart of the page as CSV. Raises Http404 if the page has none."""
 
-    title = "Chart"
+    title = later("Chart")
     http_method_names = ["get"]
 
     @override
@@ -98,16 +100,18 @@ def _charts(starts: Sequence[datetime], found: Sequence[LabelResults], files: st
         [
             Chart(
                 "label-rates",
-                "Click rate by week",
-                "Clicked as a share of the delivered, by the week in which notifications were due."
-                " Nothing is drawn for a week without.",
+                gettext("Click rate by week"),
+                gettext(
+                    "Clicked as a share of the delivered, by the week in which notifications "
+                    "were due. Nothing is drawn for a week without."
+                ),
                 [_line(each, starts, "clicked_share", place) for place, each in enumerate(drawn)],
                 unit="%",
             ),
             Chart(
                 "label-delivered",
-                "Delivered by week",
-                "Recipients of the notifications that were due in the week.",
+                gettext("Delivered by week"),
+                gettext("Recipients of the notifications that were due in the week."),
                 [_line(each, starts, "delivered", place) for place, each in enumerate(drawn)],
             ),
         ],

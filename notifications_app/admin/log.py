@@ -13,6 +13,7 @@ from notifications_app.admin.page import OneNotification
 from notifications_app.selectors import LogEntry, log_after
 from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.http.csv_files import csv_response, zoned
+from pushsvc.common.texts import later
 
 _PAGE: Final = 1_000
 
@@ -20,7 +21,7 @@ _PAGE: Final = 1_000
 class LogDownload(OneNotification):
     """Allowed for every user who may see the notification. The audit log records each download."""
 
-    title = "Log of recipients"
+    title = later("Log of recipients")
     http_method_names = ["get"]
 
     @override

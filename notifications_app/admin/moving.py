@@ -7,6 +7,8 @@ from zoneinfo import ZoneInfo
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.formats import date_format
+from django.utils.translation import gettext
 from rest_framework.exceptions import ValidationError
 from typing_extensions import override
 
@@ -24,17 +26,18 @@ from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.errors import Invalid, Outdated, TooManyRequests
 from pushsvc.common.http.drf import errors_of
 from pushsvc.common.store import sql
+from pushsvc.common.texts import later
 from pushsvc.common.timestamps import format_timestamp
 
-_OVER: Final = "It was not moved, because it has started or ended."
-_TEST: Final = "A test cannot be moved."
-_OF_SCHEDULE: Final = (
+_OVER: Final = later("It was not moved, because it has started or ended.")
+_TEST: Final = later("A test cannot be moved.")
+_OF_SCHEDULE: Final = later(
     "It was not moved, because the schedule “{}” makes it: change that, or skip it."
 )
-_MEANWHILE: Final = (
+_MEANWHILE: Final = later(
     "It was not moved, because it was changed meanwhile. Check it, and move it again."
 )
-_PASSED: Final = "This time has passed."
+_PASSED: Final = later("This time has passed.")
 _INPUT: Final = "%Y-%m-%dT%H:%M"
 
 
@@ -45,7 +48,7 @@ class MovePage(OneNotification):
     it twice to the same time moves it once. A move sends nothing at once.
     """
 
-    title = "Move"
+    title = later("Move")
     role = Role.SENDER
     template_name = "console/notifications/move.html"
 
@@ -79,9 +82,13 @@ class MovePage(OneNotification):
             self.notification = own_or_404(Notification, request, self.notification.pk)
             reason = self._fixed()
             return self._left(reason) if reason else self._shown(typed, zone, [_MEANWHILE])
-        clock = "the time zone of each recipient" if _is_zoned(self.notification) else zone
-        words = f"“{self.notification}” is scheduled for {chosen:%A}, {chosen.day} {chosen:%B %Y},"
-        messages.success(request, f"{words} {chosen:%H:%M}, in {clock}.")
+        clock = gettext("the time zone of each recipient") if _is_zoned(self.notification) else zone
+        words = gettext("“%(notification)s” is scheduled for %(moment)s, in %(clock)s.") % {
+            "notification": self.notification,
+            "moment": date_format(chosen, "DAY_AND_TIME"),
+            "clock": clock,
+        }
+        messages.success(request, words)
         return HttpResponseRedirect(_calendar(chosen))
 
     def _move(self, chosen: datetime, moment: datetime) -> None:

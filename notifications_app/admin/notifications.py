@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.console.access import may_anywhere
@@ -85,10 +86,11 @@ from notifications_app.reporting.activity import states_of
 from notifications_app.reporting.bounce_reasons import APART_WORDS
 from notifications_app.states import NotificationStatus
 from pushsvc.common.console.admin import BoundedPaginator, badge
-from pushsvc.common.console.figures import NOTHING, moment, percent, width
+from pushsvc.common.console.figures import NOTHING, grouped, moment, percent, width
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.quantities import share
+from pushsvc.common.texts import later
 
 EXPORT: Final = "notification_export"
 LOOKED_AT: Final = 10_000  # newest notifications that the list and a search by words read
@@ -102,8 +104,10 @@ class NotificationAdmin(ScopedAdmin):
     row_page = NotificationPage
     row_name = "notification_id"
     change_list_template = "console/notifications/list.html"
-    empty_help = "Notifications that are sent or scheduled, here or through the API, appear here."
-    first_row = "write the first notification"
+    empty_help = later(
+        "Notifications that are sent or scheduled, here or through the API, appear here."
+    )
+    first_row = later("write the first notification")
     list_before_template = "console/notifications/period.html"
     list_display = ("message", "channel", "to", "state", "progress", "clicked", "when", "compare")
     list_filter = (
@@ -125,29 +129,33 @@ class NotificationAdmin(ScopedAdmin):
     )
     list_select_related = ("channel",)
     search_fields = ("id",)
-    search_help_text = f"An id, or words of the name, title or text of the newest {LOOKED_AT:,}"
+    search_help_text = later(
+        "An id, or words of the name, title or text of the newest %(looked_at)s",
+        looked_at=grouped(LOOKED_AT),
+    )
     ordering = ("-id",)
     sortable_by = ()
 
-    @admin.display(description="Notification")
+    @admin.display(description=later("Notification"))
     def message(self, notification: Notification) -> str:
-        test = badge("test", "warn") if notification.is_test else ""
+        test = badge(gettext("test"), "warn") if notification.is_test else ""
         labels = format_html_join("", " {}", ((badge(each),) for each in notification.labels or ()))
         return format_html("{} {}{}", str(notification)[:80], test, labels)
 
-    @admin.display(description="To")
+    @admin.display(description=later("To"))
     def to(self, notification: Notification) -> str:
         names = [(badge(PLATFORM_NAMES[p], p),) for p in notification.target_platforms]
-        segment = _AUDIENCES.get(notification.audience_kind, "")
+        audience = _AUDIENCES.get(notification.audience_kind, "")
+        segment = f" {audience}" if audience else ""
         words = '{}<span class="ps-notification-segment">{}</span>'
         return format_html(words, format_html_join(" ", "{}", names), segment)
 
-    @admin.display(description="State")
+    @admin.display(description=later("State"))
     def state(self, notification: Any) -> str:
         """With what `get_changelist_instance` sets."""
         return badge(*state_of(notification, notification.sending, timezone.now()))
 
-    @admin.display(description="Delivered, bounced")
+    @admin.display(description=later("Delivered, bounced"))
     def progress(self, notification: Notification) -> str:
         if notification.started_at is None:
             return NOTHING
@@ -157,39 +165,41 @@ class NotificationAdmin(ScopedAdmin):
         apart = [(percent(each.share), each.words.lower()) for each in apart_of(notification)]
         return format_html(
             _PROGRESS,
-            f"{notification.delivered_count:,} of {of:,} delivered",
+            gettext("%(delivered)s of %(whole)s delivered")
+            % {"delivered": grouped(notification.delivered_count), "whole": grouped(of)},
             width(delivered),
             width(bounced),
             percent(delivered),
-            f"{of:,}",
+            gettext("of %(whole)s") % {"whole": grouped(of)},
             percent(bounced),
             format_html_join("", _APART, apart),
         )
 
-    @admin.display(description="Ended in this time")
+    @admin.display(description=later("Ended in this time"))
     def ended(self, notification: Any) -> str:
         """The outcomes as the dashboard counts them, for the chosen platform."""
         ended = notification.ended_since
-        always = [f"{ended[name]:,} {name}" for name in ("delivered", "bounced")]
+        names = {"delivered": gettext("delivered"), "bounced": gettext("bounced")}
+        always = [f"{grouped(ended[name])} {words}" for name, words in names.items()]
         apart = [
-            f"{ended[code]:,} {words.lower()}"
+            f"{grouped(ended[code])} {words.lower()}"
             for code, (words, _) in APART_WORDS.items()
             if ended[code]
         ]
         return ", ".join(always + apart)
 
-    @admin.display(description="Clicked")
+    @admin.display(description=later("Clicked"))
     def clicked(self, notification: Notification) -> str:
         if notification.started_at is None:
             return NOTHING
         rate = percent(share(notification.clicked_count, notification.delivered_count))
-        return format_html(_CLICKED, f"{notification.clicked_count:,}", rate)
+        return format_html(_CLICKED, grouped(notification.clicked_count), rate)
 
-    @admin.display(description="When")
+    @admin.display(description=later("When"))
     def when(self, notification: Notification) -> str:
         return moment(notification.scheduled_at)
 
-    @admin.display(description="Compare")
+    @admin.display(description=later("Compare"))
     def compare(self, notification: Notification) -> str:
         """A check box of the form above the list (console/notifications/list.html)."""
         if notification.started_at is None:
@@ -211,7 +221,7 @@ class NotificationAdmin(ScopedAdmin):
             )
             return _bounded(request, queryset).filter(said), False
 
-    @admin.display(description="To how many")
+    @admin.display(description=later("To how many"))
     def audience(self, notification: Any) -> str:
         """The current size, which `get_changelist_instance` sets."""
         return str(notification.audience)
@@ -363,19 +373,17 @@ _FILTERS: Final = (
 )
 _UNFINISHED: Final = {"running", "scheduled"}
 _AUDIENCES: Final = {
-    AudienceKind.SEGMENT: " in a segment",
-    AudienceKind.RULE: " by conditions",
-    AudienceKind.TARGETS: " by id",
+    AudienceKind.SEGMENT: later("in a segment"),
+    AudienceKind.RULE: later("by conditions"),
+    AudienceKind.TARGETS: later("by id"),
 }
 _OPEN_STATUSES: Final = {NotificationStatus.PENDING, NotificationStatus.PROCESSING}
 
-_COMPARE: Final = (
-    '<input type="checkbox" name="id" value="{}" form="compare" aria-label="Compare “{}”">'
-)
+_COMPARE: Final = '<input type="checkbox" name="id" value="{}" form="compare" aria-label="{}">'
 _PROGRESS: Final = (
     '<span class="ps-bar ps-notification-bar" role="img" aria-label="{}"><i style="width:{}"></i>'
     '<i data-tone="bad" style="width:{}"></i></span>'
-    '<small class="ps-notification-rates">{}<span class="ps-notification-of"> of {}</span>'
+    '<small class="ps-notification-rates">{}<span class="ps-notification-of"> {}</span>'
     '<span class="ps-notification-bounced"> · {}</span>{}</small>'
 )
 _CLICKED: Final = '{} <small class="ps-notification-rates">{}</small>'

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.functional import cached_property
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.console.pages import ChannelPage, own_or_404
@@ -35,10 +36,12 @@ from notifications_app.reporting.progress import Progress, Reason, Release, prog
 from notifications_app.sends.schedules import schedule_of
 from notifications_app.sends.templates import template_find
 from notifications_app.states import APART, BatchStatus, NotificationStatus
+from pushsvc.common.console.figures import grouped
 from pushsvc.common.findings import Finding
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.quantities import share
 from pushsvc.common.store import sql
+from pushsvc.common.texts import later
 from subscriptions_app.segments.selectors import segment_find
 
 
@@ -125,7 +128,7 @@ class _WithProgress(OneNotification):
 class NotificationPage(_WithProgress):
     """The whole page."""
 
-    title = "Notification"
+    title = later("Notification")
     template_name = "console/notifications/page.html"
 
     @override
@@ -172,7 +175,7 @@ class NotificationPage(_WithProgress):
 class ChartDownload(OneNotification):
     """A chart of the page as CSV."""
 
-    title = "Chart"
+    title = later("Chart")
     http_method_names = ["get"]
 
     @override
@@ -187,7 +190,7 @@ class ChartDownload(OneNotification):
 class ProgressPart(_WithProgress):
     """The part of the page that refreshes. Makes the browser reload when the state changes."""
 
-    title = "Progress"
+    title = later("Progress")
     http_method_names = ["get"]
     template_name = "console/notifications/progress.html"
 
@@ -201,7 +204,7 @@ class ProgressPart(_WithProgress):
 class TestPart(_WithProgress):
     """The progress of a test, for the page on which it was composed."""
 
-    title = "Test"
+    title = later("Test")
     http_method_names = ["get"]
     template_name = "console/notifications/test.html"
 
@@ -246,19 +249,19 @@ def _steps(notification: Notification, progress: Progress, sending: Sending | No
     """The timeline. It ends where the notification was cancelled."""
     is_waiting = sending is not None and sending.stage == "waiting"
     state = "done" if notification.started_at else "ahead"
-    accepted = Step("Accepted", notification.created_at, "done")
+    accepted = Step(gettext("Accepted"), notification.created_at, "done")
     if notification.status == NotificationStatus.CANCELLED and not notification.is_stopped:
-        return [accepted, Step("Cancelled", notification.finished_at, "done")]
+        return [accepted, Step(gettext("Cancelled"), notification.finished_at, "done")]
     steps = [
         accepted,
-        Step("Due", notification.scheduled_at, state),
-        Step("Started", notification.started_at, state),
+        Step(gettext("Due"), notification.scheduled_at, state),
+        Step(gettext("Started"), notification.started_at, state),
         _planned(notification, progress, "now" if is_waiting else state),
     ]
     if notification.is_paused:
-        steps.append(Step("Paused", notification.paused_at, "now"))
+        steps.append(Step(gettext("Paused"), notification.paused_at, "now"))
     elif notification.is_stopped:
-        steps.append(Step("Stopped", notification.stopped_at, "done"))
+        steps.append(Step(gettext("Stopped"), notification.stopped_at, "done"))
     return [*steps, _ended(notification, is_waiting=is_waiting)]
 
 
@@ -277,28 +280,35 @@ def _left_out(progress: Progress) -> list[tuple[int, str]]:
 
 
 _LEFT_OUT: Final = {
-    "opted_out": "refuse the category",
-    "capped": "have had enough",
-    "repeated": "were reached by the schedule lately",
+    "opted_out": later("refuse the category"),
+    "capped": later("have had enough"),
+    "repeated": later("were reached by the schedule lately"),
 }
 
 
 def _caps(notification: Notification) -> str:
     """The caps in force, for people."""
     if notification.cap == IGNORE:
-        return "Ignored and not counted"
+        return gettext("Ignored and not counted")
     return " and ".join(each.words for each in caps_from(notification.caps))
 
 
 def _planned(notification: Notification, progress: Progress, state: str) -> Step:
     if progress.next_release_at:
         ahead = state if state == "now" else "ahead"
-        return Step("Next release", progress.next_release_at, ahead)
+        return Step(gettext("Next release"), progress.next_release_at, ahead)
     if progress.is_planning:
-        note = f"{notification.recipient_count:,} so far"
-        return Step("Counting recipients", None, "now", note)
-    note = f"{notification.recipient_count:,} of them" if state == "done" else ""
-    return Step("Recipients counted", progress.planned_at, state, note)
+        note = gettext("%(recipient_count)s so far") % {
+            "recipient_count": grouped(notification.recipient_count)
+        }
+        return Step(gettext("Counting recipients"), None, "now", note)
+    note = (
+        gettext("%(recipient_count)s of them")
+        % {"recipient_count": grouped(notification.recipient_count)}
+        if state == "done"
+        else ""
+    )
+    return Step(gettext("Recipients counted"), progress.planned_at, state, note)
 
 
 def _ended(notification: Notification, *, is_waiting: bool) -> Step:
@@ -307,7 +317,11 @@ def _ended(notification: Notification, *, is_waiting: bool) -> Step:
         return Step(name, notification.finished_at, "done")
     is_held = notification.is_paused or is_waiting
     is_running = notification.started_at is not None and not is_held
-    return Step("Being sent", None, "now") if is_running else Step("Sent", None, "ahead")
+    return (
+        Step(gettext("Being sent"), None, "now")
+        if is_running
+        else Step(gettext("Sent"), None, "ahead")
+    )
 
 
 def _pauses(notification: Notification, progress: Progress) -> list[Finding]:

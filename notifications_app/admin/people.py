@@ -12,6 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, reverse
 from django.utils.text import Truncator
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.console.lists import ChannelFilter, OneChannelAdmin, list_url
@@ -24,6 +25,7 @@ from notifications_app.selectors import person_deliveries
 from pushsvc.common.console.admin import badge
 from pushsvc.common.console.figures import moment
 from pushsvc.common.errors import NotFound
+from pushsvc.common.texts import later
 from subscriptions_app.categories.consent import categories_of, preferences
 from subscriptions_app.devices.test_devices import device_names
 from subscriptions_app.models import Person
@@ -38,8 +40,12 @@ _SHOWN: Final = 60  # characters of an external id in the list
 def state_of(person: Person) -> tuple[str, str]:
     """The text and the tone of the badge of the person's state."""
     if person.opted_out_at:
-        return "opted out", "bad"
-    return ("reachable", "good") if person.active_devices else ("no active device", "")
+        return gettext("opted out"), "bad"
+    return (
+        (gettext("reachable"), "good")
+        if person.active_devices
+        else (gettext("no active device"), "")
+    )
 
 
 class PersonPage(ChannelPage):
@@ -54,7 +60,7 @@ class PersonPage(ChannelPage):
 
 
 class OverviewPage(PersonPage, ActsPage):
-    title = "Person"
+    title = later("Person")
     template_name = "console/people/page.html"
     post_role = Role.MANAGER
 
@@ -84,11 +90,13 @@ class OverviewPage(PersonPage, ActsPage):
 
     def _opt_out(self, post: QueryDict) -> HttpResponseBase:
         self._change(PersonChange(opted_out=True))
-        return self.back("The person is opted out. All devices have ended.")
+        return self.back(gettext("The person is opted out. All devices have ended."))
 
     def _opt_in(self, post: QueryDict) -> HttpResponseBase:
         self._change(PersonChange(opted_out=False))
-        return self.back("The opt-out is lifted. Devices come back when they register next.")
+        return self.back(
+            gettext("The opt-out is lifted. Devices come back when they register next.")
+        )
 
     def _change(self, change: PersonChange) -> None:
         """Raises Http404 if the person was erased meanwhile."""
@@ -102,14 +110,14 @@ class OverviewPage(PersonPage, ActsPage):
             person_forget(channel=self.channel, external_id=self.person.external_id)
         except NotFound as error:
             raise Http404 from error
-        messages.success(self.request, "Everything about the person was deleted.")
+        messages.success(self.request, gettext("Everything about the person was deleted."))
         return HttpResponseRedirect(list_url("subscriptions_app_person", self.channel.pk))
 
 
 class HistoryPage(PersonPage):
     """A part of the person's page."""
 
-    title = "History"
+    title = later("History")
     template_name = "console/subscribers/history.html"
 
     @override
@@ -126,7 +134,7 @@ class HistoryPage(PersonPage):
 class ExportPage(PersonPage):
     """A file with everything stored about the person. The audit log records the export."""
 
-    title = "Export"
+    title = later("Export")
     role = Role.MANAGER
 
     @override
@@ -140,32 +148,32 @@ class ExportPage(PersonPage):
 class PersonAdmin(OneChannelAdmin):
     """Shows one channel, because an external id names a person only within its channel."""
 
-    list_name = "people"
+    list_name = later("people")
     row_page = OverviewPage
     row_name = "person_id"
     list_before_template = "console/people/channel.html"
-    empty_help = "People appear when a device registers with the id of a signed-in user."
+    empty_help = later("People appear when a device registers with the id of a signed-in user.")
     list_display = ("id_shown", "state", "devices_shown", "since")
     list_filter = (ChannelFilter,)
     list_select_related = ("channel",)
     search_fields = ("external_id",)
-    search_help_text = "The whole external id, as your backend has it."
+    search_help_text = later("The whole external id, as your backend has it.")
     ordering = ("external_id", "id")
     sortable_by = ()
 
-    @admin.display(description="External id")
+    @admin.display(description=later("External id"))
     def id_shown(self, person: Person) -> str:
         return Truncator(person.external_id).chars(_SHOWN)
 
-    @admin.display(description="State")
+    @admin.display(description=later("State"))
     def state(self, person: Person) -> str:
         return badge(*state_of(person))
 
-    @admin.display(description="Active devices")
+    @admin.display(description=later("Active devices"))
     def devices_shown(self, person: Person) -> str:
         return str(person.active_devices)
 
-    @admin.display(description="Known since")
+    @admin.display(description=later("Known since"))
     def since(self, person: Person) -> str:
         return moment(person.created_at)
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+from django.utils.translation import gettext, ngettext
+
 from notifications_app.admin.charts import Chart, Charts, Line
 from notifications_app.models import Notification
 from notifications_app.reporting.bounce_reasons import APART_WORDS
@@ -15,13 +17,15 @@ from notifications_app.reporting.funnel import Funnel, funnel_of, platform_funne
 from notifications_app.reporting.progress import Progress
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.quantities import share
+from pushsvc.common.texts import later
 
 _MOST_HOURS: Final = 72  # in the chart of a comparison; most clicks come early
-_SHARES_OF: Final = {
-    "Delivered": "recipients",
-    "Shown": "delivered",
-    "Clicked": "delivered",
-    "Dismissed": "shown",
+_RECIPIENTS: Final = later("Recipients")
+_SHARES_OF: Final = {  # by field: its name, and the name of the stage that counts as 100 %
+    "delivered": (later("Delivered"), later("recipients")),
+    "shown": (later("Shown"), later("delivered")),
+    "clicked": (later("Clicked"), later("delivered")),
+    "dismissed": (later("Dismissed"), later("shown")),
 }
 _TONES: Final = ("one", "two", "three", "four", "five")
 _DASHES: Final = ((), (6, 4), (2, 3), (12, 4), (10, 4, 2, 4))
@@ -40,11 +44,12 @@ class FunnelCell:
 @dataclass(frozen=True, slots=True)
 class Stage:
     """A row of the funnel. `of`: the stage that counts as 100 %. `cells`: of all platforms
-    together, then of each."""
+    together, then of each. `is_quiet`: its bars are grey."""
 
     name: str
     of: str
     cells: Sequence[FunnelCell]
+    is_quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +89,10 @@ def funnel_context(
 def _stages(funnels: Sequence[Funnel]) -> list[Stage]:
     """`funnels`: of the notification, then of its platforms."""
     return [
-        Stage("Recipients", "", [FunnelCell(each.recipients) for each in funnels]),
+        Stage(_RECIPIENTS, "", [FunnelCell(each.recipients) for each in funnels]),
         *(
-            Stage(name, of, [_cell(each, name.lower()) for each in funnels])
-            for name, of in _SHARES_OF.items()
+            Stage(name, of, [_cell(each, field) for each in funnels], field == "dismissed")
+            for field, (name, of) in _SHARES_OF.items()
         ),
     ]
 
@@ -101,11 +106,11 @@ def outcomes_chart(progress: Progress) -> Charts:
     """Outcomes over time, for their file. notification.js draws them."""
     chart = Chart(
         "outcomes",
-        "Delivery over time",
+        gettext("Delivery over time"),
         "",
         [
-            Line("Delivered", "good", [each.delivered for each in progress.points]),
-            Line("Bounced", "bad", [each.bounced for each in progress.points]),
+            Line(gettext("Delivered"), "good", [each.delivered for each in progress.points]),
+            Line(gettext("Bounced"), "bad", [each.bounced for each in progress.points]),
             *(
                 Line(words, tone, [getattr(each, code) for each in progress.points], is_rare=True)
                 for code, (words, tone) in APART_WORDS.items()
@@ -118,11 +123,16 @@ def outcomes_chart(progress: Progress) -> Charts:
 
 def clicks_chart(clicks: Clicks, files: str) -> Charts:
     """Clicks by platform, in bars."""
-    each = "hour" if clicks.step == HOUR else f"{clicks.step // HOUR} hours"
+    hours = clicks.step // HOUR
     chart = Chart(
         "clicks",
-        "Clicks over time",
-        f"Recipients who clicked, by the {each} of their click.",
+        gettext("Clicks over time"),
+        ngettext(
+            "Recipients who clicked, by the hour of their click.",
+            "Recipients who clicked, by the %(hours)s hours of their click.",
+            hours,
+        )
+        % {"hours": hours},
         [
             Line(PLATFORM_NAMES[platform], platform, counts)
             for platform, counts in clicks.by_platform.items()
@@ -164,10 +174,10 @@ class Row:
 
 
 _VERDICTS: Final = {
-    Verdict.HIGHEST: ("highest", "good"),
-    Verdict.CHANCE: ("difference may be chance", ""),
-    Verdict.TOO_FEW: ("too few clicks to tell", ""),
-    Verdict.SLOW: ("sent over a longer time: not compared", ""),
+    Verdict.HIGHEST: (later("highest"), "good"),
+    Verdict.CHANCE: (later("difference may be chance"), ""),
+    Verdict.TOO_FEW: (later("too few clicks to tell"), ""),
+    Verdict.SLOW: (later("sent over a longer time: not compared"), ""),
 }
 
 
@@ -183,9 +193,11 @@ def comparison_chart(comparison: Comparison, rows: Sequence[Row], files: str) ->
     hours = _hours_of(comparison)
     chart = Chart(
         "since",
-        "Clicked since the start",
-        "Share of the delivered who had clicked, by hours since each start, up to the age of the "
-        "youngest.",
+        gettext("Clicked since the start"),
+        gettext(
+            "Share of the delivered who had clicked, by hours since each start, up to "
+            "the age of the youngest."
+        ),
         [
             Line(
                 f"{row.letter}: {str(row.notification)[:40]}",

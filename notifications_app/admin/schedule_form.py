@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Self
 
 from django.http import QueryDict
+from django.utils.translation import gettext
 
 from channels_app.models import Channel
 from notifications_app.admin.compose.audience import audience_body
@@ -24,14 +25,15 @@ from notifications_app.sends.recurrence_schema import RecurrenceInput
 from notifications_app.sends.schema import read_scheduled
 from notifications_app.sends.stored_sends import loaded
 from pushsvc.common.errors import FieldError, Invalid, within
+from pushsvc.common.texts import later
 
 _RECURRENCE: Final = "recurrence"
 _WORDS: Final[Mapping[tuple[str, str], str]] = {
-    ("at", "empty"): "Enter at least one time.",
-    ("rule", "never_happens"): "The rule selects no day within five years.",
-    ("starts_on", "not_a_date"): "Choose a day.",
-    ("ends_on", "not_a_date"): "Choose a day.",
-    ("ends_on", "out_of_range"): "Choose a day that is not before the first one.",
+    ("at", "empty"): later("Enter at least one time."),
+    ("rule", "never_happens"): later("The rule selects no day within five years."),
+    ("starts_on", "not_a_date"): later("Choose a day."),
+    ("ends_on", "not_a_date"): later("Choose a day."),
+    ("ends_on", "out_of_range"): later("Choose a day that is not before the first one."),
 }
 
 
@@ -91,7 +93,9 @@ def read_once(form: RecurrenceForm) -> int | None:
         return None
     is_number = given.isascii() and given.isdigit() and len(given) < 9
     if not is_number or not 1 <= int(given) <= MAX_ONCE_DAYS:
-        detail = f"Enter 1 to {MAX_ONCE_DAYS} days, or nothing."
+        detail = gettext("Enter 1 to %(max_once_days)s days, or nothing.") % {
+            "max_once_days": MAX_ONCE_DAYS
+        }
         raise Invalid([FieldError(f"{_RECURRENCE}.once", "out_of_range", detail)])
     return int(given)
 

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from django.db.models import QuerySet
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.console.access import AnyUser, channels_of, is_superuser, may_anywhere
@@ -25,11 +26,12 @@ from notifications_app.recurrence import RECIPIENT
 from notifications_app.reporting.activity import states_of
 from notifications_app.selectors import newest_ids
 from notifications_app.states import NotificationStatus
-from pushsvc.common.console.figures import NOTHING
+from pushsvc.common.console.figures import NOTHING, grouped
 from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.errors import Busy
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
+from pushsvc.common.texts import later
 from subscriptions_app.audiences.sizes import audience_size
 from subscriptions_app.segments.selectors import segment_find
 
@@ -41,7 +43,7 @@ _MOST_IN_A_DAY: Final = 4
 _MONTH: Final = re.compile(r"(?P<year>[1-9]\d{3})-(?P<month>0[1-9]|1[0-2])", re.ASCII)
 # Their own pages show how many they reach.
 _UNCOUNTED: Final = {AudienceKind.RULE, AudienceKind.TARGETS}
-_BY_CLOCKS: Final = "by each recipient\N{RIGHT SINGLE QUOTATION MARK}s clock"
+_BY_CLOCKS: Final = later("by each recipient\u2019s clock")
 _DAY: Final = timedelta(days=1)
 _LAST_YEAR: Final = 9998  # the year after it has no dates
 _USUAL: Final = {usual(NotificationStatus.PENDING), usual(NotificationStatus.SENT)}
@@ -77,7 +79,7 @@ class Day:
 class CalendarPage(ConsolePage):
     """A month in weeks from Monday to Sunday: what was sent, is scheduled, and will recur."""
 
-    title = "Calendar"
+    title = later("Calendar")
     template_name = "console/notifications/calendar.html"
 
     @override
@@ -163,7 +165,11 @@ def _notifications(
     entries = []
     for each in shown:
         is_pending = each.pk in audiences
-        note = f"to {audiences[each.pk]}" if is_pending else f"{each.delivered_count:,} delivered"
+        note = (
+            gettext("to %(audience)s") % {"audience": audiences[each.pk]}
+            if is_pending
+            else gettext("%(number)s delivered") % {"number": grouped(each.delivered_count)}
+        )
         state = state_of(each, states.get(each.pk), now)
         entry = _entry(each, zone, note, "scheduled" if is_pending else "sent", state)
         move = reverse("admin:notification_move", args=[each.pk]) if each.pk in moves else ""
@@ -218,7 +224,7 @@ def _coming(schedule: Schedule, at: datetime, code: str | None, zone: ZoneInfo) 
         url=reverse("admin:schedule_edit", args=[schedule.pk]),
         note=f"recurs {_BY_CLOCKS}" if recurs.timezone == RECIPIENT else "recurs",
         kind="recurring",
-        state=Shown("skipped", "warn") if code else None,
+        state=Shown(gettext("skipped"), "warn") if code else None,
     )
 
 
@@ -254,8 +260,9 @@ def _audience(notification: Notification, counted: dict[Any, dict[Platform, Any]
         except Busy:
             return NOTHING
     sizes = [counted[key][Platform(name)] for name in notification.target_platforms]
-    about = "about " if any(each.estimated for each in sizes) else ""
-    return f"{about}{sum(each.size for each in sizes):,}"
+    size = grouped(sum(each.size for each in sizes))
+    is_estimated = any(each.estimated for each in sizes)
+    return gettext("about %(number)s") % {"number": size} if is_estimated else size
 
 
 def _month(text: str) -> date | None:

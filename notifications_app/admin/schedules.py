@@ -11,6 +11,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
@@ -52,12 +53,15 @@ from notifications_app.sends.schedules import (
 )
 from pushsvc.common.errors import Conflict, FieldError, Invalid, Outdated, PushsvcError
 from pushsvc.common.store import sql
+from pushsvc.common.texts import later
 from pushsvc.common.timestamps import parse_timestamp, timezone_names
 
 COMING: Final = 3
 _SHOWN: Final = 50
 _NO_TARGETS: Final = [(name, AUDIENCES[name]) for name in ("", TAG, RULE)]
-_CHANGED: Final = "{}, because the schedule was changed after you opened this page. Check it first."
+_CHANGED: Final = later(
+    "{}, because the schedule was changed after you opened this page. Check it first."
+)
 _TONES: Final = {OccurrenceCode.SENT: "good", OccurrenceCode.SKIPPED: ""}
 
 
@@ -89,7 +93,7 @@ def state_of(schedule: Schedule) -> tuple[str, str]:
 
 
 class SchedulesPage(TabPage):
-    title = "Schedules"
+    title = later("Schedules")
     template_name = "console/channels/schedules.html"
     tab = "channel_schedules"
     http_method_names = ["get", "head"]
@@ -133,7 +137,9 @@ class _WritingPage(ChannelPage):
             return self.shown(name, form, repeat, error.errors)
         except PushsvcError as error:
             return self.shown(name, form, repeat, [FieldError("", error.code, error.detail)])
-        messages.success(request, f"The schedule “{schedule}” was saved.")
+        messages.success(
+            request, gettext("The schedule “%(schedule)s” was saved.") % {"schedule": schedule}
+        )
         return HttpResponseRedirect(reverse("admin:schedule_edit", args=[schedule.pk]))
 
     def _given(self, name: str, form: ComposeForm, repeat: RecurrenceForm) -> dict[str, Any]:
@@ -192,7 +198,7 @@ class _WritingPage(ChannelPage):
 
 
 class NewSchedulePage(_WritingPage):
-    title = "New schedule"
+    title = later("New schedule")
     role = Role.SENDER
 
     @override
@@ -208,7 +214,7 @@ class NewSchedulePage(_WritingPage):
 class SchedulePage(_WritingPage):
     """A schedule, with what became of its occurrences."""
 
-    title = "Schedule"
+    title = later("Schedule")
     schedule: Schedule
     version: str  # the one that the user saw
 
@@ -271,7 +277,7 @@ class ScheduleActs(ActsPage, ChannelPage):
     sends something is done only if the page showed the schedule as it is.
     """
 
-    title = "Schedule"
+    title = later("Schedule")
     role = Role.SENDER
     http_method_names = ["post"]
     schedule: Schedule
@@ -301,7 +307,7 @@ class ScheduleActs(ActsPage, ChannelPage):
 
     def _skip(self, post: QueryDict) -> HttpResponseBase:
         occurrence_skip(**self._named, occurs_at=_moment(post))
-        return self.back("The occurrence is skipped.")
+        return self.back(gettext("The occurrence is skipped."))
 
     def _unskip(self, post: QueryDict) -> HttpResponseBase:
         try:
@@ -309,24 +315,31 @@ class ScheduleActs(ActsPage, ChannelPage):
                 **self._named, occurs_at=_moment(post), seen=post.get("version", "")
             )
         except Outdated as error:
-            raise Conflict(_CHANGED.format("The occurrence was left as it is")) from error
-        words = "is sent" if now.is_enabled else "is no longer skipped, but the schedule is off"
-        return self.back(f"The occurrence {words}.")
+            raise Conflict(_CHANGED.format(gettext("The occurrence was left as it is"))) from error
+        words = (
+            gettext("The occurrence is sent.")
+            if now.is_enabled
+            else gettext("The occurrence is no longer skipped, but the schedule is off.")
+        )
+        return self.back(words)
 
     def _on(self, post: QueryDict) -> HttpResponseBase:
         try:
             schedule_switch(**self._named, on=True, seen=post.get("version", ""))
         except Outdated as error:
-            raise Conflict(_CHANGED.format("The schedule is still off")) from error
-        return self.back("The schedule is on.")
+            raise Conflict(_CHANGED.format(gettext("The schedule is still off"))) from error
+        return self.back(gettext("The schedule is on."))
 
     def _off(self, _: QueryDict) -> HttpResponseBase:
         schedule_switch(**self._named, on=False)
-        return self.back("The schedule is off.")
+        return self.back(gettext("The schedule is off."))
 
     def _delete(self, _: QueryDict) -> HttpResponseBase:
         schedule_delete(**self._named)
-        messages.success(self.request, f"The schedule “{self.schedule}” was deleted.")
+        messages.success(
+            self.request,
+            gettext("The schedule “%(schedule)s” was deleted.") % {"schedule": self.schedule},
+        )
         return HttpResponseRedirect(reverse("admin:channel_schedules", args=[self.channel.pk]))
 
 
@@ -334,7 +347,7 @@ class RecurrencePart(ChannelPage):
     """The recurrence in the posted form in words, with the next occurrences, while the user
     chooses."""
 
-    title = "When"
+    title = later("When")
     role = Role.SENDER
     template_name = "console/notifications/recurrence.html"
     http_method_names = ["post"]
@@ -386,4 +399,4 @@ def _moment(post: QueryDict) -> datetime:
     try:
         return parse_timestamp(post.get("occurs_at", ""))
     except ValueError as error:
-        raise Conflict("There is no such occurrence.") from error
+        raise Conflict(gettext("There is no such occurrence.")) from error

@@ -6,19 +6,21 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.console.pages import ChannelPage, own_or_404
 from channels_app.models import Channel, Role
 from notifications_app.sends.services import segment_delete
 from pushsvc.common.errors import PushsvcError
+from pushsvc.common.texts import later
 from subscriptions_app.models import Segment
 
 
 class RemovePage(ChannelPage):
     """POST only."""
 
-    title = "Delete"
+    title = later("Delete")
     role = Role.MANAGER
     http_method_names = ("post",)
     segment: Segment
@@ -35,5 +37,7 @@ class RemovePage(ChannelPage):
             messages.error(request, error.detail)
             own = reverse("admin:subscriptions_app_segment_change", args=[self.segment.pk])
             return HttpResponseRedirect(own)
-        messages.success(request, f"The segment “{self.segment.name}” was deleted.")
+        messages.success(
+            request, gettext("The segment “%(name)s” was deleted.") % {"name": self.segment.name}
+        )
         return HttpResponseRedirect(reverse("admin:subscriptions_app_segment_changelist"))

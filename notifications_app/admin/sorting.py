@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from typing_extensions import override
 
 from pushsvc.common.console.admin import DropdownFilter
+from pushsvc.common.texts import later
 
 FEWEST_DELIVERED: Final = 100  # with fewer, a rate says little
 NEWEST: Final = "newest"
@@ -36,21 +37,27 @@ def _of_rate(part: str, whole: str, *, count: str) -> tuple[Any, ...]:
 
 
 SORTS: Final[Mapping[str, Sort]] = {
-    NEWEST: Sort("Newest", "The newest first", ("-id",)),
-    "latest": Sort("Latest time", "The latest time of sending first", ("-scheduled_at", "-id")),
-    "earliest": Sort("Earliest time", "The earliest time of sending first", ("scheduled_at", "id")),
-    "reach": Sort("Reach", "Most recipients first", ("-recipient_count", "-id")),
-    "delivered": Sort("Delivered", "Most delivered first", ("-delivered_count", "-id")),
+    NEWEST: Sort(later("Newest"), later("The newest first"), ("-id",)),
+    "latest": Sort(
+        later("Latest time"), later("The latest time of sending first"), ("-scheduled_at", "-id")
+    ),
+    "earliest": Sort(
+        later("Earliest time"), later("The earliest time of sending first"), ("scheduled_at", "id")
+    ),
+    "reach": Sort(later("Reach"), later("Most recipients first"), ("-recipient_count", "-id")),
+    "delivered": Sort(
+        later("Delivered"), later("Most delivered first"), ("-delivered_count", "-id")
+    ),
     "delivered_rate": Sort(
-        "Delivery rate",
-        "Highest share of recipients delivered first",
+        later("Delivery rate"),
+        later("Highest share of recipients delivered first"),
         _of_rate("delivered_count", "recipient_count", count="recipient_count"),
         least_of="recipients",
     ),
-    "clicked": Sort("Clicks", "Most clicks first", ("-clicked_count", "-id")),
+    "clicked": Sort(later("Clicks"), later("Most clicks first"), ("-clicked_count", "-id")),
     "clicked_rate": Sort(
-        "Click rate",
-        "Highest share of the delivered clicked first",
+        later("Click rate"),
+        later("Highest share of the delivered clicked first"),
         _of_rate("clicked_count", "delivered_count", count="delivered_count"),
         least_of="delivered",
     ),
@@ -60,7 +67,7 @@ SORTS: Final[Mapping[str, Sort]] = {
 class SortFilter(DropdownFilter):
     """Excludes no rows. `NotificationAdmin.get_ordering` sorts."""
 
-    title = "order"
+    title = later("order")
     parameter_name = "sort"
 
     @override

@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
+from django.utils.translation import gettext
+
 from notifications_app.models import Notification
 from notifications_app.reporting.activity import Sending, Stage
 from notifications_app.states import NotificationStatus
+from pushsvc.common.texts import later
 
 
 class Shown(NamedTuple):
@@ -17,23 +20,23 @@ class Shown(NamedTuple):
 
 
 _STATES: Final = {
-    NotificationStatus.PENDING: Shown("scheduled", ""),
-    NotificationStatus.PROCESSING: Shown("sending", "busy"),
-    NotificationStatus.SENT: Shown("sent", "good"),
-    NotificationStatus.FAILED: Shown("failed", "bad"),
-    NotificationStatus.CANCELLED: Shown("cancelled", "warn"),
+    NotificationStatus.PENDING: Shown(later("scheduled"), ""),
+    NotificationStatus.PROCESSING: Shown(later("sending"), "busy"),
+    NotificationStatus.SENT: Shown(later("sent"), "good"),
+    NotificationStatus.FAILED: Shown(later("failed"), "bad"),
+    NotificationStatus.CANCELLED: Shown(later("cancelled"), "warn"),
 }
-_PAUSED: Final = Shown("paused", "warn")
-_STALLED: Final = Shown("no worker", "bad")
+_PAUSED: Final = Shown(later("paused"), "warn")
+_STALLED: Final = Shown(later("no worker"), "bad")
 STAGES: Final[Mapping[Stage, Shown]] = {
-    "planning": Shown("counting recipients", "busy"),
+    "planning": Shown(later("counting recipients"), "busy"),
     "sending": _STATES[NotificationStatus.PROCESSING],
-    "retrying": Shown("waiting for the next attempt", "warn"),
-    "parked": Shown("waiting for credentials", "bad"),
-    "waiting": Shown("waiting for the next release", ""),
+    "retrying": Shown(later("waiting for the next attempt"), "warn"),
+    "parked": Shown(later("waiting for credentials"), "bad"),
+    "waiting": Shown(later("waiting for the next release"), ""),
     "stalled": _STALLED,
     "paused": _PAUSED,
-    "stopping": Shown("stopping", "warn"),
+    "stopping": Shown(later("stopping"), "warn"),
 }
 _STALLED_AFTER: Final = timedelta(seconds=30)
 
@@ -50,10 +53,12 @@ def state_of(notification: Notification, sending: Sending | None, now: datetime)
     if notification.is_paused:
         return _PAUSED
     if notification.is_stopped:
-        return STAGES["stopping"] if notification.is_unfinished else Shown("stopped", "warn")
+        return (
+            STAGES["stopping"] if notification.is_unfinished else Shown(gettext("stopped"), "warn")
+        )
     if notification.status == NotificationStatus.PENDING:
         if notification.scheduled_at <= now - _STALLED_AFTER:
             return _STALLED
         if notification.scheduled_at <= now:
-            return Shown("about to start", "")
+            return Shown(gettext("about to start"), "")
     return _STATES[NotificationStatus(notification.status)]

@@ -10,6 +10,7 @@ from channels_app import audit
 from channels_app.models import Role
 from notifications_app.reporting.stored_data import devices_data
 from notifications_app.selectors import SubscriberDelivery, notification_page, subscriber_deliveries
+from pushsvc.common.texts import later
 from subscriptions_app.admin.subscriptions import SubscriberPage
 
 _SHOWN = 50  # newest notifications of the channel that are searched
@@ -19,7 +20,7 @@ _TONES = {"delivered": "good", "bounced": "bad", "waiting": "busy"}
 class HistoryPage(SubscriberPage):
     """A part of the subscriber's page."""
 
-    title = "History"
+    title = later("History")
     template_name = "console/subscribers/history.html"
 
     @override
@@ -53,7 +54,7 @@ def shown_deliveries(found: list[SubscriberDelivery]) -> list[dict[str, Any]]:
 class ExportPage(SubscriberPage):
     """A file with everything stored about the subscriber. The audit log records the export."""
 
-    title = "Export"
+    title = later("Export")
     role = Role.MANAGER
 
     @override

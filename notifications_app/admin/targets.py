@@ -6,12 +6,13 @@ from uuid import UUID
 
 from notifications_app.models import Notification
 from notifications_app.reporting.targets import TargetResult, TargetState, target_page
+from pushsvc.common.texts import later
 
 _MOST: Final = 100
 _SHOWN: Final = {
     TargetState.REACHED: ("reached", "good"),
     TargetState.UNKNOWN: ("unknown", "bad"),
-    TargetState.LEFT_OUT: ("left out", "warn"),
+    TargetState.LEFT_OUT: (later("left out"), "warn"),
     TargetState.WAITING: ("waiting", ""),
 }
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from notifications_app.delivery.registry import TRANSPORTS
 from pushsvc.common.platforms import Platform
+from pushsvc.common.texts import later
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +20,9 @@ class Words:
 
 # The parts of bounces that pages tell apart (APART): by code, in words, and the tone of a chart.
 APART_WORDS: Final[Mapping[str, tuple[str, str]]] = {
-    "stopped": ("Stopped", "quiet"),
-    "opted_out": ("Opted out", "three"),
-    "expired": ("Expired", "warn"),
+    "stopped": (later("Stopped"), "quiet"),
+    "opted_out": (later("Opted out"), "three"),
+    "expired": (later("Expired"), "warn"),
 }
 
 
@@ -34,91 +35,112 @@ def words_for(platform: Platform | None, code: str) -> Words:
 
 
 _PIPELINE: Final[Mapping[str, str]] = {
-    "": "It bounced before reasons were recorded for each notification.",
-    "credentials_refused": "It waited for an hour, but nobody stored accepted credentials.",
-    "expired": "Its time to live, or an hour of attempts, ended before it was accepted.",
-    "internal_error": "An error of the service: its outcome could not be evaluated or stored.",
-    "not_personalizable": "It had no value for a placeholder, or no text was left.",
-    "opted_out": "Its category was refused while the notification waited to be sent.",
-    "person_changed": "Its device was another person's, or nobody's, when its turn came.",
-    "stopped": "The notification was stopped before its turn came.",
-    "unsubscribed": "The subscription was missing or inactive when its turn came.",
+    "": later("It bounced before reasons were recorded for each notification."),
+    "credentials_refused": later("It waited for an hour, but nobody stored accepted credentials."),
+    "expired": later("Its time to live, or an hour of attempts, ended before it was accepted."),
+    "internal_error": later(
+        "An error of the service: its outcome could not be evaluated or stored."
+    ),
+    "not_personalizable": later("It had no value for a placeholder, or no text was left."),
+    "opted_out": later("Its category was refused while the notification waited to be sent."),
+    "person_changed": later("Its device was another person's, or nobody's, when its turn came."),
+    "stopped": later("The notification was stopped before its turn came."),
+    "unsubscribed": later("The subscription was missing or inactive when its turn came."),
 }
 
-_SEE_LOG: Final = "Look into the service's log."
-_NONE: Final = "Nothing needs to be done: its subscription has expired."
+_SEE_LOG: Final = later("Look into the service's log.")
+_NONE: Final = later("Nothing needs to be done: its subscription has expired.")
 
 # Title and remedy of each code that a bounce can have.
 _WORDS: Final[Mapping[str, tuple[str, str]]] = {
-    "": ("Reason not recorded", ""),
+    "": (later("Reason not recorded"), ""),
     "bad_device_token": (
-        "Device token unknown",
-        "If there are many, check that the environment (production or sandbox) is the app's.",
+        later("Device token unknown"),
+        later(
+            "If there are many, check that the environment (production or sandbox) is the app's."
+        ),
     ),
-    "bad_keys": ("Browser's keys unusable", ""),
-    "bad_request": ("Request malformed", _SEE_LOG),
+    "bad_keys": (later("Browser's keys unusable"), ""),
+    "bad_request": (later("Request malformed"), _SEE_LOG),
     "credentials_refused": (
-        "Credentials missing or refused",
-        "Store credentials that the push service accepts, then send it again.",
+        later("Credentials missing or refused"),
+        later("Store credentials that the push service accepts, then send it again."),
     ),
     "device_token_not_for_topic": (
-        "Device of another app",
-        "If there are many, check that the topic is the bundle id of the app that registers.",
+        later("Device of another app"),
+        later(
+            "If there are many, check that the topic is the bundle id of the app that registers."
+        ),
     ),
-    "dropped": ("Discarded by the push service", ""),
-    "endpoint_gone": ("Browser unsubscribed", _NONE),
+    "dropped": (later("Discarded by the push service"), ""),
+    "endpoint_gone": (later("Browser unsubscribed"), _NONE),
     "endpoint_not_allowed": (
-        "Address not allowed",
-        "See WEBPUSH_ALLOWED_HOSTS and WEBPUSH_TRUSTED_ORIGINS.",
+        later("Address not allowed"),
+        later("See WEBPUSH_ALLOWED_HOSTS and WEBPUSH_TRUSTED_ORIGINS."),
     ),
-    "expired": ("Not delivered in time", "Choose a longer time to live."),
-    "expired_token": ("Device token expired", _NONE),
-    "internal_error": ("FieldError of the service", _SEE_LOG),
-    "invalid_argument": ("Field refused by Google", "The log of recipients names the field."),
-    "malformed_token": ("Not a device token", "Check that the app sends its device token in hex."),
+    "expired": (later("Not delivered in time"), later("Choose a longer time to live.")),
+    "expired_token": (later("Device token expired"), _NONE),
+    "internal_error": (later("Error of the service"), _SEE_LOG),
+    "invalid_argument": (
+        later("Field refused by Google"),
+        later("The log of recipients names the field."),
+    ),
+    "malformed_token": (
+        later("Not a device token"),
+        later("Check that the app sends its device token in hex."),
+    ),
     "name_not_found": (
-        "Push service no longer exists",
-        "Nothing needs to be done: the subscription expires if several sends find this.",
+        later("Push service no longer exists"),
+        later("Nothing needs to be done: the subscription expires if several sends find this."),
     ),
     "not_personalizable": (
-        "No value for a placeholder",
-        "Give the placeholder a default. The log of recipients names it.",
+        later("No value for a placeholder"),
+        later("Give the placeholder a default. The log of recipients names it."),
     ),
-    "opted_out": ("Category refused", ""),
-    "payload_too_large": ("Message too large", "Shorten the text, or send less data."),
+    "opted_out": (later("Category refused"), ""),
+    "payload_too_large": (
+        later("Message too large"),
+        later("Shorten the text, or send less data."),
+    ),
     "person_changed": (
-        "Another person's device",
-        "Nothing needs to be done: somebody signed out or in before the message was sent.",
+        later("Another person's device"),
+        later("Nothing needs to be done: somebody signed out or in before the message was sent."),
     ),
-    "redirected": ("Responded with a redirect", ""),
-    "refused": ("Refused by the push service", "The log of recipients has its response."),
+    "redirected": (later("Responded with a redirect"), ""),
+    "refused": (
+        later("Refused by the push service"),
+        later("The log of recipients has its response."),
+    ),
     "sender_id_mismatch": (
-        "Device of another Firebase project",
-        "The app and the credentials must belong to the same Firebase project.",
+        later("Device of another Firebase project"),
+        later("The app and the credentials must belong to the same Firebase project."),
     ),
     "size_refused": (
-        "Message too large for the browser",
-        "Shorten the text, or send less data. Firefox for Android takes less than other browsers.",
+        later("Message too large for the browser"),
+        later(
+            "Shorten the text, or send less data. Firefox for Android takes less than other "
+            "browsers."
+        ),
     ),
-    "stopped": ("Stopped", ""),
+    "stopped": (later("Stopped"), ""),
     "third_party_auth": (
-        "iOS or web token of Firebase",
-        "Register such devices as ios or web, or upload the key in Firebase.",
+        later("iOS or web token of Firebase"),
+        later("Register such devices as ios or web, or upload the key in Firebase."),
     ),
     "token_invalid": (
-        "Not a registration token or installation id",
-        "If there are many, check that the app sends the whole text.",
+        later("Not a registration token or installation id"),
+        later("If there are many, check that the app sends the whole text."),
     ),
     "unauthorized": (
-        "Signature refused",
-        "If there are many, check the server's clock and the channel's VAPID subject.",
+        later("Signature refused"),
+        later("If there are many, check the server's clock and the channel's VAPID subject."),
     ),
-    "unexpected_response": ("Response not understood", ""),
-    "unregistered": ("App removed", _NONE),
-    "unsubscribed": ("Unsubscribed before delivery", ""),
-    "vapid_key_mismatch": ("Subscribed with another VAPID key", ""),
+    "unexpected_response": (later("Response not understood"), ""),
+    "unregistered": (later("App removed"), _NONE),
+    "unsubscribed": (later("Unsubscribed before delivery"), ""),
+    "vapid_key_mismatch": (later("Subscribed with another VAPID key"), ""),
     "vapid_refused": (
-        "Subscribed with another VAPID key",
-        "Pages must subscribe with the channel's key, and name it in `vapid_public_key`.",
+        later("Subscribed with another VAPID key"),
+        later("Pages must subscribe with the channel's key, and name it in `vapid_public_key`."),
     ),
 }

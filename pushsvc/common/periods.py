@@ -9,19 +9,21 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final, Literal
 
+from pushsvc.common.texts import later
+
 PERIOD_NAMES: Final[Mapping[int, str]] = {
-    1: "24 hours",
-    7: "7 days",
-    30: "30 days",
-    90: "90 days",
+    1: later("24 hours"),
+    7: later("7 days"),
+    30: later("30 days"),
+    90: later("90 days"),
 }
 SPAN_NAMES: Final[Mapping[str, str]] = {
-    "today": "Today",
-    "yesterday": "Yesterday",
-    "this_week": "This week",
-    "last_week": "Last week",
-    "this_month": "This month",
-    "last_month": "Last month",
+    "today": later("Today"),
+    "yesterday": later("Yesterday"),
+    "this_week": later("This week"),
+    "last_week": later("Last week"),
+    "this_month": later("This month"),
+    "last_month": later("Last month"),
 }
 Unit = Literal["hour", "day"]
 _STEPS: Final[Mapping[Unit, timedelta]] = {"hour": timedelta(hours=1), "day": timedelta(days=1)}

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.http import Http404, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
@@ -17,6 +18,7 @@ from channels_app.console.shared_forms import SharedForm, save_shared
 from channels_app.models import Role
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.errors import Conflict, FieldError, Invalid, NotFound
+from pushsvc.common.texts import later
 from subscriptions_app.categories.consent import choices_seen
 from subscriptions_app.categories.services import (
     category_archive,
@@ -56,7 +58,7 @@ class CategoryChangeForm(SharedForm):
 
     name = forms.CharField(max_length=MAX_CATEGORY_NAME)
     description = forms.CharField(max_length=MAX_CATEGORY_DESCRIPTION, required=False)
-    default = forms.BooleanField(label="Subscribers receive it by default", required=False)
+    default = forms.BooleanField(label=later("Subscribers receive it by default"), required=False)
 
     @classmethod
     def of(cls, category: Category, data: QueryDict | None = None) -> "CategoryChangeForm":
@@ -66,7 +68,7 @@ class CategoryChangeForm(SharedForm):
 
 
 class CategoriesPage(TabPage, ActsPage):
-    title = "Categories"
+    title = later("Categories")
     template_name = "console/channels/categories.html"
     tab = "channel_categories"
     post_role = Role.EDITOR
@@ -106,7 +108,9 @@ class CategoriesPage(TabPage, ActsPage):
             category = category_create(channel=self.channel, **CategoryForm(post).values())
         except Conflict as error:
             raise Invalid([FieldError("key", error.code, error.detail)]) from error
-        return self.back(f"The category “{category}” was created.")
+        return self.back(
+            gettext("The category “%(category)s” was created.") % {"category": category}
+        )
 
     @transaction.atomic
     def _change(self, post: QueryDict) -> HttpResponseBase:
@@ -119,7 +123,9 @@ class CategoriesPage(TabPage, ActsPage):
             changed = category_update(
                 channel_id=self.channel.pk, key=category.key, **form.cleaned_data
             )
-            return self.back(f"The category “{changed}” was changed.")
+            return self.back(
+                gettext("The category “%(category)s” was changed.") % {"category": changed}
+            )
 
         return save_shared(
             self, category, partial(CategoryChangeForm.of, category), accept, "changing"
@@ -131,4 +137,4 @@ class CategoriesPage(TabPage, ActsPage):
             category_archive(channel_id=self.channel.pk, key=post.get("key", ""))
         except NotFound as error:
             raise Http404 from error
-        return self.back("The category was archived.")
+        return self.back(gettext("The category was archived."))

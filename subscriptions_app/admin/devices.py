@@ -8,6 +8,7 @@ from django.http import Http404, HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.text import Truncator
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
@@ -18,6 +19,7 @@ from pushsvc.common.console.qr import qr_svg
 from pushsvc.common.http.origin import own_origin
 from pushsvc.common.links import LinkKind, is_link
 from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.texts import later
 from subscriptions_app.devices.selectors import devices_known_as, newest_devices
 from subscriptions_app.devices.test_devices import (
     INVITED_SECONDS,
@@ -33,7 +35,7 @@ _ATTRIBUTES_SHOWN: Final = 60  # characters
 _MAX_SEARCH: Final = 128  # characters: an external id's, which is the longest
 # The browser, by its push service.
 _BROWSERS: Final = {
-    "fcm": "Chrome or a related browser",
+    "fcm": later("Chrome or a related browser"),
     "mozilla": "Firefox",
     "apple": "Safari",
     "wns": "Edge",
@@ -42,7 +44,7 @@ _BROWSERS: Final = {
 
 class DeviceNameForm(ConsoleForm):
     name = forms.CharField(
-        label="Name",
+        label=later("Name"),
         required=False,  # the service checks it
         widget=forms.TextInput(
             attrs={"maxlength": MAX_DEVICE_NAME, "required": True, "autocomplete": "off"}
@@ -53,22 +55,22 @@ class DeviceNameForm(ConsoleForm):
 def _require_app_link(link: str) -> None:
     """Raises ValidationError, also for a link with a fragment, in which the invitation follows."""
     if not link.isascii() or "#" in link or not is_link(link, LinkKind.APP):
-        raise ValidationError("Enter a link such as shop://test-device.")
+        raise ValidationError(gettext("Enter a link such as shop://test-device."))
 
 
 class InvitationForm(DeviceNameForm):
     app_link = forms.CharField(
-        label="Link that opens your app",
+        label=later("Link that opens your app"),
         required=False,
         max_length=200,
         validators=[_require_app_link],
-        help_text="Optional. The code then opens the app instead of a browser.",
+        help_text=later("Optional. The code then opens the app instead of a browser."),
         widget=forms.TextInput(attrs={"placeholder": "shop://test-device"}),
     )
 
     def __init__(self, data: QueryDict | None = None) -> None:
         super().__init__(data, auto_id="invite-%s")
-        self.fields["name"].widget.attrs["placeholder"] = "the kitchen iPhone"
+        self.fields["name"].widget.attrs["placeholder"] = gettext("the kitchen iPhone")
 
 
 class DevicesPage(TabPage, FormPage):
@@ -76,7 +78,7 @@ class DevicesPage(TabPage, FormPage):
     newest. POST removes the named device, or shows an invitation in its response only, because the
     link is secret while it is valid."""
 
-    title = "Test devices"
+    title = later("Test devices")
     template_name = "console/channels/devices.html"
     tab = "channel_devices"
     post_role = Role.SENDER
@@ -138,7 +140,10 @@ class DevicesPage(TabPage, FormPage):
         if device is None:
             raise Http404
         device_remove(device)
-        return self.back(f"“{device}” is no longer a test device. It is still a subscriber.")
+        return self.back(
+            gettext("“%(device)s” is no longer a test device. It is still a subscriber.")
+            % {"device": device}
+        )
 
 
 def suggested_name(subscription: Subscription) -> str:

@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import Http404, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
@@ -18,6 +19,7 @@ from channels_app.models import Identity, Role
 from channels_app.selectors import identity_keys
 from pushsvc.common.console.figures import moment
 from pushsvc.common.errors import Conflict, NotFound, PushsvcError, Unavailable
+from pushsvc.common.texts import later
 from subscriptions_app.people.proof import identity_token_check
 
 _SHOWN = ("alg", "kid", "sub", "aud", "exp")
@@ -26,7 +28,7 @@ _SHOWN = ("alg", "kid", "sub", "aud", "exp")
 class IdentityPage(TabPage, ActsPage):
     """Every user who may see the channel may test a token. Managers change keys."""
 
-    title = "Identity"
+    title = later("Identity")
     template_name = "console/channels/identity.html"
     tab = "channel_identity"
 
@@ -67,7 +69,9 @@ class IdentityPage(TabPage, ActsPage):
             identity_key_create(channel=self.channel, public_key=post.get("public_key", ""))
         except Conflict as error:
             return self._failed(error)
-        return self.back("The public key was added. Tokens of its private key are accepted now.")
+        return self.back(
+            gettext("The public key was added. Tokens of its private key are accepted now.")
+        )
 
     def _retire(self, post: QueryDict) -> HttpResponseBase:
         self._require_manager()
@@ -76,7 +80,7 @@ class IdentityPage(TabPage, ActsPage):
             identity_key_retire(channel_id=self.channel.pk, identity_key_id=key_id)
         except NotFound as error:
             raise Http404 from error
-        return self.back("The key was retired. Its tokens link no device any more.")
+        return self.back(gettext("The key was retired. Its tokens link no device any more."))
 
     def _test(self, post: QueryDict) -> HttpResponseBase:
         """Shows the token in this response only, because whoever has it can act as the user."""

@@ -13,6 +13,7 @@ from channels_app.models import Role, VapidKey
 from pushsvc.common.errors import Invalid
 from pushsvc.common.ids import parse_number
 from pushsvc.common.platforms import PLATFORM_NAMES
+from pushsvc.common.texts import later
 from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.importing.formats import Format
 from subscriptions_app.importing.guessing import IGNORED, looked_at
@@ -22,33 +23,33 @@ from subscriptions_app.importing.values import MAX_TAKEOVER_DAYS, Options, Perso
 _SHOWN: Final = 10
 _MOST_ADDRESS: Final = 48  # characters
 _FORMATS: Final = {
-    Format.TOKENS_CSV: "A table (CSV)",
-    Format.PUSHSVC_NDJSON: "pushsvc (JSON lines)",
-    Format.PEOPLE_NDJSON: "pushsvc: people's choices and opt-outs (JSON lines)",
-    Format.WEBPUSH_JSON: "Browsers' subscriptions (JSON lines)",
-    Format.ONESIGNAL_CSV: "OneSignal's export (CSV)",
-    Format.PINPOINT_JSON: "Amazon Pinpoint's export (JSON lines)",
+    Format.TOKENS_CSV: later("A table (CSV)"),
+    Format.PUSHSVC_NDJSON: later("pushsvc (JSON lines)"),
+    Format.PEOPLE_NDJSON: later("pushsvc: people's choices and opt-outs (JSON lines)"),
+    Format.WEBPUSH_JSON: later("Browsers' subscriptions (JSON lines)"),
+    Format.ONESIGNAL_CSV: later("OneSignal's export (CSV)"),
+    Format.PINPOINT_JSON: later("Amazon Pinpoint's export (JSON lines)"),
 }
 _MEANINGS: Final = {
-    "platform": "Platform",
-    "token": "Token (Android, iOS)",
-    "endpoint": "Endpoint (browser)",
-    "p256dh": "Key p256dh (browser)",
-    "auth": "Secret auth",
-    "vapid_public_key": "VAPID public key (browser)",
-    "external_id": "External id",
-    "language": "Language",
-    "timezone": "Time zone",
-    "tags": "Tags",
-    "created_at": "Created at",
-    "last_seen_at": "Last seen at",
-    "": "Attribute with this name",
-    IGNORED: "Ignore",
+    "platform": later("Platform"),
+    "token": later("Token (Android, iOS)"),
+    "endpoint": later("Endpoint (browser)"),
+    "p256dh": later("Key p256dh (browser)"),
+    "auth": later("Secret auth"),
+    "vapid_public_key": later("VAPID public key (browser)"),
+    "external_id": later("External id"),
+    "language": later("Language"),
+    "timezone": later("Time zone"),
+    "tags": later("Tags"),
+    "created_at": later("Created at"),
+    "last_seen_at": later("Last seen at"),
+    "": later("Attribute with this name"),
+    IGNORED: later("Ignore"),
 }
 
 
 class ImportPage(ChannelPage):
-    title = "Import subscribers"
+    title = later("Import subscribers")
     template_name = "console/subscribers/import.html"
     role = Role.MANAGER
 
@@ -70,7 +71,7 @@ class _JsonPage(ChannelPage):
     process bounds the body (pushsvc/web/request_body.py). `line`: the line of the file at which the
     part begins."""
 
-    title = "Import subscribers"
+    title = later("Import subscribers")
     role = Role.MANAGER
     http_method_names = ("post",)
 
@@ -78,7 +79,7 @@ class _JsonPage(ChannelPage):
         try:
             return JsonResponse(self.answer(request.read()))
         except Invalid as error:
-            detail = " ".join(each.detail for each in error.errors)
+            detail = " ".join(str(each.detail) for each in error.errors)
             return JsonResponse({"detail": detail}, status=error.status)
 
     def answer(self, body: bytes) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.http import HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.console.pages import ChannelPage
@@ -14,6 +15,7 @@ from channels_app.models import Role
 from pushsvc.common.errors import BadRequest, FieldError, Invalid, PushsvcError
 from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
 from pushsvc.common.ids import is_tag
+from pushsvc.common.texts import later
 from subscriptions_app.admin.imports import LookPage
 from subscriptions_app.admin.segment_errors import NOT_A_TAG
 from subscriptions_app.errors import SegmentNameTaken
@@ -22,14 +24,14 @@ from subscriptions_app.segments.services import segment_check, segment_create
 from subscriptions_app.tags.selectors import is_being_removed, tag_exists
 from subscriptions_app.tags.services import MAX_MEMBERS, tag_members_change
 
-_USED: Final = "Devices have this tag already. Choose another one, or add to them."
-_REMOVED: Final = "This tag is being removed from its devices. Choose another one."
+_USED: Final = later("Devices have this tag already. Choose another one, or add to them.")
+_REMOVED: Final = later("This tag is being removed from its devices. Choose another one.")
 
 
 class _JsonPost(ChannelPage):
     """Responds with JSON; to errors with `errors`, by the field that they concern ("" if none)."""
 
-    title = "Segment from a file"
+    title = later("Segment from a file")
     role = Role.EDITOR
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -84,7 +86,9 @@ class SegmentFilePage(_JsonPost):
 
     def _create(self, name: str, tag: str) -> Mapping[str, Any]:
         segment = segment_create(channel=self.channel, name=name, rule={"tag": tag})
-        messages.success(self.request, f"The segment “{segment.name}” was saved.")
+        messages.success(
+            self.request, gettext("The segment “%(name)s” was saved.") % {"name": segment.name}
+        )
         return {"url": reverse("admin:subscriptions_app_segment_change", args=[segment.pk])}
 
     @override
@@ -97,7 +101,7 @@ class SegmentFilePage(_JsonPost):
 class SegmentFileLookPage(LookPage):
     """The columns of a file, by its beginning."""
 
-    title = "Segment from a file"
+    title = later("Segment from a file")
     role = Role.EDITOR
 
 
@@ -125,7 +129,10 @@ def _given(body: bytes) -> tuple[str, list[str]]:
         case {"tag": str(tag), "external_ids": list(ids)} if is_tag(tag):
             if len(ids) <= MAX_MEMBERS and all(isinstance(each, str) for each in ids):
                 return tag, ids
-    raise MalformedJSON(f"Must have a tag, and at most {MAX_MEMBERS} external_ids.")
+    raise MalformedJSON(
+        gettext("Must have a tag, and at most %(max_members)s external_ids.")
+        % {"max_members": MAX_MEMBERS}
+    )
 
 
 def _by_field(error: PushsvcError) -> dict[str, str]:

@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonRes
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, reverse
 from django.utils.html import format_html
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.console.access import channels_of
@@ -23,6 +24,7 @@ from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.errors import Busy, FieldError, Invalid, Outdated, PushsvcError
 from pushsvc.common.http.strict_json import MalformedJSON, is_storable, loads_strict
 from pushsvc.common.platforms import Platform
+from pushsvc.common.texts import later
 from subscriptions_app.admin.conditions import builder_context
 from subscriptions_app.admin.segment_errors import shown_errors
 from subscriptions_app.admin.segment_files import (
@@ -53,7 +55,7 @@ _COUNTED_CHANNELS: Final = 4
 class ChooseChannelPage(ConsolePage):
     """Asks for the channel of the new segment. Skipped if there is only one."""
 
-    title = "New segment"
+    title = later("New segment")
     template_name = "console/segments/choose.html"
     role = Role.EDITOR
 
@@ -80,7 +82,9 @@ class BuilderPage(ChannelPage):
         except PushsvcError as error:
             context = self.get_context_data(name=name, rule=rule, **_refusal(error, rule))
             return self.render_to_response(context, status=400)
-        messages.success(request, f"The segment “{segment.name}” was saved.")
+        messages.success(
+            request, gettext("The segment “%(name)s” was saved.") % {"name": segment.name}
+        )
         return HttpResponseRedirect(
             reverse("admin:subscriptions_app_segment_change", args=[segment.pk])
         )
@@ -117,16 +121,16 @@ class Start:
 
 _LATELY: Final = {"field": "last_clicked_at", "operator": "gte", "value": {"days_ago": 30}}
 STARTS: Final = (
-    Start("never", "Never clicked", {**_LATELY, "operator": "exists", "value": False}),
-    Start("clicked", "Clicked in the last 30 days", _LATELY),
-    Start("idle", "Did not click in the last 30 days", {"not": _LATELY}),
+    Start("never", later("Never clicked"), {**_LATELY, "operator": "exists", "value": False}),
+    Start("clicked", later("Clicked in the last 30 days"), _LATELY),
+    Start("idle", later("Did not click in the last 30 days"), {"not": _LATELY}),
 )
 
 
 class NewSegmentPage(BuilderPage):
     """The query parameter `start` names a rule with which it begins."""
 
-    title = "New segment"
+    title = later("New segment")
     role = Role.EDITOR
 
     @override
@@ -142,7 +146,7 @@ class NewSegmentPage(BuilderPage):
 
 
 class SegmentPage(BuilderPage):
-    title = "Segment"
+    title = later("Segment")
     segment: Segment
     version: str  # the one that the user saw
 
@@ -174,7 +178,7 @@ class SegmentPage(BuilderPage):
 class PreviewPage(ChannelPage):
     """POST only, with `rule`: returns its size and examples as a fragment. Stores nothing."""
 
-    title = "Preview"
+    title = later("Preview")
     template_name = "console/segments/preview.html"
     http_method_names = ("post",)
 
@@ -191,7 +195,7 @@ class ValuesPage(ChannelPage):
     """The most frequent values of the query's `subject`, as JSON: text, and how many devices have
     it. `name`: of an attribute. Empty if the account runs too many estimates at once."""
 
-    title = "Values"
+    title = later("Values")
     http_method_names = ("get", "head")
 
     @override
@@ -209,7 +213,7 @@ class SizesPage(ConsolePage):
     """The sizes of the segments that the query names, for the list, which loads them after its
     rows. One read of the sample for each channel, and of at most _COUNTED_CHANNELS."""
 
-    title = "Segments"
+    title = later("Segments")
     template_name = "console/segments/sizes.html"
     http_method_names = ("get", "head")
 
@@ -263,7 +267,7 @@ def _refusal(error: PushsvcError, rule: object) -> dict[str, Any]:
     in_rule = [field_error for field_error in error.errors if field_error.attr != "name"]
     return {
         "is_refused": True,
-        "name_error": " ".join(in_name),
+        "name_error": " ".join(map(str, in_name)),
         "errors": shown_errors(in_rule, rule),
     }
 
@@ -274,28 +278,28 @@ class SegmentAdmin(ScopedAdmin):
     new_page = ChooseChannelPage
     row_page = SegmentPage
     row_name = "segment_id"
-    first_row = "make the first segment"
+    first_row = later("make the first segment")
     list_display = ("name", "channel", "rule_shown", "size", "changed")
     list_before_template = "console/segments/load_sizes.html"
     list_display_links = ("name",)
     list_filter = (ChannelFilter,)
     list_select_related = ("channel",)
     search_fields = ("name", "=id")
-    search_help_text = "Part of the name, or the whole id."
+    search_help_text = later("Part of the name, or the whole id.")
     ordering = ("-updated_at", "-id")
 
-    @admin.display(description="Who is in it")
+    @admin.display(description=later("Who is in it"))
     def rule_shown(self, segment: Any) -> str:
         """With the zone that `get_changelist_instance` sets."""
         text = rule_text(on_clock(segment.rule, segment.zone))
         return text if len(text) <= 120 else f"{text[:119]}…"
 
-    @admin.display(description="Subscribers")
+    @admin.display(description=later("Subscribers"))
     def size(self, segment: Segment) -> str:
         """The place of the size, which SizesPage fills after the list is shown."""
         return format_html('<span id="size-{}">…</span>', segment.pk)
 
-    @admin.display(description="Changed")
+    @admin.display(description=later("Changed"))
     def changed(self, segment: Segment) -> str:
         return moment(segment.updated_at)
 

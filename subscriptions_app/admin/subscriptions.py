@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDi
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, reverse
 from django.utils.html import format_html
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.console.access import may
@@ -22,6 +23,7 @@ from pushsvc.common.console.figures import NOTHING, moment
 from pushsvc.common.errors import NotFound
 from pushsvc.common.ids import parse_uuid, uuid7_at
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+from pushsvc.common.texts import later
 from subscriptions_app.addresses import Address
 from subscriptions_app.admin.categories import CategoriesPage
 from subscriptions_app.admin.devices import (
@@ -45,12 +47,12 @@ _CLOCKS_DIFFER = timedelta(hours=1)  # at most, between web servers and the data
 
 
 class StateFilter(DropdownFilter):
-    title = "state"
+    title = later("state")
     parameter_name = "state"
 
     @override
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("active", "Active"), ("expired", "Expired")]
+        return [("active", gettext("Active")), ("expired", gettext("Expired"))]
 
     @override
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -130,7 +132,7 @@ class SubscriberPage(ChannelPage):
 
 
 class OverviewPage(SubscriberPage):
-    title = "Subscriber"
+    title = later("Subscriber")
     template_name = "console/subscribers/page.html"
 
     @override
@@ -153,7 +155,7 @@ class TestDevicePage(SubscriberPage, FormPage):
 
     __test__ = False  # for pytest
 
-    title = "Use as test device"
+    title = later("Use as test device")
     template_name = "console/subscribers/test_device.html"
     role = Role.SENDER
     form_class = DeviceNameForm
@@ -178,7 +180,9 @@ class TestDevicePage(SubscriberPage, FormPage):
         except NotFound as error:  # it expired meanwhile
             form.add_error(None, error.detail)
             return self.refused(form=form)
-        messages.success(self.request, f"“{device}” is a test device.")
+        messages.success(
+            self.request, gettext("“%(device)s” is a test device.") % {"device": device}
+        )
         return HttpResponseRedirect(to_test_devices(subscription))
 
     @override
@@ -194,14 +198,15 @@ class TestDevicePage(SubscriberPage, FormPage):
 class ExpirePage(SubscriberPage):
     """POST only."""
 
-    title = "Expire"
+    title = later("Expire")
     role = Role.MANAGER
     http_method_names = ("post",)
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         done = subscription_expire(subscription=self.subscription)
         messages.success(
-            request, "The subscription is expired." if done else "It had already expired."
+            request,
+            gettext("The subscription is expired.") if done else gettext("It had already expired."),
         )
         return HttpResponseRedirect(
             reverse("admin:subscriptions_app_subscription_change", args=[self.subscription.pk])
@@ -211,13 +216,13 @@ class ExpirePage(SubscriberPage):
 class ForgetPage(SubscriberPage):
     """POST only."""
 
-    title = "Delete"
+    title = later("Delete")
     role = Role.MANAGER
     http_method_names = ("post",)
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         subscription_forget(subscription=self.subscription)
-        messages.success(request, "Everything about the subscriber was deleted.")
+        messages.success(request, gettext("Everything about the subscriber was deleted."))
         return HttpResponseRedirect(
             list_url("subscriptions_app_subscription", self.subscription.channel_id)
         )
@@ -227,11 +232,13 @@ class ForgetPage(SubscriberPage):
 class SubscriptionAdmin(OneChannelAdmin):
     """Shows one channel, so that an index serves the list, however many rows there are."""
 
-    list_name = "subscribers"
+    list_name = later("subscribers")
     row_page = OverviewPage
     row_name = "subscription_id"
     list_before_template = "console/subscribers/channel.html"
-    empty_help = "Browsers and phones appear when they subscribe. Add the channel to a site or app."
+    empty_help = later(
+        "Browsers and phones appear when they subscribe. Add the channel to a site or app."
+    )
     list_display = (
         "id_shown",
         "platform_shown",
@@ -243,35 +250,37 @@ class SubscriptionAdmin(OneChannelAdmin):
     list_filter = (ChannelFilter, "platform", StateFilter, ChangedWithinFilter)
     list_select_related = ("channel",)
     search_fields = ("id",)
-    search_help_text = "An id, a token or endpoint, its SHA-256, or an attribute such as plan=pro."
+    search_help_text = later(
+        "An id, a token or endpoint, its SHA-256, or an attribute such as plan=pro."
+    )
     ordering = ("-id",)
     sortable_by = ()
 
-    @admin.display(description="Subscriber")
+    @admin.display(description=later("Subscriber"))
     def id_shown(self, subscription: Subscription) -> str:
         """The last part of the id, which differs between rows of the same time."""
         whole = str(subscription.pk)
         return format_html('<span class="ps-mono" title="{}">…{}</span>', whole, whole[-12:])
 
-    @admin.display(description="Platform")
+    @admin.display(description=later("Platform"))
     def platform_shown(self, subscription: Subscription) -> str:
         return badge(PLATFORM_NAMES[subscription.platform], subscription.platform)
 
-    @admin.display(description="State")
+    @admin.display(description=later("State"))
     def state(self, subscription: Subscription) -> str:
         if subscription.expired_at is None:
-            return badge("active", "good")
+            return badge(gettext("active"), "good")
         return badge(subscription.expired_code or "expired", "bad")
 
-    @admin.display(description="Attributes")
+    @admin.display(description=later("Attributes"))
     def attributes_shown(self, subscription: Subscription) -> str:
         return attributes_shown(subscription) or NOTHING
 
-    @admin.display(description="Subscribed")
+    @admin.display(description=later("Subscribed"))
     def subscribed(self, subscription: Subscription) -> str:
         return moment(subscription.created_at)
 
-    @admin.display(description="Last seen")
+    @admin.display(description=later("Last seen"))
     def last_seen(self, subscription: Subscription) -> str:
         return moment(subscription.registered_at)
 
@@ -297,7 +306,7 @@ class SubscriptionAdmin(OneChannelAdmin):
         if channel is None or not may(request.user, channel.account_id, Role.MANAGER):
             return None
         url = reverse("admin:subscribers_import", args=[channel.pk])
-        return {"url": url, "title": "Import subscribers"}
+        return {"url": url, "title": gettext("Import subscribers")}
 
     @override
     def get_urls(self) -> list[URLPattern]:

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, JsonResponse
 from django.http.response import HttpResponseBase
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
@@ -11,6 +12,7 @@ from channels_app.console.pages import ChannelPage
 from channels_app.models import Role
 from pushsvc.common.errors import NotFound
 from pushsvc.common.ids import is_tag_start
+from pushsvc.common.texts import later
 from subscriptions_app.tags.selectors import tag_names, tags_page
 from subscriptions_app.tags.services import tag_delete
 
@@ -22,7 +24,7 @@ class TagsPage(TabPage):
     """GET shows the tags that begin with `prefix` and follow `after`. POST deletes the tag that the
     form names."""
 
-    title = "Tags"
+    title = later("Tags")
     template_name = "console/channels/tags.html"
     tab = "channel_tags"
     post_role = Role.MANAGER
@@ -33,7 +35,9 @@ class TagsPage(TabPage):
             tag_delete(channel=self.channel, tag=self._checked(tag))
         except NotFound as error:
             raise Http404 from error
-        return self.back(f"The tag “{tag}” is being removed from its devices.")
+        return self.back(
+            gettext("The tag “%(tag)s” is being removed from its devices.") % {"tag": tag}
+        )
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -59,7 +63,7 @@ class TagsPage(TabPage):
 class TagNamesPage(ChannelPage):
     """The first tags that begin with `prefix`, as JSON. Text that cannot begin a tag finds none."""
 
-    title = "Tags"
+    title = later("Tags")
     http_method_names = ["get", "head"]
 
     @override

@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.accounts.admin.links import LinksPage
@@ -37,6 +38,7 @@ from channels_app.sign_in import mails, two_step
 from pushsvc.common.console.admin import ReadOnlyAdmin, badge
 from pushsvc.common.console.figures import moment
 from pushsvc.common.console.forms import ConsoleForm
+from pushsvc.common.texts import later
 
 
 class AccountForm(ConsoleForm):
@@ -46,15 +48,15 @@ class AccountForm(ConsoleForm):
 class MemberForm(ConsoleForm):
     username = forms.CharField(
         max_length=150,
-        label="User name",
-        help_text="For a new user, you get a link to choose a password, which you pass on.",
+        label=later("User name"),
+        help_text=later("For a new user, you get a link to choose a password, which you pass on."),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     email = forms.EmailField(
         required=False,
         max_length=254,
-        label="E-mail",
-        help_text="A new user gets the link by mail. Without an address, you pass it on.",
+        label=later("E-mail"),
+        help_text=later("A new user gets the link by mail. Without an address, you pass it on."),
         widget=forms.EmailInput(attrs={"autocomplete": "off"}),
     )
     role = forms.ChoiceField(choices=Role.choices)
@@ -64,27 +66,33 @@ class MemberForm(ConsoleForm):
         if mails.is_on():
             self.fields["username"].help_text = ""
         elif settings.OIDC_ISSUER:
-            self.fields["email"].help_text = f"For signing in with {settings.OIDC_LABEL}."
+            self.fields["email"].help_text = gettext("For signing in with %(oidc_label)s.") % {
+                "oidc_label": settings.OIDC_LABEL
+            }
         else:
             del self.fields["email"]
 
 
 class NewAccountPage(SuperuserPage, FormPage):
-    title = "New account"
-    submit = "Create the account"
+    title = later("New account")
+    submit = later("Create the account")
     form_class = AccountForm
 
     @override
     def accept(self, form: AccountForm) -> HttpResponseBase:
         account = account_create(name=form.cleaned_data["name"])
-        messages.success(self.request, f"The account “{account}” was created. Add its owner next.")
+        messages.success(
+            self.request,
+            gettext("The account “%(account)s” was created. Add its owner next.")
+            % {"account": account},
+        )
         return HttpResponseRedirect(_members_url(account))
 
 
 class MembersPage(ActsPage, LinksPage):
     """For owners and superusers."""
 
-    title = "Members"
+    title = later("Members")
     template_name = "console/accounts/members.html"
     role = Role.OWNER
     account: Account
@@ -123,7 +131,9 @@ class MembersPage(ActsPage, LinksPage):
                     email=form.cleaned_data.get("email", ""),
                 )
                 if not is_new:
-                    return self.back(f"{name} now belongs to the account.")
+                    return self.back(
+                        gettext("%(name)s now belongs to the account.") % {"name": name}
+                    )
                 if membership.user.email and mails.is_on():
                     return self.back(self.mail_link(membership.user))
                 return self.show_link(membership.user)
@@ -135,12 +145,17 @@ class MembersPage(ActsPage, LinksPage):
         if role is None:
             raise BadRequest("This role does not exist.")
         member_role_set(membership=membership, role=role)
-        return self.back(f"{membership.user} now has the role “{role.value}”.")
+        return self.back(
+            gettext("%(user)s now has the role “%(value)s”.")
+            % {"user": membership.user, "value": role.value}
+        )
 
     def _remove(self, data: QueryDict) -> HttpResponseBase:
         membership = self._membership(data)
         member_remove(membership=membership)
-        return self.back(f"{membership.user} no longer belongs to the account.")
+        return self.back(
+            gettext("%(user)s no longer belongs to the account.") % {"user": membership.user}
+        )
 
     def _link(self, data: QueryDict) -> HttpResponseBase:
         return self.show_link(self._membership(data).user)
@@ -151,13 +166,16 @@ class MembersPage(ActsPage, LinksPage):
     def _require_two_step(self, data: QueryDict) -> HttpResponseBase:
         is_required = data.get("required") == "yes"
         account_require_two_step(account=self.account, is_required=is_required, by=self.staff)
-        now = "now required" if is_required else "no longer required"
-        return self.back(f"Two-step sign-in is {now} for all members.")
+        return self.back(
+            gettext("Two-step sign-in is now required for all members.")
+            if is_required
+            else gettext("Two-step sign-in is no longer required for all members.")
+        )
 
     def _rename(self, data: QueryDict) -> HttpResponseBase:
         require(is_superuser(self.request.user), Role.OWNER)
         account_rename(account=self.account, name=data.get("name", ""))
-        return self.back("The account was renamed.")
+        return self.back(gettext("The account was renamed."))
 
     def _membership(self, data: QueryDict) -> Membership:
         number = number_or_404(data.get("membership", ""))
@@ -181,7 +199,7 @@ class MembersPage(ActsPage, LinksPage):
             shows_addresses=mails.is_on() or bool(settings.OIDC_ISSUER),
             content_title=self.account.name,
             **kwargs,
-        ) | {"title": f"{self.account.name}: members"}
+        ) | {"title": gettext("%(name)s: members") % {"name": self.account.name}}
 
 
 @admin.register(Account)
@@ -190,7 +208,7 @@ class AccountAdmin(WithPages, ReadOnlyAdmin):
 
     list_display = ("name", "member_count", "channel_count", "two_step", "created")
     search_fields = ("name",)
-    search_help_text = "Part of the name."
+    search_help_text = later("Part of the name.")
     ordering = ("name", "id")
     new_page = NewAccountPage
     row_page = MembersPage
@@ -205,19 +223,23 @@ class AccountAdmin(WithPages, ReadOnlyAdmin):
         own = accounts_of(request.user, Role.OWNER)
         return own.annotate(**counts).order_by(*self.ordering)
 
-    @admin.display(description="Members", ordering="member_count")
+    @admin.display(description=later("Members"), ordering="member_count")
     def member_count(self, account: Any) -> int:
         return int(account.member_count)
 
-    @admin.display(description="Channels", ordering="channel_count")
+    @admin.display(description=later("Channels"), ordering="channel_count")
     def channel_count(self, account: Any) -> int:
         return int(account.channel_count)
 
-    @admin.display(description="Two-step sign-in", ordering="requires_two_step")
+    @admin.display(description=later("Two-step sign-in"), ordering="requires_two_step")
     def two_step(self, account: Account) -> str:
-        return badge("required", "good") if account.requires_two_step else badge("optional")
+        return (
+            badge(gettext("required"), "good")
+            if account.requires_two_step
+            else badge(gettext("optional"))
+        )
 
-    @admin.display(description="Created", ordering="created_at")
+    @admin.display(description=later("Created"), ordering="created_at")
     def created(self, account: Account) -> str:
         return moment(account.created_at)
 

@@ -8,12 +8,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.accounts.members import member_alerts_set
 from channels_app.console.pages import ConsolePage
 from channels_app.models import Membership, Role
 from channels_app.sign_in import mails
+from pushsvc.common.texts import later
 
 
 class OwnAlertsPage(ConsolePage):
@@ -23,7 +25,7 @@ class OwnAlertsPage(ConsolePage):
     undoes no choice that was made elsewhere meanwhile.
     """
 
-    title = "Alerts by mail"
+    title = later("Alerts by mail")
     template_name = "console/accounts/alerts.html"
 
     @transaction.atomic
@@ -35,7 +37,7 @@ class OwnAlertsPage(ConsolePage):
             account = str(membership.account_id)
             if account in shown and (account in was) != (account in wanted):
                 member_alerts_set(membership=membership, gets_alerts=account in wanted)
-        messages.success(request, "Your choice was saved.")
+        messages.success(request, gettext("Your choice was saved."))
         return HttpResponseRedirect(reverse("admin:own_alerts"))
 
     @override

@@ -2,6 +2,7 @@
 
 from django.contrib.auth.models import User
 from django.http.response import HttpResponseBase
+from django.utils.translation import gettext
 
 from channels_app.accounts.users import check_may_link, check_may_see_link
 from channels_app.console.pages import ConsolePage
@@ -28,4 +29,7 @@ class LinksPage(ConsolePage):
         """Sends the user a mail with a link. Returns a message about it. Raises Invalid."""
         check_may_link(by=self.staff, user=user)
         mails.invite(user=user, account=self.account)
-        return f"{user} will receive a link to choose a password at {user.email}."
+        return gettext("%(user)s will receive a link to choose a password at %(email)s.") % {
+            "user": user,
+            "email": user.email,
+        }

@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.accounts.admin.alerts import OwnAlertsPage
@@ -27,8 +28,11 @@ from pushsvc.common.console.admin import badge, site
 from pushsvc.common.console.figures import moment
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.errors import FieldError, Invalid
+from pushsvc.common.texts import later
 
-_OWN_SECOND_STEP = "Turn off your own under “Two-step sign-in”, with your password and a code."
+_OWN_SECOND_STEP = later(
+    "Turn off your own under “Two-step sign-in”, with your password and a code."
+)
 
 # Django's pages would offer permissions, which have no effect here.
 for model in (User, Group):
@@ -36,30 +40,30 @@ for model in (User, Group):
 
 
 class _UserFields(ConsoleForm):
-    email = forms.EmailField(required=False, label="E-mail")
+    email = forms.EmailField(required=False, label=later("E-mail"))
     is_superuser = forms.BooleanField(
         required=False,
-        label="Superuser",
-        help_text="Can do everything in all accounts. Other users get a role in an account.",
+        label=later("Superuser"),
+        help_text=later("Can do everything in all accounts. Other users get a role in an account."),
     )
 
 
 class NewUserForm(_UserFields):
-    username = forms.CharField(max_length=150, label="User name")
+    username = forms.CharField(max_length=150, label=later("User name"))
     field_order = ("username",)
 
 
 class UserForm(_UserFields):
     is_active = forms.BooleanField(
         required=False,
-        label="Active",
-        help_text="If off, the user cannot sign in, and all their sessions end immediately.",
+        label=later("Active"),
+        help_text=later("If off, the user cannot sign in, and all their sessions end immediately."),
     )
     field_order = ("email", "is_active")
 
 
 class NewUserPage(SuperuserPage, FormPage, LinksPage):
-    title = "New user"
+    title = later("New user")
     template_name = "console/users/new.html"
     form_class = NewUserForm
 
@@ -73,7 +77,7 @@ class NewUserPage(SuperuserPage, FormPage, LinksPage):
 
 
 class UserPage(SuperuserPage, ActsPage, LinksPage):
-    title = "User"
+    title = later("User")
     template_name = "console/users/user.html"
     shown: User
 
@@ -101,7 +105,7 @@ class UserPage(SuperuserPage, ActsPage, LinksPage):
         if form.is_valid():
             with form.showing_errors():
                 user_change(user=self.shown, by=self.staff, **form.cleaned_data)
-                return self.back("The user was changed.")
+                return self.back(gettext("The user was changed."))
         return self.refused(form=form)
 
     def _link(self, data: QueryDict) -> HttpResponseBase:
@@ -115,11 +119,15 @@ class UserPage(SuperuserPage, ActsPage, LinksPage):
             raise Invalid([FieldError("", "not_a_choice", _OWN_SECOND_STEP)])
         note = "A superuser turned two-step sign-in off."
         two_step.turn_off(user=self.shown, note=note)
-        return self.back("Two-step sign-in was turned off. The password alone is now enough.")
+        return self.back(
+            gettext("Two-step sign-in was turned off. The password alone is now enough.")
+        )
 
     def _unlink(self, data: QueryDict) -> HttpResponseBase:
         unlink(user=self.shown)
-        return self.back("The link was removed. The next sign-in is matched by e-mail address.")
+        return self.back(
+            gettext("The link was removed. The next sign-in is matched by e-mail address.")
+        )
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -146,7 +154,7 @@ class UserAdmin(SuperuserAdmin):
     list_display = ("username", "email", "state", "rank", "second_step", "signed_in")
     list_filter = ("is_active", "is_superuser")
     search_fields = ("username", "email")
-    search_help_text = "Part of the name or of the e-mail address."
+    search_help_text = later("Part of the name or of the e-mail address.")
     ordering = ("username",)
     new_page = NewUserPage
     row_page = UserPage
@@ -172,22 +180,26 @@ class UserAdmin(SuperuserAdmin):
     def read_key(self, text: str) -> int:
         return number_or_404(text)
 
-    @admin.display(description="State", ordering="is_active")
+    @admin.display(description=later("State"), ordering="is_active")
     def state(self, user: User) -> str:
-        return badge("active", "good") if user.is_active else badge("deactivated", "bad")
+        return (
+            badge(gettext("active"), "good")
+            if user.is_active
+            else badge(gettext("deactivated"), "bad")
+        )
 
-    @admin.display(description="Rank", ordering="is_superuser")
+    @admin.display(description=later("Rank"), ordering="is_superuser")
     def rank(self, user: User) -> str:
-        return badge("superuser", "warn") if user.is_superuser else "member"
+        return badge(gettext("superuser"), "warn") if user.is_superuser else gettext("member")
 
-    @admin.display(description="Two-step sign-in")
+    @admin.display(description=later("Two-step sign-in"))
     def second_step(self, user: Any) -> str:
-        return badge("on", "good") if user.has_second_step else badge("off")
+        return badge(gettext("on"), "good") if user.has_second_step else badge(gettext("off"))
 
     @override
     def has_add_permission(self, request: HttpRequest) -> bool:
         return is_superuser(request.user)
 
-    @admin.display(description="Last sign-in", ordering="last_login")
+    @admin.display(description=later("Last sign-in"), ordering="last_login")
     def signed_in(self, user: User) -> str:
         return moment(user.last_login)

@@ -46,6 +46,7 @@ from channels_app.sign_in.provider_http import Failed
 from pushsvc.common.console.admin import site
 from pushsvc.common.http.client_address import counted_address
 from pushsvc.common.http.ratelimit import Limit, enforce
+from pushsvc.common.texts import later
 
 _VISIT_SECONDS = 600  # how long the session of a visitor lasts who has begun to sign in
 
@@ -222,25 +223,33 @@ _STEPS = "auth/user/two-step/"
 _PROVIDER = "auth/user/provider/"
 _PASSKEY = rf"{_STEPS}passkey/(?P<pk>[0-9]{{1,18}})/"
 _PROOF = f"{_STEPS}proof/passkey/"
-_FORGOTTEN = "Forgot your password?"
-_CHANGE = "Change password"
-_PROVE = "Confirm that it is you"
-_CODES = "Recovery codes"
+_FORGOTTEN = later("Forgot your password?")
+_CHANGE = later("Change password")
+_PROVE = later("Confirm that it is you")
+_CODES = later("Recovery codes")
 
 urlpatterns = [
-    _visitors("login/", "account_login", SignInView, "Sign in"),
+    _visitors("login/", "account_login", SignInView, later("Sign in")),
     path("login/passkey/", PasskeySignIn.as_view(), name="mfa_login_webauthn"),
-    _visitors("login/second-step/", "mfa_authenticate", AuthenticateView, "Two-step sign-in"),
+    _visitors(
+        "login/second-step/", "mfa_authenticate", AuthenticateView, later("Two-step sign-in")
+    ),
     _visitors(_FORGOT, "account_reset_password", ForgotView, _FORGOTTEN),
     _visitors(f"{_FORGOT}sent/", "account_reset_password_done", PasswordResetDoneView, _FORGOTTEN),
-    _visitors(_LINK, "account_reset_password_from_key", SetPasswordView, "Choose a password"),
+    _visitors(
+        _LINK, "account_reset_password_from_key", SetPasswordView, later("Choose a password")
+    ),
     _page("password_change/", "account_change_password", OwnPasswordView, _CHANGE),
     _page("password_change/none/", "account_set_password", TemplateView, _CHANGE),
-    _page(_STEPS, "mfa_index", StepsView, "Two-step sign-in"),
-    _page(f"{_STEPS}app/", "mfa_activate_totp", ActivateTOTPView, "Set up an authenticator app"),
-    _page(f"{_STEPS}app/remove/", "mfa_deactivate_totp", DeactivateTOTPView, "Remove the app"),
-    _page(f"{_STEPS}passkey/", "mfa_add_webauthn", AddWebAuthnView, "Add a passkey"),
-    _page(_PASSKEY, "mfa_remove_webauthn", RemovePasskeyView, "Remove the passkey"),
+    _page(_STEPS, "mfa_index", StepsView, later("Two-step sign-in")),
+    _page(
+        f"{_STEPS}app/", "mfa_activate_totp", ActivateTOTPView, later("Set up an authenticator app")
+    ),
+    _page(
+        f"{_STEPS}app/remove/", "mfa_deactivate_totp", DeactivateTOTPView, later("Remove the app")
+    ),
+    _page(f"{_STEPS}passkey/", "mfa_add_webauthn", AddWebAuthnView, later("Add a passkey")),
+    _page(_PASSKEY, "mfa_remove_webauthn", RemovePasskeyView, later("Remove the passkey")),
     _page(f"{_STEPS}codes/", "mfa_view_recovery_codes", ViewRecoveryCodesView, _CODES),
     _page(f"{_STEPS}codes/new/", "mfa_generate_recovery_codes", GenerateRecoveryCodesView, _CODES),
     _page(f"{_STEPS}proof/", "account_reauthenticate", ReauthenticateView, _PROVE),
@@ -248,5 +257,5 @@ urlpatterns = [
     _page(_PROOF, "mfa_reauthenticate_webauthn", ReauthenticateWebAuthnView, _PROVE),
     path(_PROVIDER, StartView.as_view(), name="provider_start"),
     path(f"{_PROVIDER}callback/", CallbackView.as_view(), name="provider_callback"),
-    _visitors(f"{_PROVIDER}choice/", "provider_choice", ChoiceView, "Choose your user"),
+    _visitors(f"{_PROVIDER}choice/", "provider_choice", ChoiceView, later("Choose your user")),
 ]

@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.console.access import channels_of, may
@@ -36,10 +37,11 @@ from notifications_app.sends.approvals import (
 from notifications_app.sends.drafts import DraftGone
 from notifications_app.sends.idempotency import checked_key, once
 from pushsvc.common.errors import Invalid, PushsvcError
+from pushsvc.common.texts import later
 from subscriptions_app.segments.selectors import segment_find
 
 _MOST_WAITING: Final = 5  # on the dashboard
-_OUTDATED: Final = (
+_OUTDATED: Final = later(
     "Nothing was sent yet: the scheduled time passed, or the segment was changed. Check it again."
 )
 
@@ -50,7 +52,7 @@ class ApprovalPage(ActsPage, ChannelPage):
     It shows and sends the stored draft. Approving it twice sends it once.
     """
 
-    title = "Approval"
+    title = later("Approval")
     role = Role.WRITER
     template_name = "console/notifications/approval.html"
     draft: Draft | None = None
@@ -67,7 +69,7 @@ class ApprovalPage(ActsPage, ChannelPage):
         if self.draft is None:
             return self._left(DraftGone.detail)
         if not self.draft.is_waiting:
-            messages.warning(request, "It does not wait for approval.")
+            messages.warning(request, gettext("It does not wait for approval."))
             return HttpResponseRedirect(compose_url(self.draft.pk))
         return super().get(request, *args, **kwargs)
 
@@ -80,7 +82,7 @@ class ApprovalPage(ActsPage, ChannelPage):
         except ReviewOutdated:
             messages.warning(request, _OUTDATED)
         except IdempotencyKeyInFlight:
-            messages.warning(request, "It is already being sent. See the list.")
+            messages.warning(request, gettext("It is already being sent. See the list."))
         except PushsvcError as error:
             messages.error(request, error.detail)
         return HttpResponseRedirect(self.own_url())
@@ -103,7 +105,7 @@ class ApprovalPage(ActsPage, ChannelPage):
             body={"draft": str(draft_id), "version": version},
             act=lambda: {"notification_id": str(self._sent(draft_id, version).pk)},
         )
-        messages.success(self.request, "It is approved, and the notification is stored.")
+        messages.success(self.request, gettext("It is approved, and the notification is stored."))
         page = "admin:notifications_app_notification_change"
         return HttpResponseRedirect(reverse(page, args=[stored["notification_id"]]))
 
@@ -133,12 +135,15 @@ class ApprovalPage(ActsPage, ChannelPage):
         note = post.get("note", "").replace("\r\n", "\n")
         version = seen_version(self.request)
         draft_return(draft_id=draft.pk, version=version, user=self.staff, note=note)
-        return self._left(f"The draft was returned to {draft.asked_by}.", is_done=True)
+        return self._left(
+            gettext("The draft was returned to %(asked_by)s.") % {"asked_by": draft.asked_by},
+            is_done=True,
+        )
 
     def _withdraw(self, _: QueryDict) -> HttpResponseBase:
         draft = self._kept()
         draft_withdraw(draft_id=draft.pk)
-        messages.success(self.request, "The request is withdrawn. The draft is kept.")
+        messages.success(self.request, gettext("The request is withdrawn. The draft is kept."))
         return HttpResponseRedirect(compose_url(draft.pk))
 
     def _kept(self) -> Draft:

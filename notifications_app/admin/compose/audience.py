@@ -5,12 +5,14 @@ from json import dumps
 from typing import Any, Final, Protocol
 
 from django.http import HttpRequest
+from django.utils.translation import gettext
 
 from notifications_app.content.values import AudienceKind
 from notifications_app.models import Notification, Target
 from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.errors import FieldError
 from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
+from pushsvc.common.texts import later
 from subscriptions_app.admin.segment_errors import shown_errors
 from subscriptions_app.segments.describe import on_clock, rule_text
 
@@ -20,11 +22,11 @@ RULE: Final = "rule"
 TAG: Final = "tag"
 # "" is the channel, or its segment.
 AUDIENCES: Final[Mapping[str, str]] = {
-    "": "All subscribers, or a segment",
-    TAG: "Devices with a tag",
-    RULE: "Who matches these conditions",
-    PEOPLE: "People, by your ids",
-    SUBSCRIPTIONS: "Subscribers, by their ids",
+    "": later("All subscribers, or a segment"),
+    TAG: later("Devices with a tag"),
+    RULE: later("Who matches these conditions"),
+    PEOPLE: later("People, by your ids"),
+    SUBSCRIPTIONS: later("Subscribers, by their ids"),
 }
 
 
@@ -83,7 +85,7 @@ def audience_body(form: AudienceForm, errors: list[FieldError]) -> dict[str, Any
             return {"external_ids": _lines(form.ids)}
         case "subscriptions":
             return {"subscription_ids": _lines(form.ids)}
-    errors.append(FieldError("", "not_a_choice", "Choose who gets it."))
+    errors.append(FieldError("", "not_a_choice", gettext("Choose who gets it.")))
     return {}
 
 

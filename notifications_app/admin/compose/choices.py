@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from django.utils.translation import gettext
+
 from channels_app.models import Channel
 from notifications_app.admin.compose import emoji
 from notifications_app.admin.compose.form import NOW_OR_NEVER, TTL_UNITS, ComposeForm
@@ -25,8 +27,8 @@ def choices_of(channel: Channel) -> Mapping[str, Any]:
         "platforms": [
             (name, PLATFORM_NAMES[name], enabled) for name, enabled in channel.platforms.items()
         ],
-        "urgencies": URGENCIES.items(),
-        "on_missing_choices": ON_MISSING.items(),
+        "urgencies": [(value, gettext(label)) for value, label in URGENCIES.items()],
+        "on_missing_choices": [(value, gettext(label)) for value, label in ON_MISSING.items()],
         "ttl_units": [*TTL_UNITS, NOW_OR_NEVER],
         "limits": {"title": MAX_TITLE, "body": MAX_BODY},
         "emoji": emoji.picker(),

@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import URLPattern, reverse
 from django.utils.html import format_html
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.console.lists import ChannelFilter, ScopedAdmin
@@ -28,15 +29,16 @@ from notifications_app.sends.drafts import DraftGone, draft_delete
 from pushsvc.common.console.admin import DropdownFilter, badge
 from pushsvc.common.console.figures import NOTHING, moment
 from pushsvc.common.errors import Conflict, PushsvcError
+from pushsvc.common.texts import later
 
 
 class ApprovalFilter(DropdownFilter):
-    title = "approval"
+    title = later("approval")
     parameter_name = "approval"
 
     @override
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("waiting", "Waiting for approval"), ("returned", "Returned")]
+        return [("waiting", gettext("Waiting for approval")), ("returned", gettext("Returned"))]
 
     @override
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
@@ -55,20 +57,20 @@ class DraftAdmin(ScopedAdmin):
     view_role = compose_role = Role.WRITER
     change_list_template = "console/notifications/list.html"
     list_before_template = "console/notifications/tabs.html"
-    empty_help = "What you write under “New notification” is saved here until you send it."
+    empty_help = later("What you write under “New notification” is saved here until you send it.")
     list_display = ("message", "state", "channel", "owner", "changed")
     list_filter = (ChannelFilter, ApprovalFilter)
     list_select_related = ("channel", "owner", "changed_by", "asked_by", "returned_by")
     search_fields = ("form__name", "form__title", "form__body")
-    search_help_text = "Words of the name, title or text"
+    search_help_text = later("Words of the name, title or text")
     ordering = ("-changed_at", "-id")
     sortable_by = ()
 
-    @admin.display(description="Draft")
+    @admin.display(description=later("Draft"))
     def message(self, draft: Draft) -> str:
         return str(draft)
 
-    @admin.display(description="Approval")
+    @admin.display(description=later("Approval"))
     def state(self, draft: Draft) -> str:
         if draft.is_waiting:
             return format_html("{} {}", badge("waits", "warn"), f"asked by {draft.asked_by}")
@@ -76,7 +78,7 @@ class DraftAdmin(ScopedAdmin):
             return format_html("{} {}", badge("returned", "bad"), f"by {draft.returned_by}")
         return NOTHING
 
-    @admin.display(description="Last change")
+    @admin.display(description=later("Last change"))
     def changed(self, draft: Draft) -> str:
         return moment(draft.changed_at)
 
@@ -110,7 +112,7 @@ class DraftAdmin(ScopedAdmin):
 class SaveAction(WriterPage):
     """Saves the form as the draft that it names, or as a new draft."""
 
-    title = "Save"
+    title = later("Save")
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -123,7 +125,7 @@ class SaveAction(WriterPage):
 
 
 class DeleteAction(WriterPage):
-    title = "Delete"
+    title = later("Delete")
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -135,12 +137,12 @@ class DeleteAction(WriterPage):
                 draft_id=draft.pk, version=seen_version(request), user=cast(User, request.user)
             )
         except Conflict:
-            words = (
-                f"It was not deleted, because {draft.changed_by} has changed it. Check it first."
-            )
+            words = gettext(
+                "It was not deleted, because %(changed_by)s has changed it. Check it first."
+            ) % {"changed_by": draft.changed_by}
             messages.warning(request, words)
             return HttpResponseRedirect(compose_url(draft.pk))
         except DraftGone as error:
             raise Http404 from error
-        messages.success(request, f"The draft “{draft}” was deleted.")
+        messages.success(request, gettext("The draft “%(draft)s” was deleted.") % {"draft": draft})
         return HttpResponseRedirect(reverse("admin:notifications_app_draft_changelist"))

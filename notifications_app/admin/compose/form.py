@@ -13,6 +13,7 @@ from typing import Any, Final, Self, TypeVar
 from zoneinfo import ZoneInfo
 
 from django.http import QueryDict
+from django.utils.translation import gettext
 from rest_framework.exceptions import ValidationError
 
 from channels_app.models import Channel
@@ -233,7 +234,7 @@ def _posted_extras(post: QueryDict) -> dict[str, str]:
 
 
 def ttl_words(ttl: int) -> str:
-    return duration(ttl) if ttl else "deliver immediately or drop"
+    return duration(ttl) if ttl else gettext("deliver immediately or drop")
 
 
 def added_language(post: QueryDict) -> str:
@@ -368,7 +369,9 @@ def _ttl(form: ComposeForm, errors: list[FieldError]) -> int:
     number = form.ttl_number.strip()
     if form.ttl_unit in TTL_UNITS and number.isascii() and number.isdigit() and len(number) < 10:
         return int(number) * TTL_UNITS[form.ttl_unit]
-    errors.append(FieldError("ttl", "not_a_number", "Must be a whole number of a unit of time."))
+    errors.append(
+        FieldError("ttl", "not_a_number", gettext("Must be a whole number of a unit of time."))
+    )
     return DEFAULT_TTL
 
 
@@ -376,9 +379,14 @@ def _data(form: ComposeForm, errors: list[FieldError]) -> dict[str, str]:
     data: dict[str, str] = {}
     for row in form.data:
         if row.name in data or not row.name:
-            what = "occurs twice" if row.name else "must not be empty"
+            what = gettext("occurs twice") if row.name else gettext("must not be empty")
             errors.append(
-                FieldError("data", BadRequest.code, f"The name “{row.name[:50]}” {what}.")
+                FieldError(
+                    "data",
+                    BadRequest.code,
+                    gettext("The name “%(value)s” %(what)s.")
+                    % {"value": row.name[:50], "what": what},
+                )
             )
         data[row.name] = row.value
     return data
@@ -395,10 +403,12 @@ def _moment(form: ComposeForm, text: str, attr: str, errors: list[FieldError]) -
         local = _without_offset(text).replace(tzinfo=zone)
         moment = local.astimezone(UTC)
     except (ValueError, OverflowError, OSError, LookupError):
-        errors.append(FieldError(attr, "not_a_timestamp", "Choose a day and a time."))
+        errors.append(FieldError(attr, "not_a_timestamp", gettext("Choose a day and a time.")))
         return None
     if moment.astimezone(zone).replace(tzinfo=None) != local.replace(tzinfo=None):
-        skipped = f"This time does not exist in {form.time_zone}: clocks are put forward that day."
+        skipped = gettext(
+            "This time does not exist in %(time_zone)s: clocks are put forward that day."
+        ) % {"time_zone": form.time_zone}
         errors.append(FieldError(attr, "not_a_timestamp", skipped))
         return None
     return moment

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-from django.utils.translation import get_language_info
+from django.utils.translation import get_language_info, gettext
 
 from notifications_app.admin.compose.form import ComposeForm
 from notifications_app.admin.compose.sections import Section, languages_of
@@ -45,7 +45,11 @@ def languages_context(
         ],
         "others_share": found.get("", ""),
         "languages_offered": [
-            (tag, f"{language_name(tag)}, {_percent(share)} of the devices")
+            (
+                tag,
+                gettext("%(language_name)s, %(percent)s of the devices")
+                % {"language_name": language_name(tag), "percent": _percent(share)},
+            )
             for tag, share in shares.items()
             if share >= _LEAST_OFFERED and canonical_language(tag) and not text_found(tag, tags)
         ],
@@ -91,4 +95,4 @@ def language_name(tag: str) -> str:
 
 
 def _percent(share: float) -> str:
-    return "under 1 %" if 0 < share < _LEAST_OFFERED else f"{share:.0%}".replace("%", " %")
+    return gettext("under 1 %") if 0 < share < _LEAST_OFFERED else f"{share:.0%}".replace("%", " %")

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.console.access import channels_of, may, may_anywhere
@@ -62,6 +63,7 @@ from notifications_app.sends.idempotency import checked_key, once
 from notifications_app.sends.services import notification_accept, notification_test
 from pushsvc.common.console.zones import reader_zone
 from pushsvc.common.errors import FieldError, Invalid, NotFound, PushsvcError
+from pushsvc.common.texts import later
 from subscriptions_app.devices.selectors import devices_known_as
 from subscriptions_app.devices.test_devices import devices_of
 from subscriptions_app.models import Subscription
@@ -77,7 +79,7 @@ class ComposePage(WriterPage):
     what it shows has changed meanwhile, confirming it shows it again.
     """
 
-    title = "New notification"
+    title = later("New notification")
     template_name = "console/notifications/compose.html"
     draft: Draft | None = None
 
@@ -112,7 +114,7 @@ class ComposePage(WriterPage):
                 self._require_draft()
             return steps.get(step, self._review)(form)
         except IdempotencyKeyInFlight:
-            messages.warning(request, "It is already being sent. See the list.")
+            messages.warning(request, gettext("It is already being sent. See the list."))
             return HttpResponseRedirect(list_url("notifications_app_notification", self.chosen.pk))
         except Invalid as error:
             return self._writing(form, error.errors)
@@ -166,7 +168,7 @@ class ComposePage(WriterPage):
         """For browsers without JavaScript. With JavaScript, drafts are saved while the user
         types."""
         draft = save_draft(self.request, channel=self.chosen, form=form)
-        messages.success(self.request, "The draft is saved.")
+        messages.success(self.request, gettext("The draft is saved."))
         return HttpResponseRedirect(compose_url(draft.pk))
 
     def _ask(self, form: ComposeForm) -> HttpResponse:
@@ -193,8 +195,14 @@ class ComposePage(WriterPage):
         except ReviewOutdated:
             return self._review(form, is_repeated=True)
         stored_as = Notification.objects.get(pk=stored["notification_id"])
-        when = "It is scheduled." if not is_past(stored_as.scheduled_at) else "It is on its way."
-        messages.success(self.request, f"The notification is stored. {when}")
+        when = (
+            gettext("It is scheduled.")
+            if not is_past(stored_as.scheduled_at)
+            else gettext("It is on its way.")
+        )
+        messages.success(
+            self.request, gettext("The notification is stored. %(when)s") % {"when": when}
+        )
         page = reverse(
             "admin:notifications_app_notification_change", args=[stored["notification_id"]]
         )
@@ -233,7 +241,7 @@ class ComposePage(WriterPage):
 class ComposeCheck(WriterPage):
     """Returns the form's errors, sizes and reach while the user writes."""
 
-    title = "Check"
+    title = later("Check")
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest) -> JsonResponse:
@@ -273,7 +281,7 @@ class ComposeCheck(WriterPage):
 class ComposeTest(SenderPage):
     """Sends a test to one device and shows its progress."""
 
-    title = "Test"
+    title = later("Test")
     http_method_names = ["post"]
     template_name = "console/notifications/test.html"
 
@@ -321,8 +329,10 @@ def _test_device(channel: Channel, request: HttpRequest) -> Subscription:
     and Invalid if no device was chosen."""
     known_as = request.POST.get("test_device") or request.POST.get("test_known_as", "").strip()
     if not known_as:
-        raise Invalid([FieldError("", "required", "Choose the device that gets the test.")])
+        raise Invalid(
+            [FieldError("", "required", gettext("Choose the device that gets the test."))]
+        )
     found = devices_known_as(channel_id=channel.id, text=known_as, limit=1)
     if not found:
-        raise NotFound("No active device has this user id, subscriber id or token hash.")
+        raise NotFound(gettext("No active device has this user id, subscriber id or token hash."))
     return found[0]

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice, zip_longest
 from typing import Any, Final
 
+from django.utils.translation import gettext
+
 from channels_app.models import Channel
 from notifications_app.admin.compose.form import ComposeForm, parsed_vars
 from notifications_app.content.placeholders import DEVICE_NAMES, NotATemplate, parsed
@@ -107,7 +109,8 @@ def _lacking(
             missing.update(set(messages.missing(spoken_by(each), sampled_values(request, each))))
     total = sum(map(len, by_platform.values()))
     return [
-        f"{count / total:.0%} of the sampled devices have no value for {path}. It has no default."
+        gettext("%(value)s of the sampled devices have no value for %(path)s. It has no default.")
+        % {"value": f"{count / total:.0%}", "path": path}
         for path, count in missing.most_common()
         if count > total * _TOLERATED
     ]

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from json import dumps
 from typing import Final
 
+from django.utils.translation import gettext, ngettext
+
 from channels_app.models import Channel
 from notifications_app.admin.compose.languages import (
     language_name,
@@ -67,13 +69,13 @@ def in_languages(
             devices[text_found(spoken_by(device), tags)].append(device)
     missing = {each.label: _missing_texts(each) for each in sections}
     if others := untranslated(tags, shares) if tags else []:
-        missing[""] = [f"No translation for {', '.join(others)}."]
+        missing[""] = [gettext("No translation for %(join)s.") % {"join": ", ".join(others)}]
     shown_as = shown_shares(tags, shares)
     rendered = {tag: _Rendered(request, tag, devices[tag]) for tag in ("", *tags)}
     return [
         InLanguage(
             tag=tag,
-            name=language_name(tag) if tag else "All others" if tags else "",
+            name=language_name(tag) if tag else gettext("All others") if tags else "",
             share=shown_as.get(tag, ""),
             shown=list(each.shown()),
             missing=[*missing.get(tag, ()), *each.missing_values()],
@@ -93,7 +95,9 @@ def _missing_texts(section: Section) -> list[str]:
     names = [each.label for each in section.inputs if each.is_missing]
     if not names:
         return []
-    return [f"No translation of {', '.join(names)}: the common text is sent."]
+    return [
+        gettext("No translation of %(join)s: the common text is sent.") % {"join": ", ".join(names)}
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +136,27 @@ class _Rendered:
         """Texts for people about values that sampled devices do not have."""
         total = len(self._filled)
         if self._is_personal and not total:
-            return ["No sampled device has this language."] if self._tag else []
+            return [gettext("No sampled device has this language.")] if self._tag else []
         lacks = Counter(path for each in self._filled for path in set(each.lacks))
         nothing = sum(each.content is None for each in self._filled)
         texts = [
-            f"{count} of {total} sampled devices {'has' if count == 1 else 'have'} no value for"
-            f" {path}, which has no default."
+            ngettext(
+                "%(count)s of %(total)s sampled devices has no value for %(path)s, which has no "
+                "default.",
+                "%(count)s of %(total)s sampled devices have no value for %(path)s, which has no "
+                "default.",
+                count,
+            )
+            % {"count": count, "total": total, "path": path}
             for path, count in lacks.most_common()
         ]
         if nothing:
-            gets = "gets" if nothing == 1 else "get"
-            texts.append(f"{nothing} of {total} sampled devices {gets} nothing.")
+            words = ngettext(
+                "%(count)s of %(total)s sampled devices gets nothing.",
+                "%(count)s of %(total)s sampled devices get nothing.",
+                nothing,
+            )
+            texts.append(words % {"count": nothing, "total": total})
         return texts
 
     def _fill(self, request: SendRequest, device: Subscription) -> _Filled:

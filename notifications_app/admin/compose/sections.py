@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from django.utils.translation import gettext
+
 from notifications_app.admin.compose.extras import SIMPLE
 from notifications_app.admin.compose.form import ComposeForm
 from notifications_app.content.fields import (
@@ -23,14 +25,15 @@ from notifications_app.content.values import CONTENT
 from pushsvc.common.languages import lookup_key, lookup_order
 from pushsvc.common.links import LinkKind
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+from pushsvc.common.texts import later
 
 _TABLES: Final = {Platform.WEB: WEB, Platform.ANDROID: ANDROID, Platform.IOS: IOS}
 _EXAMPLES: Final = {
     LinkKind.WEB: "https://",
-    LinkKind.SITE: "https:// or /path",
-    LinkKind.APP: "https:// or myshop://",
+    LinkKind.SITE: later("https:// or /path"),
+    LinkKind.APP: later("https:// or myshop://"),
 }
-_YES_OR_NO: Final = (("on", "yes"), ("off", "no"))
+_YES_OR_NO: Final = (("on", later("yes")), ("off", later("no")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +166,7 @@ def _translation(
         f"translations.{tags[0]}.{name}",
         tags[0],
         field,
-        label=f"Button {button}" if button != name else "",
+        label=gettext("Button %(button)s") % {"button": button} if button != name else "",
         common=name if name in common else "",
         is_missing=bool(common.get(name)) and not is_found,
     )
@@ -180,13 +183,17 @@ def _input(
     kind = LinkKind.WEB if field.type is Type.URL else LINKS.get(field.type)
     return Input(
         path=path,
-        label=label or field.label,
+        label=label or gettext(field.label),
         section=section,
-        help="" if path.startswith("translations.") else field.help.replace("`", ""),
+        help="" if path.startswith("translations.") else gettext(field.help).replace("`", ""),
         value=form.extras.get(path, ""),
         example=_EXAMPLES[kind] if kind else "",
         is_long=path.endswith(".body"),
-        choices=_YES_OR_NO if field.type is Type.FLAG else tuple(field.choices.items()),
+        choices=_YES_OR_NO if field.type is Type.FLAG else _in_language(field.choices),
         is_none=f"{path}.none" in form.extras if field.nullable else None,
         **more,
     )
+
+
+def _in_language(choices: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((value, gettext(label)) for value, label in choices.items())

@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse, QueryDict
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
@@ -30,6 +31,7 @@ from notifications_app.sends.templates import (
 )
 from pushsvc.common.errors import FieldError, Invalid, Outdated, PushsvcError
 from pushsvc.common.ids import parse_number
+from pushsvc.common.texts import later
 from subscriptions_app.audiences.sizes import attribute_names
 
 _SHOWN: Final = 50
@@ -38,7 +40,7 @@ _SHOWN: Final = 50
 class TemplatesPage(TabPage):
     """The templates with `q` in their name. `page` counts from 1."""
 
-    title = "Templates"
+    title = later("Templates")
     template_name = "console/channels/templates.html"
     tab = "channel_templates"
     http_method_names = ["get", "head"]
@@ -81,7 +83,9 @@ class _WritingPage(ChannelPage):
             return self.shown(name, form, [FieldError("name", error.code, error.detail)])
         except PushsvcError as error:
             return self.shown(name, form, [FieldError("", error.code, error.detail)])
-        messages.success(request, f"The template “{template}” was saved.")
+        messages.success(
+            request, gettext("The template “%(template)s” was saved.") % {"template": template}
+        )
         return HttpResponseRedirect(reverse("admin:template_edit", args=[template.pk]))
 
     def save(self, name: str, content: Mapping[str, Any]) -> Template:
@@ -117,7 +121,7 @@ class _WritingPage(ChannelPage):
 class NewTemplatePage(_WritingPage):
     """GET may name a `notification` whose content the form begins with."""
 
-    title = "New template"
+    title = later("New template")
     role = Role.EDITOR
 
     @override
@@ -149,7 +153,7 @@ class _OfTemplate(ChannelPage):
 
 
 class TemplatePage(_OfTemplate, _WritingPage):
-    title = "Template"
+    title = later("Template")
     version: str  # the one that the user saw
 
     @override
@@ -184,7 +188,7 @@ class TemplatePage(_OfTemplate, _WritingPage):
 class UseAction(_OfTemplate):
     """Creates a draft with the template's content, for every platform of the channel."""
 
-    title = "Use"
+    title = later("Use")
     role = Role.WRITER
     http_method_names = ["post"]
 
@@ -196,25 +200,31 @@ class UseAction(_OfTemplate):
         except PushsvcError as error:
             messages.error(request, error.detail)
             return HttpResponseRedirect(reverse("admin:template_edit", args=[self.template.pk]))
-        messages.success(request, f"This draft has the content of “{self.template}”.")
+        messages.success(
+            request,
+            gettext("This draft has the content of “%(template)s”.") % {"template": self.template},
+        )
         return HttpResponseRedirect(compose_url(draft.pk))
 
 
 class RemoveAction(_OfTemplate):
-    title = "Delete"
+    title = later("Delete")
     role = Role.MANAGER
     http_method_names = ["post"]
 
     def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
         template_delete(**self.named)
-        messages.success(request, f"The template “{self.template}” was deleted.")
+        messages.success(
+            request,
+            gettext("The template “%(template)s” was deleted.") % {"template": self.template},
+        )
         return HttpResponseRedirect(reverse("admin:channel_templates", args=[self.channel.pk]))
 
 
 class TemplateCheck(ChannelPage):
     """Returns the form's errors and the preview of personal texts while the user writes."""
 
-    title = "Check"
+    title = later("Check")
     role = Role.EDITOR
     http_method_names = ["post"]
 

@@ -17,10 +17,12 @@ from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
+from django.utils.translation import gettext
 from typing_extensions import override
 from unfold.templatetags.unfold_list import result_headers
 
 from pushsvc.common.console.rows import rows_of
+from pushsvc.common.texts import later
 
 if TYPE_CHECKING:  # the theme has no types, so its base classes are used instead
     ThemedModelAdmin = admin.ModelAdmin[Any]
@@ -70,7 +72,7 @@ class DropdownFilter(admin.SimpleListFilter):
     @override
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
         chosen = self.value() or ""
-        offered = [("", "All"), *self.lookup_choices]
+        offered = [("", gettext("All")), *self.lookup_choices]
         if chosen not in dict(offered):
             offered.append((chosen, chosen))  # the list is filtered by it
         for value, title in offered:
@@ -117,7 +119,7 @@ class ModelAdmin(ThemedModelAdmin):
     list_name = ""
     list_always_of = ""
     empty_help = ""
-    first_row = "add the first one"
+    first_row = later("add the first one")
 
     paginator = BoundedPaginator
     show_full_result_count = False
@@ -154,7 +156,7 @@ class ModelAdmin(ThemedModelAdmin):
         """Refuses a NUL, which PostgreSQL does not store, before a filter uses it. Loads the
         admin's scripts only if there are actions, because only actions need them."""
         refuse_nul(request)
-        title = capfirst(self.list_name or self.opts.verbose_name_plural)
+        title = capfirst(gettext(str(self.list_name or self.opts.verbose_name_plural)))
         context = {"title": title, "subtitle": None, **(extra_context or {})}
         if not self.actions:
             context = {"media": Media(), **context}

@@ -24,7 +24,7 @@
 
   // `isLong`: with the day, if there may be several.
   function say(start, unit, isLong) {
-    if (unit === "since") return isLong ? `Hour ${start}` : `${start}`;
+    if (unit === "since") return isLong ? translated("Hour %(start)s", { start }) : `${start}`;
     const moment = new Date(start);
     const parts =
       unit === "hour"
@@ -36,7 +36,7 @@
           }
         : { day: "numeric", month: "short", ...(isLong && { weekday: "short" }) };
     const timeZone = window.pushsvcTimes.timeZone();
-    return new Intl.DateTimeFormat("en-GB", { ...parts, timeZone }).format(moment);
+    return new Intl.DateTimeFormat(window.pushsvcLocale, { ...parts, timeZone }).format(moment);
   }
 
   function dataset(line, chart, isFirst) {
@@ -98,7 +98,7 @@
           callbacks: {
             title: (items) => say(data.starts[items[0].dataIndex], data.unit, true),
             label: (item) =>
-              ` ${item.dataset.label}: ${Math.abs(item.parsed.y).toLocaleString("en-GB")}${suffix}`,
+              ` ${item.dataset.label}: ${Math.abs(item.parsed.y).toLocaleString(window.pushsvcLocale)}${suffix}`,
           },
         },
       },
@@ -144,9 +144,10 @@
   }
 
   function compact(value) {
-    return new Intl.NumberFormat("en-GB", { notation: "compact", maximumFractionDigits: 1 }).format(
-      value,
-    );
+    return new Intl.NumberFormat(window.pushsvcLocale, {
+      notation: "compact",
+      maximumFractionDigits: 1,
+    }).format(value);
   }
 
   function draw() {

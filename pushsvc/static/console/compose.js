@@ -162,7 +162,13 @@
       found = await answer.json();
     } catch (error) {
       if (error.name !== "AbortError")
-        told([text("p", "The service could not be reached. The next change retries.", "ps-error")]);
+        told([
+          text(
+            "p",
+            translated("The service could not be reached. The next change retries."),
+            "ps-error",
+          ),
+        ]);
       return;
     }
     show(found);
@@ -199,14 +205,15 @@
 
   function uncounted(errors) {
     return errors.target_platforms
-      ? "Choose a platform to count its subscribers."
-      : "Choose an audience to count its subscribers.";
+      ? translated("Choose a platform to count its subscribers.")
+      : translated("Choose an audience to count its subscribers.");
   }
 
   function reach(platforms, errors) {
     const total = platforms.reduce((sum, each) => sum + each.audience, 0);
-    const about = platforms.some((each) => each.estimated) ? "about " : "";
-    const words = `${about}${total.toLocaleString("en")} subscriber${total === 1 ? "" : "s"}`;
+    const isEstimated = platforms.some((each) => each.estimated);
+    const size = counted("%(count)s subscriber", "%(count)s subscribers", total);
+    const words = isEstimated ? translated("about %(number)s", { number: size }) : size;
     const heavy = [
       ...(errors.target_platforms ?? []),
       ...platforms.flatMap((each) => each.too_large),
@@ -215,15 +222,21 @@
       text("p", words, "ps-compose-total"),
       ...platforms.map(platformLine),
       ...heavy,
-      text("p", about ? "Estimated from a sample of the segment." : "Exact, as of now.", "ps-help"),
+      text(
+        "p",
+        isEstimated
+          ? translated("Estimated from a sample of the segment.")
+          : translated("Exact, as of now."),
+        "ps-help",
+      ),
     ];
   }
 
   // The entered ids that receive nothing.
   function named(unknown, missed) {
-    const shown = unknown.slice(0, 20).join(", ");
-    const more = unknown.length > 20 ? ` and ${unknown.length - 20} more` : "";
-    const words = `Unknown and ignored: ${shown}${more}`;
+    const more = translated("%(count)s more", { count: unknown.length - 20 });
+    const shown = [...unknown.slice(0, 20), ...(unknown.length > 20 ? [more] : [])].join(", ");
+    const words = translated("Unknown and ignored: %(ids)s", { ids: shown });
     return [unknown.length ? words : "", missed]
       .filter(Boolean)
       .map((each) => text("p", each, "ps-error"));
@@ -233,9 +246,13 @@
     const line = text("div", "", "ps-compose-platform");
     const badge = text("span", each.name, "ps-badge");
     badge.dataset.tone = each.platform;
-    const audience = `${each.estimated ? "about " : ""}${each.audience.toLocaleString("en")}`;
-    const [bytes, most] = [each.payload_bytes, each.most_bytes].map((n) => n?.toLocaleString("en"));
-    const size = bytes === undefined ? "" : `${bytes} of ${most} bytes`;
+    const number = window.pushsvcNumber(each.audience);
+    const audience = each.estimated ? translated("about %(number)s", { number }) : number;
+    const [bytes, most] = [each.payload_bytes, each.most_bytes].map(
+      (n) => n && window.pushsvcNumber(n),
+    );
+    const size =
+      bytes === undefined ? "" : translated("%(bytes)s of %(most)s bytes", { bytes, most });
     line.append(badge, text("span", audience, "ps-strong"), text("span", size, "ps-quiet"));
     return line;
   }
@@ -259,11 +276,16 @@
       minute: "2-digit",
       hourCycle: "h23",
     };
-    const say_ = (timeZone) => new Intl.DateTimeFormat("en-GB", { ...how, timeZone }).format(at);
+    const say_ = (timeZone) =>
+      new Intl.DateTimeFormat(window.pushsvcLocale, { ...how, timeZone }).format(at);
     const own = $("#time_zone").value;
     const readers = window.pushsvcTimes?.timeZone() ?? "UTC";
-    const other = readers === own ? "" : ` = ${say_(readers)} in ${readers}`;
-    place.textContent = `${say_(own)}${other}${moment.is_past ? ". This is in the past, so it would be sent at once." : ""}`;
+    const other =
+      readers === own
+        ? ""
+        : translated(" = %(moment)s in %(zone)s", { moment: say_(readers), zone: readers });
+    const past = translated(". This is in the past, so it would be sent at once.");
+    place.textContent = `${say_(own)}${other}${moment.is_past ? past : ""}`;
   }
 
   function told(parts) {

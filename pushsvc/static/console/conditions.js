@@ -4,17 +4,17 @@
     window.pushsvcValues;
   const zone = window.pushsvcTimes.timeZone();
   const TEXT = [
-    ["eq", "is"],
-    ["ne", "is not"],
-    ["in", "is one of"],
-    ["contains", "contains"],
-    ["starts_with", "starts with"],
-    ["exists", "is set"],
-    ["missing", "is not set"],
-    ["gt", "is after"],
-    ["gte", "is at or after"],
-    ["lt", "is before"],
-    ["lte", "is at or before"],
+    ["eq", translated("is")],
+    ["ne", translated("is not")],
+    ["in", translated("is one of")],
+    ["contains", translated("contains")],
+    ["starts_with", translated("starts with")],
+    ["exists", translated("is set")],
+    ["missing", translated("is not set")],
+    ["gt", translated("is after")],
+    ["gte", translated("is at or after")],
+    ["lt", translated("is before")],
+    ["lte", translated("is at or before")],
   ];
   const NUMBER = [
     ["eq", "="],
@@ -23,87 +23,87 @@
     ["gte", "≥"],
     ["lt", "<"],
     ["lte", "≤"],
-    ["in", "is one of"],
-    ["exists", "is set"],
-    ["missing", "is not set"],
+    ["in", translated("is one of")],
+    ["exists", translated("is set")],
+    ["missing", translated("is not set")],
   ];
   const PLATFORM = [
-    ["eq", "is"],
-    ["ne", "is not"],
+    ["eq", translated("is")],
+    ["ne", translated("is not")],
   ];
   const TIME = [
-    ["gte-days", "in the last … days"],
-    ["lt-days", "more than … days ago"],
-    ["gte", "on or after"],
-    ["lt", "before"],
-    ["gt", "after"],
-    ["lte", "on or before"],
+    ["gte-days", translated("in the last … days")],
+    ["lt-days", translated("more than … days ago")],
+    ["gte", translated("on or after")],
+    ["lt", translated("before")],
+    ["gt", translated("after")],
+    ["lte", translated("on or before")],
   ];
   const CLICK = [
-    ["gte-days", "in the last … days"],
-    ["none-days", "not in the last … days"],
-    ["exists", "at any time"],
-    ["missing", "never"],
+    ["gte-days", translated("in the last … days")],
+    ["none-days", translated("not in the last … days")],
+    ["exists", translated("at any time")],
+    ["missing", translated("never")],
     ...TIME.slice(1),
   ];
   const LANGUAGE = [
-    ["eq", "is"],
-    ["ne", "is not"],
-    ["in", "is one of"],
-    ["starts_with", "starts with"],
+    ["eq", translated("is")],
+    ["ne", translated("is not")],
+    ["in", translated("is one of")],
+    ["starts_with", translated("starts with")],
   ];
   const TIMEZONE = [
-    ["eq", "is"],
-    ["in", "is one of"],
+    ["eq", translated("is")],
+    ["in", translated("is one of")],
   ];
   const COUNTRY = [
-    ["eq", "is"],
-    ["ne", "is not"],
-    ["in", "is one of"],
+    ["eq", translated("is")],
+    ["ne", translated("is not")],
+    ["in", translated("is one of")],
   ];
   const VERSION = [
-    ["lt", "is before"],
-    ["gte", "is at least"],
-    ["eq", "is"],
-    ["ne", "is not"],
-    ["gt", "is after"],
-    ["lte", "is at most"],
-    ["exists", "is set"],
-    ["missing", "is not set"],
+    ["lt", translated("is before")],
+    ["gte", translated("is at least")],
+    ["eq", translated("is")],
+    ["ne", translated("is not")],
+    ["gt", translated("is after")],
+    ["lte", translated("is at most")],
+    ["exists", translated("is set")],
+    ["missing", translated("is not set")],
   ];
   const PERSON = [
-    ["exists", "belongs to a person"],
-    ["missing", "belongs to no person"],
+    ["exists", translated("belongs to a person")],
+    ["missing", translated("belongs to no person")],
   ];
   const OUTCOME = [
-    ["not_clicked", "was delivered and not clicked"],
-    ["clicked", "was clicked"],
-    ["not_received", "was delivered and not reported as received"],
-    ["received", "was received"],
-    ["delivered", "was delivered"],
-    ["bounced", "bounced"],
+    ["not_clicked", translated("was delivered and not clicked")],
+    ["clicked", translated("was clicked")],
+    ["not_received", translated("was delivered and not reported as received")],
+    ["received", translated("was received")],
+    ["delivered", translated("was delivered")],
+    ["bounced", translated("bounced")],
   ];
   const SUBJECTS = {
-    attribute: "Attribute",
-    tag: "Tag",
-    platform: "Platform",
-    created_at: "Subscribed",
-    last_seen_at: "Last seen",
-    last_clicked_at: "Clicked",
-    language: "Language",
-    timezone: "Time zone",
-    country: "Country",
-    app_version: "App version",
-    external_id: "Person",
-    notification: "Earlier notification",
+    attribute: translated("Attribute"),
+    tag: translated("Tag"),
+    platform: translated("Platform"),
+    created_at: translated("Subscribed"),
+    last_seen_at: translated("Last seen"),
+    last_clicked_at: translated("Clicked"),
+    language: translated("Language"),
+    timezone: translated("Time zone"),
+    country: translated("Country"),
+    app_version: translated("App version"),
+    external_id: translated("Person"),
+    notification: translated("Earlier notification"),
   };
 
   // Fields whose value is text: their comparisons, their name, and an example.
   const TEXTS = {
-    language: [LANGUAGE, "Language", "de"],
-    timezone: [TIMEZONE, "Time zone", "Europe/Berlin"],
-    country: [COUNTRY, "Country", "DE"],
-    app_version: [VERSION, "App version", "2.10"],
+    language: [LANGUAGE, translated("Language"), "de"],
+    timezone: [TIMEZONE, translated("Time zone"), "Europe/Berlin"],
+    country: [COUNTRY, translated("Country"), "DE"],
+    app_version: [VERSION, translated("App version"), "2.10"],
   };
 
   function element(tag, attributes = {}, ...children) {
@@ -167,11 +167,11 @@
       const subject = subjectOf(rule);
       const node = element("div", { className: "ps-rule" });
       node.dataset.subject = subject;
-      const choice = select("What is tested", Object.entries(SUBJECTS), subject);
+      const choice = select(translated("What is tested"), Object.entries(SUBJECTS), subject);
       choice.dataset.part = "subject";
       choice.addEventListener("change", () => redraw(node, fresh(choice.value)));
       const remove = button(
-        "Remove condition",
+        translated("Remove condition"),
         "✕",
         () => {
           node.remove();
@@ -208,15 +208,20 @@
     }
 
     function tagInput(value) {
-      const input = textInput("tag", "Tag", value, "team-7");
+      const input = textInput("tag", translated("Tag"), value, "team-7");
       input.setAttribute("list", "rule-tags");
       return input;
     }
 
     function notificationParts(rule) {
-      const outcome = select("Outcome", OUTCOME, rule.outcome);
+      const outcome = select(translated("Outcome"), OUTCOME, rule.outcome);
       outcome.dataset.part = "outcome";
-      const id = textInput("notification", "Notification id", rule.notification, "its id");
+      const id = textInput(
+        "notification",
+        translated("Notification id"),
+        rule.notification,
+        translated("its id"),
+      );
       return [id, outcome];
     }
 
@@ -240,7 +245,7 @@
         ariaLabel: label,
         value: lines.join("\n"),
         rows: Math.min(Math.max(lines.length, 2), 8),
-        placeholder: "one in each line",
+        placeholder: translated("one in each line"),
         spellcheck: false,
       });
       input.dataset.part = "value";
@@ -274,7 +279,7 @@
       const name = element("input", {
         className: "ps-input",
         value: rule.attribute,
-        ariaLabel: "Attribute",
+        ariaLabel: translated("Attribute"),
         placeholder: "attribute",
         list: "rule-attributes",
         maxLength: 50,
@@ -282,7 +287,7 @@
       name.dataset.part = "attribute";
       const samples = [rule.value].flat();
       const kind = select(
-        "Kind of value",
+        translated("Kind of value"),
         [
           ["text", "text"],
           ["number", "number"],
@@ -299,14 +304,18 @@
       kind.addEventListener("change", () => again(node, {}));
       const shown = rule.operator === "exists" && rule.value === false ? "missing" : rule.operator;
       const operator = operatorSelect(kind.value === "number" ? NUMBER : TEXT, shown, node);
-      const value = valueInput(operator.value, "Value", rule.value);
+      const value = valueInput(operator.value, translated("Value"), rule.value);
       value.inputMode = kind.value === "number" && operator.value !== "in" ? "decimal" : "text";
       return needsNone(operator.value) ? [name, operator] : [name, kind, operator, value];
     }
 
     function platformParts(rule) {
       const chosen = new Set(rule.operator === "in" ? rule.value : [rule.value]);
-      const operator = select("Comparison", PLATFORM, rule.operator === "ne" ? "ne" : "eq");
+      const operator = select(
+        translated("Comparison"),
+        PLATFORM,
+        rule.operator === "ne" ? "ne" : "eq",
+      );
       operator.dataset.part = "operator";
       const boxes = known.platforms.map((name) => {
         const box = element("input", { type: "checkbox", value: name, checked: chosen.has(name) });
@@ -331,12 +340,12 @@
             min: 1,
             max: 36500,
             value: days ?? 30,
-            ariaLabel: "Days",
+            ariaLabel: translated("Days"),
           })
         : element("input", {
             className: "ps-input",
             type: "datetime-local",
-            ariaLabel: `Date and time (${zone})`,
+            ariaLabel: translated("Date and time (%(zone)s)", { zone }),
             title: zone,
           });
       value.dataset.part = "value";
@@ -355,7 +364,7 @@
 
     function operatorSelect(options, value, node) {
       const made = select(
-        "Comparison",
+        translated("Comparison"),
         options,
         options.some(([key]) => key === value) ? value : options[0][0],
       );

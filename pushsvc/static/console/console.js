@@ -7,7 +7,7 @@ document.addEventListener("click", async (event) => {
   const source = document.querySelector(button.dataset.copy);
   await navigator.clipboard.writeText(source.value ?? source.textContent);
   const label = button.textContent;
-  button.textContent = "Copied";
+  button.textContent = translated("Copied");
   setTimeout(() => {
     button.textContent = label;
   }, 1500);
@@ -33,20 +33,20 @@ document.addEventListener(
 
 // The theme's search field has only a placeholder and no label.
 document.addEventListener("DOMContentLoaded", () => {
-  document.querySelector("#searchbar")?.setAttribute("aria-label", "Search");
+  document.querySelector("#searchbar")?.setAttribute("aria-label", translated("Search"));
 });
 
 // The theme marks no landmarks, and the only name of its controls is the name of an icon in a font.
 const ROLES = {
   "#header-inner": ["banner"],
-  "#nav-sidebar": ["navigation", "Pages of the console"],
+  "#nav-sidebar": ["navigation", translated("Pages of the console")],
   "#main > .px-4:has(> div > ul) > div": ["status"],
   "#content": ["main"],
-  ".lg\\:backdrop-blur-xs": ["navigation", "Pages of the list"],
+  ".lg\\:backdrop-blur-xs": ["navigation", translated("Pages of the list")],
 };
 const NAMES = {
-  "#searchbar-submit": "Search",
-  "#nav-sidebar a.bg-primary-600": "Dashboard",
+  "#searchbar-submit": translated("Search"),
+  "#nav-sidebar a.bg-primary-600": translated("Dashboard"),
 };
 
 const name = () => {
@@ -60,7 +60,7 @@ const name = () => {
   }
   // For the script that makes it scrollable, which runs later.
   const sideBar = document.querySelector("#nav-sidebar-apps");
-  sideBar?.setAttribute("data-simplebar-aria-label", "Scrolling part of the side bar");
+  sideBar?.setAttribute("data-simplebar-aria-label", translated("Scrolling part of the side bar"));
   document.querySelector("#content")?.setAttribute("tabindex", "-1"); // the target of the skip link
   for (const icon of document.querySelectorAll(".material-symbols-outlined")) {
     icon.ariaHidden = "true";

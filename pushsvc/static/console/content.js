@@ -19,7 +19,7 @@
       const length = [...field.value].length; // code points, as the API counts
       const most = Number(field.dataset.most);
       const shown = document.querySelector(`#count-${field.name}`);
-      shown.textContent = `${length} of ${most} characters`;
+      shown.textContent = translated("%(length)s of %(most)s characters", { length, most });
       shown.classList.toggle("ps-error", length > most);
       field.setAttribute("aria-invalid", String(length > most));
     }

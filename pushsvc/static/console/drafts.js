@@ -26,7 +26,7 @@
 
     function saveSoon() {
       keep();
-      tell("Saving…");
+      tell(translated("Saving…"));
       clearTimeout(saveTimer);
       saveTimer = setTimeout(save, 800);
     }
@@ -52,9 +52,9 @@
         sessionStorage.removeItem(place);
         // Newer text is saved soon, with the draft's new address and version.
         if (isNewer) keep();
-        else tell("Saved", "good");
+        else tell(translated("Saved"), "good");
       } catch (error) {
-        tell(`Not saved: ${error.message}`, "bad");
+        tell(translated("Not saved: %(reason)s", { reason: error.message }), "bad");
       }
       isSaving = false;
     }
@@ -64,13 +64,16 @@
       try {
         answer = await fetch(form.dataset.save, { method: "POST", body: new FormData(form) });
       } catch {
-        throw new Error("The service could not be reached. The next change retries.");
+        throw new Error(translated("The service could not be reached. The next change retries."));
       }
-      if (answer.redirected) throw new Error("Sign in again in another tab.");
+      if (answer.redirected) throw new Error(translated("Sign in again in another tab."));
       const isJson = answer.headers.get("Content-Type")?.startsWith("application/json");
       const said = isJson ? await answer.json() : {};
       if (!answer.ok)
-        throw new Error(said.detail ?? `The service responded with ${answer.status}.`);
+        throw new Error(
+          said.detail ??
+            translated("The service responded with %(status)s.", { status: answer.status }),
+        );
       return said;
     }
 

@@ -4,7 +4,9 @@
   const tooLarge = (input) => {
     const [file] = input.files;
     const most = Number(input.dataset.most);
-    return file && file.size > most ? `The file has more than ${most >> 20} MB.` : "";
+    return file && file.size > most
+      ? translated("The file has more than %(most)s MB.", { most: most >> 20 })
+      : "";
   };
 
   for (const input of document.querySelectorAll("input[type=file][data-most]")) {
@@ -62,8 +64,11 @@
     choose(added);
   });
   upload.addEventListener("htmx:responseError", ({ detail }) => {
-    const words = { 413: "The file is too large.", 429: "Too many uploads. Wait a minute." };
-    show(file, words[detail.xhr.status] ?? "The upload failed. Try again.");
+    const words = {
+      413: translated("The file is too large."),
+      429: translated("Too many uploads. Wait a minute."),
+    };
+    show(file, words[detail.xhr.status] ?? translated("The upload failed. Try again."));
   });
   upload.addEventListener("htmx:sendError", () => show(file, "The service could not be reached."));
 

@@ -18,7 +18,7 @@
 
   const $ = (name) => document.getElementById(`import${name ? `-${name}` : ""}`);
   const form = $("");
-  const number = (count) => count.toLocaleString("en");
+  const number = (count) => window.pushsvcNumber(count);
 
   let store;
   let file = null;

@@ -52,7 +52,7 @@
         const missing = marks.filter((mark) => !mark.hidden).length;
         for (const place of tab.querySelectorAll("[data-count]")) {
           place.hidden = !missing;
-          place.textContent = `${missing} missing`;
+          place.textContent = translated("%(missing)s missing", { missing });
         }
       }
     }
@@ -81,7 +81,7 @@
     // Without scripts, the tabs are links to the sections (WAI-ARIA Authoring Practices, Tabs).
     function begin() {
       list.role = "tablist";
-      list.ariaLabel = "Languages";
+      list.ariaLabel = translated("Languages");
       list.hidden = false;
       for (const tab of tabs) {
         const panel = panelOf(tab);

@@ -10,7 +10,9 @@
     const day = step >= 1440 ? { day: "numeric", month: "short" } : {};
     const clock = step >= 1440 ? {} : { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
     const timeZone = window.pushsvcTimes.timeZone();
-    return new Intl.DateTimeFormat("en-GB", { ...day, ...clock, timeZone }).format(new Date(start));
+    return new Intl.DateTimeFormat(window.pushsvcLocale, { ...day, ...clock, timeZone }).format(
+      new Date(start),
+    );
   }
 
   function draw() {
@@ -52,7 +54,7 @@
   function cell(number) {
     const element = document.createElement("td");
     element.className = "ps-number";
-    element.textContent = number.toLocaleString("en");
+    element.textContent = window.pushsvcNumber(number);
     return element;
   }
 

@@ -1,7 +1,7 @@
 // Previews the notification on devices of the chosen language. The service checks the
 // addresses of pictures.
 (() => {
-  const WORDS = { icon: "Icon", image: "Picture" };
+  const WORDS = { icon: translated("Icon"), image: translated("Picture") };
 
   // `languages` and `personal`: of the same form (languages.js, personal.js).
   function previewOf(form, languages, personal) {
@@ -65,14 +65,20 @@
     function refresh() {
       const site = (place) => host(shown(place, "url"));
       say("title", (place) => shown(place, "title") || site(place));
-      say("body", (place) => shown(place, "body") || "Your text");
-      say("host", (place) => (location.host === site(place) ? "your site" : site(place)));
+      say("body", (place) => shown(place, "body") || translated("Your text"));
+      say("host", (place) =>
+        location.host === site(place) ? translated("your site") : site(place),
+      );
       subtitle();
       buttons();
       const [one, chosen] = [personal.chosen(), languages.chosen()];
       for (const place of document.querySelectorAll("#preview-language")) {
-        const inLanguage = chosen ? `As shown on devices in ${chosen}.` : "";
-        place.textContent = one ? `With the values of ${one}.` : inLanguage;
+        const inLanguage = chosen
+          ? translated("As shown on devices in %(language)s.", { language: chosen })
+          : "";
+        place.textContent = one
+          ? translated("With the values of %(device)s.", { device: one })
+          : inLanguage;
       }
       for (const name of Object.keys(WORDS)) soon(name);
       pictures();
@@ -99,7 +105,7 @@
       place.dataset.shown = state;
       place.replaceChildren();
       if (check?.found) place.append(drawn(address, check));
-      else if (isLarge && check?.error) place.textContent = "No picture";
+      else if (isLarge && check?.error) place.textContent = translated("No picture");
     }
 
     function drawn(address, check) {
@@ -107,7 +113,9 @@
       image.alt = "";
       image.referrerPolicy = "no-referrer";
       image.addEventListener("error", () => {
-        const error = `${check.found}, but your browser cannot show it.`;
+        const error = translated("%(kind)s, but your browser cannot show it.", {
+          kind: check.found,
+        });
         checks.set(address, { error, isUnknown: false });
         pictures();
       });
@@ -152,7 +160,7 @@
       try {
         checks.set(address, { ...(await asked(address)), isUnknown: false });
       } catch {
-        const error = "The address could not be checked. The next change retries.";
+        const error = translated("The address could not be checked. The next change retries.");
         checks.set(address, { error, isUnknown: true });
       }
       pictures();

@@ -16,7 +16,7 @@
     "month",
   ].map(own);
   const named = (options, at) =>
-    new Intl.DateTimeFormat("en", { ...options, timeZone: "UTC" }).format(at);
+    new Intl.DateTimeFormat(window.pushsvcLocale, { ...options, timeZone: "UTC" }).format(at);
 
   for (const each of picker.querySelectorAll("[data-weekday]")) {
     // 1 January 2024 was a Monday.
@@ -24,7 +24,7 @@
     each.textContent = named({ weekday: "long" }, at);
   }
   for (let number = 1; number <= 31; number++) day.add(new Option(number, number));
-  day.add(new Option("the last", -1));
+  day.add(new Option(translated("the last"), -1));
   for (let number = 1; number <= 12; number++)
     month.add(new Option(named({ month: "long" }, Date.UTC(2024, number - 1)), number));
 

@@ -2,10 +2,10 @@
 (() => {
   const { conditionEditor, element, select, button, isIdle } = window.pushsvcConditions;
   const MODES = {
-    all: "all of these",
-    any: "any of these",
-    none: "none of these",
-    notall: "not all of these",
+    all: translated("all of these"),
+    any: translated("any of these"),
+    none: translated("none of these"),
+    notall: translated("not all of these"),
   };
   const EMPTY = { attribute: "", operator: "eq", value: "" };
 
@@ -31,20 +31,20 @@
       const rows = element("div", { className: "ps-rules" }, ...rules.map(built));
       const node = element(
         "div",
-        { className: "ps-group", role: "group", ariaLabel: "Group of conditions" },
+        { className: "ps-group", role: "group", ariaLabel: translated("Group of conditions") },
         element(
           "div",
           { className: "ps-group-head" },
-          element("span", {}, "Matches"),
-          select("How the conditions are combined", Object.entries(MODES), mode),
-          button("Remove group", "✕", () => remove(node), "ps-remove"),
+          element("span", {}, translated("Matches")),
+          select(translated("How the conditions are combined"), Object.entries(MODES), mode),
+          button(translated("Remove group"), "✕", () => remove(node), "ps-remove"),
         ),
         rows,
         element(
           "div",
           { className: "ps-actions" },
-          button("", "Add condition", () => add(rows, conditions.condition(EMPTY))),
-          button("", "Add group", () => add(rows, group({ any: [EMPTY] }))),
+          button("", translated("Add condition"), () => add(rows, conditions.condition(EMPTY))),
+          button("", translated("Add group"), () => add(rows, group({ any: [EMPTY] }))),
         ),
       );
       return node;

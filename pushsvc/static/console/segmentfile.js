@@ -7,7 +7,7 @@
   const BODY = 48 * 1024; // bytes of ids in a request, which has room for 64 KiB
   const TRIES = 5;
   const LISTED = 50;
-  const MISSING = "Choose a file.";
+  const MISSING = translated("Choose a file.");
 
   // Errors by the field that they concern.
   class Refused extends Error {
@@ -19,7 +19,7 @@
 
   const $ = (name) => document.getElementById(`ids${name ? `-${name}` : ""}`);
   const form = $("");
-  const number = (count) => count.toLocaleString("en");
+  const number = (count) => window.pushsvcNumber(count);
   const most = Number(form.dataset.most);
 
   let file = null;
@@ -54,7 +54,7 @@
     if (error instanceof Refused) return tellAll(error.errors);
     if (error instanceof Unreadable) return tellAll({ file: error.message });
     console.error(error);
-    tellAll({ "": "That failed. Reload the page." });
+    tellAll({ "": translated("That failed. Reload the page.") });
   }
 
   // ---- the service -------------------------------------------------------------------------------
@@ -66,13 +66,17 @@
       const answer = await fetch(url, { method: "POST", body, headers }).catch(() => null);
       if (answer?.ok && !answer.redirected) return answer.json();
       if (answer && (answer.redirected || [403, 404].includes(answer.status)))
-        throw new Refused({ "": "You are signed out, or may no longer do this. Reload the page." });
+        throw new Refused({
+          "": translated("You are signed out, or may no longer do this. Reload the page."),
+        });
       if (answer?.headers.get("Content-Type")?.includes("json")) {
         const { errors, detail } = await answer.json();
         throw errors ? new Refused(errors) : new Unreadable(detail);
       }
       if (tried === TRIES)
-        throw new Refused({ "": "The service cannot be reached. Press the button to go on." });
+        throw new Refused({
+          "": translated("The service cannot be reached. Press the button to go on."),
+        });
       const wait = Number(answer?.headers.get("Retry-After")) || 2 ** (tried - 1);
       await new Promise((resolve) => setTimeout(resolve, 1000 * wait));
     }
@@ -96,7 +100,7 @@
     tell("file", "");
     if (!file) return;
     try {
-      if (!file.size) throw new Unreadable("The file is empty.");
+      if (!file.size) throw new Unreadable(translated("The file is empty."));
       const reading = await encodingOf(file);
       const head = await headOf(file, reading);
       const found = await ask(`${form.dataset.look}?format=tokens_csv`, head, "text/csv");
@@ -112,7 +116,10 @@
 
   function listColumns() {
     $("column").replaceChildren(
-      ...layout.columns.map(({ name }, place) => new Option(name || `Column ${place + 1}`, place)),
+      ...layout.columns.map(
+        ({ name }, place) =>
+          new Option(name || translated("Column %(place)s", { place: place + 1 }), place),
+      ),
     );
     const place = layout.columns.findIndex(({ means }) => means === "external_id");
     $("column").value = Math.max(place, 0);
@@ -124,7 +131,9 @@
   function showColumn() {
     const { name, means, samples } = layout.columns[Number($("column").value)];
     $("header").checked = means === "external_id" || !/\d/.test(name);
-    $("samples").textContent = `First values: ${samples.join(" · ") || "none"}`;
+    $("samples").textContent = translated("First values: %(values)s", {
+      values: samples.join(" · ") || "–",
+    });
   }
 
   // The ids of the column, each once.
@@ -142,7 +151,7 @@
       }
       place = part.next;
     }
-    if (!found.size) throw new Unreadable("The column has no ids.");
+    if (!found.size) throw new Unreadable(translated("The column has no ids."));
     return [...found];
   }
 
@@ -189,7 +198,9 @@
     }
     showProgress();
     if (!run.devices && !$("extend").checked)
-      throw new Unreadable("None of these people has a device, so there is no segment.");
+      throw new Unreadable(
+        translated("None of these people has a device, so there is no segment."),
+      );
     const { url } = await send("create");
     $("open").href = url;
     show($("ended"), true);

@@ -28,7 +28,7 @@
     if (turn !== latest) return;
     const place = document.getElementById("segment-preview");
     if (answer.ok) place.innerHTML = await answer.text();
-    else place.textContent = "The preview could not be loaded. Reload the page.";
+    else place.textContent = translated("The preview could not be loaded. Reload the page.");
     if (turn === latest) builder.showErrors(listedErrors(place));
   }
 

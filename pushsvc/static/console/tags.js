@@ -26,7 +26,8 @@
       const { values, is_estimated } = await (await fetch(address)).json();
       for (const { value, devices } of values) {
         const option = [...own.options].find((each) => each.value === value);
-        const label = `${is_estimated ? "about " : ""}${devices.toLocaleString("en")} devices`;
+        const size = counted("%(count)s device", "%(count)s devices", devices);
+        const label = is_estimated ? translated("about %(number)s", { number: size }) : size;
         if (option) option.label = label;
         else if (own.id !== "rule-tags") own.append(new Option(label, value));
       }

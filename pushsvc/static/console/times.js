@@ -27,9 +27,10 @@
   };
 
   function say(moment, how, timeZone) {
-    return new Intl.DateTimeFormat("en-GB", { ...(parts[how] ?? parts[""]), timeZone }).format(
-      moment,
-    );
+    return new Intl.DateTimeFormat(window.pushsvcLocale, {
+      ...(parts[how] ?? parts[""]),
+      timeZone,
+    }).format(moment);
   }
 
   function localise(element) {
@@ -38,7 +39,7 @@
     const how = element.dataset.local;
     const utc = `${say(moment, how, "UTC")} UTC`;
     element.textContent = say(moment, how, timeZone());
-    element.title = `${utc} · shown in ${timeZone()}`;
+    element.title = translated("%(utc)s · shown in %(zone)s", { utc, zone: timeZone() });
   }
 
   function localiseAll(root) {

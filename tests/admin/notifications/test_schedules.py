@@ -96,7 +96,7 @@ def test_a_schedule_is_written_and_listed_with_its_next_three_occurrences(alice,
     assert "Every month on the last Friday at 09:00 and 18:30" in text
     (row,) = listed.context["listed"]
     assert len(row["coming"]) == 3
-    assert f"{row['coming'][0].local:%A %-d %B %Y, %H:%M}" in text
+    assert f"{row['coming'][0].local:%A, %-d %B %Y, %H:%M}" in text
     assert row["state"] == ("on", "good")
 
 

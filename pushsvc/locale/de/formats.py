@@ -1,0 +1,5 @@
+"""What differs from Django's formats of the language. Fields take ISO 8601, as browsers send it."""
+
+DAY_AND_TIME = "l, j. F Y, H:i"
+DATE_INPUT_FORMATS = ["%Y-%m-%d"]
+DATETIME_INPUT_FORMATS = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"]
