@@ -1436,7 +1436,7 @@ export interface components {
          * @description What an automation follows. See [automations](/docs/automations).
          * @enum {string}
          */
-        AutomationEvent: "subscriptions.created" | "subscriptions.tagged" | "notifications.clicked";
+        AutomationEvent: "subscriptions.created" | "subscriptions.tagged" | "notifications.clicked" | "notifications.unclicked";
         /** @description An automation to make, or what replaces one. */
         AutomationInput: {
             /** @description For people. */
@@ -3984,12 +3984,14 @@ export interface components {
             event: components["schemas"]["AutomationEvent"];
             /** @description Of `subscriptions.tagged`: the tag that a device gets. */
             tag?: string | null;
-            /** @description Of `notifications.clicked`: only of notifications with this name. */
+            /** @description Of `notifications.clicked` and `.unclicked`: only of notifications with this name. */
             name?: string | null;
-            /** @description Of `notifications.clicked`: only of notifications with this label. */
+            /** @description Of `notifications.clicked` and `.unclicked`: only of notifications with this label. */
             label?: string | null;
             /** @description Of `notifications.clicked`: only clicks of the button with this id. */
             action?: string | null;
+            /** @description Of `notifications.unclicked`: how long after the notification's end. */
+            hours?: number | null;
         };
         /** @description Ids that the channel does not have. They are no error. */
         UnknownMembers: {

@@ -18,7 +18,7 @@ from notifications_app.models import (
     AutomationDay,
     Recipient,
 )
-from notifications_app.sends.automations import EVENTS, waiting_count
+from notifications_app.sends.automations import EVENTS, MAX_HOURS, waiting_count
 from notifications_app.sends.content_schema import ActionId
 from pushsvc.common.http.fields import (
     Choice,
@@ -42,17 +42,25 @@ class TriggerInput(StrictSerializer):
         required=False,
         min_length=1,
         max_length=MAX_NOTIFICATION_NAME,
-        help_text="Of `notifications.clicked`: only of notifications with this name.",
+        help_text="Of `notifications.clicked` and `.unclicked`: only of notifications with this"
+        " name.",
     )
     label: Any = Text(
         required=False,
         min_length=1,
         max_length=MAX_LABEL,
-        help_text="Of `notifications.clicked`: only of notifications with this label.",
+        help_text="Of `notifications.clicked` and `.unclicked`: only of notifications with this"
+        " label.",
     )
     action = ActionId(
         required=False,
         help_text="Of `notifications.clicked`: only clicks of the button with this id.",
+    )
+    hours = WholeNumber(
+        required=False,
+        min=1,
+        max=MAX_HOURS,
+        help_text="Of `notifications.unclicked`: how long after the notification's end.",
     )
 
 

@@ -585,7 +585,7 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=pushsvc.common.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('name', models.CharField(max_length=100)),
                 ('is_enabled', models.BooleanField(default=True)),
-                ('event', models.CharField(choices=[('subscriptions.created', 'A subscription becomes active'), ('subscriptions.tagged', 'A device gets a tag'), ('notifications.clicked', 'A notification is clicked')], max_length=32)),
+                ('event', models.CharField(choices=[('subscriptions.created', 'A subscription becomes active'), ('subscriptions.tagged', 'A device gets a tag'), ('notifications.clicked', 'A notification is clicked'), ('notifications.unclicked', 'A notification is not clicked in time')], max_length=32)),
                 ('about', models.JSONField(blank=True, default=dict, help_text='Of the event: the other fields of the trigger.')),
                 ('delay_minutes', models.PositiveIntegerField(help_text='From the event to the send.')),
                 ('recipient', models.CharField(choices=[('device', 'The device'), ('person', 'All devices of its person')], default='device', help_text='Who gets it.', max_length=6)),
@@ -593,6 +593,9 @@ class Migration(migrations.Migration):
                 ('segment_id', models.UUIDField(blank=True, help_text='Of the send: its condition.', null=True)),
                 ('once_per_days', models.PositiveSmallIntegerField(blank=True, help_text='A key is contacted again after so many days. Null: never.', null=True)),
                 ('fire_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='It is not fired before.')),
+                ('read_until', models.DateTimeField(help_text='Of `unclicked`: the end of the notification that was read last.', null=True)),
+                ('read_notification_id', models.UUIDField(help_text='The same notification.', null=True)),
+                ('read_after', models.UUIDField(help_text='Its recipient that was read last, if more.', null=True)),
                 ('disabled_code', models.CharField(blank=True, default='', max_length=64)),
                 ('changed_by', models.CharField(blank=True, default='', help_text='Who changed it last. Its notifications are sent in this name.', max_length=150)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
@@ -654,7 +657,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='automation',
-            constraint=models.CheckConstraint(condition=models.Q(('event__in', ['subscriptions.created', 'subscriptions.tagged', 'notifications.clicked'])), name='automation_event'),
+            constraint=models.CheckConstraint(condition=models.Q(('event__in', ['subscriptions.created', 'subscriptions.tagged', 'notifications.clicked', 'notifications.unclicked'])), name='automation_event'),
         ),
         migrations.AddConstraint(
             model_name='automation',

@@ -20,11 +20,13 @@ MAX_DELAY_MINUTES: Final = 30 * 24 * 60
 
 
 class AutomationEvent(models.TextChoices):
-    """What an automation follows: facts of channels_app/feeds.py, with the same names."""
+    """What an automation follows: facts of channels_app/feeds.py, with the same names, and what
+    did not happen."""
 
     CREATED = EventKind.CREATED.value, "A subscription becomes active"
     TAGGED = EventKind.TAGGED.value, "A device gets a tag"
     CLICKED = EventKind.CLICKED.value, "A notification is clicked"
+    UNCLICKED = "notifications.unclicked", "A notification is not clicked in time"
 
 
 class Recipient(models.TextChoices):
@@ -34,15 +36,17 @@ class Recipient(models.TextChoices):
 
 class AutomationQuerySet(models.QuerySet["Automation"]):
     def due(self) -> Self:
-        """Enabled automations that may fire and have entries that are due. None of channels that
-        are being deleted."""
-        own = AutomationEntry.objects.filter(automation=OuterRef("pk"), due_at__lte=Now())
+        """Enabled automations that may fire and have entries that are due, or must look for some.
+        None of channels that are being deleted."""
         return self.filter(
-            Exists(own),
+            Q(_has_due()) | Q(event=AutomationEvent.UNCLICKED),
             is_enabled=True,
             fire_at__lte=Now(),
             channel__deletion_asked_at__isnull=True,
         )
+
+    def with_due_entries(self) -> Self:
+        return self.filter(_has_due())
 
 
 class Automation(models.Model):
@@ -74,6 +78,11 @@ class Automation(models.Model):
         null=True, blank=True, help_text="A key is contacted again after so many days. Null: never."
     )
     fire_at = models.DateTimeField(db_default=Now(), help_text="It is not fired before.")
+    read_until = models.DateTimeField(
+        null=True, help_text="Of `unclicked`: the end of the notification that was read last."
+    )
+    read_notification_id = models.UUIDField(null=True, help_text="The same notification.")
+    read_after = models.UUIDField(null=True, help_text="Its recipient that was read last, if more.")
     disabled_code = models.CharField(max_length=64, blank=True, default="")
     changed_by = models.CharField(
         max_length=150,
@@ -233,6 +242,10 @@ class AutomationDay(models.Model):
     @property
     def skipped(self) -> dict[str, int]:
         return {name: getattr(self, name) for name in SKIPPED}
+
+
+def _has_due() -> Exists:
+    return Exists(AutomationEntry.objects.filter(automation=OuterRef("pk"), due_at__lte=Now()))
 
 
 def automation_of(notification_id: Any) -> "QuerySet[Automation]":

@@ -39,6 +39,7 @@ from notifications_app.sends.checks import with_defaults
 from notifications_app.sends.disabling import code_of, disable
 from notifications_app.sends.services import notification_accept
 from notifications_app.sends.stored_sends import loaded
+from notifications_app.sends.unclicked import unclicked_note
 from notifications_app.states import STATES, NotificationStatus, PlanStatus
 from pushsvc.common.errors import PushsvcError, TooManyRequests, Unavailable
 from pushsvc.common.platforms import Platform
@@ -102,6 +103,9 @@ class _Judged:
 def _fire(automation: Automation) -> bool:
     """Returns whether more may be due."""
     now = sql.now()
+    is_more_unread = unclicked_note(automation)
+    if not Automation.objects.filter(pk=automation.pk).with_due_entries().exists():
+        return is_more_unread
     day = _day(automation, now)
     notification = Notification.objects.get(pk=day.notification_id) if day.notification_id else None
     send = loaded(automation.send)
@@ -129,7 +133,7 @@ def _fire(automation: Automation) -> bool:
         notification=notification.pk if notification else None,
         **counts,
     )
-    return len(judged) == SLICE_TARGETS
+    return is_more_unread or len(judged) == SLICE_TARGETS
 
 
 def _wait(automation: Automation) -> None:

@@ -1,6 +1,7 @@
 """A channel's automations: creates and changes them. `sends/automation_firing.py` fires them."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -27,6 +28,7 @@ from pushsvc.common.store import sql
 
 MAX_AUTOMATIONS: Final = 20  # of each channel
 EVENTS: Final = AutomationEvent.values
+MAX_HOURS: Final = 7 * 24  # within which a notification may be clicked
 MAX_COUNTED: Final = 100_000  # who wait, in the API and the console
 _LABEL: Final = Automation._meta.label_lower
 # The fields of each trigger, besides the event. Of those in _REQUIRED, all must be given.
@@ -34,8 +36,9 @@ _ABOUT: Final[Mapping[str, frozenset[str]]] = {
     AutomationEvent.CREATED: frozenset(),
     AutomationEvent.TAGGED: frozenset({"tag"}),
     AutomationEvent.CLICKED: frozenset({"name", "label", "action"}),
+    AutomationEvent.UNCLICKED: frozenset({"name", "label", "hours"}),
 }
-_REQUIRED: Final = frozenset({"tag"})
+_REQUIRED: Final = frozenset({"tag", "hours"})
 
 
 def automation_create(*, channel: Channel, **given: Any) -> Automation:
@@ -85,6 +88,7 @@ def automation_switch(
     if on:
         _check_seen(automation, seen)
         check_stored(automation.channel, loaded(automation.send))
+        _read_from_now(automation)
     before = _audited(automation)
     automation.is_enabled = on
     automation.changed_by = audit.actor_name()
@@ -156,12 +160,22 @@ def _fill(
     """Sets what the owner chose. Raises what `send_check` raises, and Invalid."""
     check_name(name, MAX_AUTOMATION_NAME)
     check_stored(automation.channel, send)
+    was = automation.is_enabled and automation.trigger
     automation.event, automation.about = trigger["event"], about_of(trigger)
+    if was != automation.trigger or automation.read_until is None:
+        _read_from_now(automation)
     automation.name, automation.is_enabled = name, enabled
     automation.delay_minutes, automation.recipient = delay_minutes, recipient
     automation.once_per_days = once_per_days
     automation.send_json, automation.segment_id = stored(send), send.segment_id
     automation.changed_by = audit.actor_name()
+
+
+def _read_from_now(automation: Automation) -> None:
+    """What was not clicked in time before now does not count."""
+    hours = automation.about.get("hours")
+    automation.read_until = hours and sql.now() - timedelta(hours=hours)
+    automation.read_notification_id = automation.read_after = None
 
 
 def about_of(trigger: Mapping[str, Any]) -> dict[str, Any]:

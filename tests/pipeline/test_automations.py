@@ -20,6 +20,7 @@ from notifications_app.models import (
     Target,
 )
 from notifications_app.sends import automation_firing, firing
+from notifications_app.sends import unclicked as unclicked_module
 from notifications_app.sends.automations import (
     automation_delete,
     automation_switch,
@@ -319,6 +320,95 @@ def test_the_first_click_of_a_notification_is_followed(channel, about, is_follow
         events_record([Event(campaign.pk, device.pk, "clicked", "buy")])
     assert waiting() == is_followed
     AutomationEntry.objects.all().delete()
+
+
+def ended(sandbox, channel, ago=timedelta(hours=25), **fields):
+    """A campaign that ended so long ago, and its four devices. The first clicked it, and it could
+    not be delivered to the second."""
+    devices = factories.subscribe_browsers(sandbox, channel, 4)
+    devices[1][0].behave("gone")
+    campaign = factories.make_notification(channel, **fields)
+    support.plan()
+    support.deliver()
+    rows = [row for _, row in devices]
+    events_record([Event(campaign.pk, rows[0].pk, "clicked")])
+    finished(campaign, ago)
+    return campaign, rows
+
+
+def finished(notification, ago):
+    own = Notification.objects.filter(pk=notification.pk)
+    own.update(finished_at=Now() - ago, first_hand_over_at=Now() - ago)
+
+
+def noted():
+    return set(AutomationEntry.objects.values_list("subscription_id", flat=True))
+
+
+def unclicked(channel, **about):
+    """An automation that follows what was not clicked within a day, and is an hour old."""
+    trigger = {"event": "notifications.unclicked", "hours": 24, **about}
+    automation = automated(channel, trigger=trigger, delay_minutes=60)
+    Automation.objects.update(read_until=F("read_until") - timedelta(hours=2))
+    return automation
+
+
+@pytest.mark.parametrize("most", [1, 2, 100])
+def test_who_got_a_notification_and_did_not_click_it_in_time_is_noted_once(
+    sandbox, channel, monkeypatch, most
+):
+    _, rows = ended(sandbox, channel)
+    ended(sandbox, channel, ago=timedelta(hours=23))
+    ended(sandbox, channel, ago=timedelta(hours=30))
+    unclicked(channel)
+    monkeypatch.setattr(unclicked_module, "SLICE_TARGETS", most)
+    for _ in range(2):
+        fire()
+        assert noted() == {rows[2].pk, rows[3].pk}
+        assert waiting() == 2
+
+
+@pytest.mark.parametrize(
+    ("about", "is_followed"),
+    [
+        ({"label": "sale"}, True),
+        ({"label": "other"}, False),
+        ({"name": "June"}, True),
+        ({"name": "July"}, False),
+        ({}, True),
+    ],
+)
+def test_a_name_or_a_label_tells_which_notifications_were_not_clicked(
+    sandbox, channel, about, is_followed
+):
+    ended(sandbox, channel, name="June", labels=["sale"])
+    unclicked(channel, **about)
+    fire()
+    assert waiting() == (2 if is_followed else 0)
+
+
+def test_what_an_automation_sent_is_followed_only_by_name_or_label_and_never_by_itself(
+    sandbox, channel
+):
+    first = automated(channel)
+    factories.subscribe_browsers(sandbox, channel, 1)
+    fire()
+    send()
+    passed()
+    send()
+    (welcome,) = made(channel)
+    finished(welcome, timedelta(hours=25))
+    unclicked(channel)
+    fire()
+    assert waiting() == 0
+    trigger = {"event": "notifications.unclicked", "hours": 24, "name": "Welcome"}
+    changed(first, trigger=trigger)
+    Automation.objects.update(read_until=Now() - timedelta(hours=48))
+    fire()
+    assert waiting() == 0
+    unclicked(channel, name="Welcome")
+    fire()
+    assert waiting() == 1
 
 
 # --- changes --------------------------------------------------------------------------------------

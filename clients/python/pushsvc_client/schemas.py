@@ -1549,6 +1549,7 @@ class TriggerInput(TypedDict):
     name: NotRequired[str | None]
     label: NotRequired[str | None]
     action: NotRequired[str | None]
+    hours: NotRequired[int | None]
 
 
 class UnknownMembers(TypedDict):
@@ -1688,7 +1689,10 @@ AudienceRule: TypeAlias = (
     | None
 )
 AutomationEvent: TypeAlias = Literal[
-    "subscriptions.created", "subscriptions.tagged", "notifications.clicked"
+    "subscriptions.created",
+    "subscriptions.tagged",
+    "notifications.clicked",
+    "notifications.unclicked",
 ]
 AutomationRecipient: TypeAlias = Literal["device", "person"]
 CapChoice: TypeAlias = Literal["respect", "ignore"]
