@@ -78,7 +78,8 @@ def notification_explained(
         raise NotFound("There is no such notification.")
     now = sql.now()
     plans: dict[str, list[Plan]] = defaultdict(list)
-    for plan in Plan.objects.filter(notification=found).order_by("part"):
+    own = Plan.objects.filter(notification=found)
+    for plan in own.without_keepers().order_by("part"):
         plans[plan.platform].append(plan)
     sent = _sent(found, devices)
     about = _About(channel, found, plans, now, devices)

@@ -15,10 +15,13 @@ from notifications_app.models import (
     AutomationContact,
     AutomationDay,
     AutomationEntry,
+    Contact,
     Notification,
     Plan,
     Target,
 )
+from notifications_app.reporting.details import details_of
+from notifications_app.reporting.explaining import notification_explained
 from notifications_app.sends import automation_firing, firing
 from notifications_app.sends import unclicked as unclicked_module
 from notifications_app.sends.automations import (
@@ -28,6 +31,8 @@ from notifications_app.sends.automations import (
 )
 from notifications_app.sends.stored_sends import loaded
 from pushsvc.common.errors import Unavailable
+from pushsvc.common.ids import uuid7
+from pushsvc.common.store import sql
 from subscriptions_app.devices.services import subscription_expire
 from subscriptions_app.people.counting import Changes, Standing, changes_count
 from subscriptions_app.people.linking import devices_link
@@ -279,6 +284,38 @@ def test_an_entry_that_was_missed_for_a_day_is_skipped(channel):
     AutomationEntry.objects.filter(pk=late.pk).update(due_at=Now() - 1.1 * DAY)
     fire()
     assert days(automation) == [{"fired": 1, "late": 1}]
+
+
+def test_caps_and_consent_apply_and_explain_knows_them(channel):
+    channel.caps = [{"limit": 1, "hours": 24}]
+    channel.save()
+    category = factories.make_category(channel, default=True)
+    body = {"body": "x", "category": category.key, "target_platforms": ["web"]}
+    automation = automated(channel, send=loaded(body))
+    capped, refusing, reached = factories.add_subscriptions(channel, 3)
+    refusing.choices = {category.key: False}
+    refusing.save()
+    Contact.objects.create(
+        key=capped.pk,
+        channel_id=channel.pk,
+        times=[sql.now()],
+        sends=[uuid7()],
+        expires_on="2999-01-01",
+    )
+    fire()
+    support.plan()
+    (notification,) = made(channel)
+    assert days(automation) == [{"fired": 3}]
+    found = details_of(channel_id=channel.pk, notification_id=notification.pk)
+    assert (found.left_out["capped"], found.left_out["opted_out"]) == (1, 1)
+    assert [each.recipients for each in found.releases] == [1]
+
+    def verdict(row):
+        (found,) = notification_explained(channel, notification.pk, [row]).devices
+        return found.verdict, found.because
+
+    verdicts = [verdict(row) for row in (capped, refusing, reached)]
+    assert verdicts == [("left_out", "cap"), ("left_out", "category"), ("waiting", "")]
 
 
 # --- other events ---------------------------------------------------------------------------------
