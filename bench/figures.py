@@ -7,6 +7,7 @@ from typing import Final
 from bench import (
     audience,
     caps,
+    direct,
     exporting,
     importing,
     languages,
@@ -49,6 +50,7 @@ FIGURES: Final[dict[str, Figure]] = {
     "personal-android": Figure("Three placeholders on Android", personal.android),
     "personal-web": Figure("Three placeholders in browsers", personal.web),
     "requests": Figure("Requests, beside a view with one INSERT", requests.measure),
+    "direct": Figure("The whole bill of a direct send", direct.measure),
     "people": Figure("Devices that belong to people", people.measure),
     "webhooks": Figure("Facts for webhooks", webhooks.measure),
     "import": Figure("Subscribers from a file", importing.measure),
