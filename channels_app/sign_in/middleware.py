@@ -1,5 +1,4 @@
-"""Ends sessions that lack the second step, responds to refused attempts to sign in, and shows the
-console in the reader's language."""
+"""Sign-in: sessions without the second step, refused attempts, and the reader's language."""
 
 from collections.abc import Callable
 from datetime import timedelta
