@@ -542,6 +542,7 @@ def test_who_becomes_due_while_the_notification_is_paused_waits(sandbox, channel
     fire()
     send()
     assert len(device.receipts) == 0
+    assert support.counts(notification)[1] == 1  # nobody is planned meanwhile
     halting.resume(notification)
     send()
     assert len(device.receipts) == 1
