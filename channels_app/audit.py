@@ -85,7 +85,7 @@ SHOWN: dict[str, tuple[str, ...]] = {  # notifications_app adds its own
     "subscriptions_app.segment": ("name", "rule"),
     # Neither address nor attributes, because entries stay when a person's data is deleted.
     "subscriptions_app.subscription": ("platform", "expired_at", "expired_code"),
-    "subscriptions_app.testdevice": ("name", "subscription_id"),
+    "subscriptions_app.testdevice": ("name", "subscription_id", "writer"),
     "notifications_app.draft": (),
 }
 

@@ -4,15 +4,16 @@ from typing import Any, Final
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.http import Http404, HttpRequest, QueryDict
+from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.text import Truncator
 from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
-from channels_app.console.pages import FormPage, id_or_404
+from channels_app.console.pages import FormPage, id_or_404, number_or_404
 from channels_app.models import Role
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.console.qr import qr_svg
@@ -23,10 +24,12 @@ from pushsvc.common.texts import later
 from subscriptions_app.devices.selectors import devices_known_as, newest_devices
 from subscriptions_app.devices.test_devices import (
     INVITED_SECONDS,
+    device_give,
     device_names,
     device_remove,
     devices_of,
     invite,
+    writers_of,
 )
 from subscriptions_app.models import MAX_DEVICE_NAME, Subscription, TestDevice
 
@@ -89,6 +92,7 @@ class DevicesPage(TabPage, FormPage):
         q = self.request.GET.get("q", "").strip()[: _MAX_SEARCH + 1]
         return super().get_context_data(
             devices=devices_of(self.channel.pk),
+            writers=writers_of(self.channel) if self.may(Role.SENDER) else (),
             q=q,
             max_search=_MAX_SEARCH,
             found=self._found(q),
@@ -115,6 +119,8 @@ class DevicesPage(TabPage, FormPage):
 
     @override
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if "writer" in request.POST:
+            return self._give(request.POST.get("device", ""), request.POST["writer"])
         if "device" in request.POST:
             return self._remove(request.POST["device"])
         return super().post(request, *args, **kwargs)
@@ -134,11 +140,24 @@ class DevicesPage(TabPage, FormPage):
             minutes=INVITED_SECONDS // 60,
         )
 
+    def _device(self, device_id: str) -> TestDevice:
+        own = TestDevice.objects.filter(channel=self.channel).select_related("channel")
+        return get_object_or_404(own, pk=id_or_404(device_id))
+
+    def _give(self, device_id: str, user_id: str) -> HttpResponseBase:
+        device = self._device(device_id)
+        writers = writers_of(self.channel)
+        writer = get_object_or_404(writers, pk=number_or_404(user_id)) if user_id else None
+        device_give(device, writer)
+        text = (
+            gettext("%(writer)s may now send tests to “%(device)s”.")
+            if writer
+            else gettext("No writer may send tests to “%(device)s”.")
+        )
+        return self.back(text % {"writer": writer, "device": device})
+
     def _remove(self, device_id: str) -> HttpResponseBase:
-        own = TestDevice.objects.filter(channel=self.channel)
-        device = own.filter(pk=id_or_404(device_id)).first()
-        if device is None:
-            raise Http404
+        device = self._device(device_id)
         device_remove(device)
         return self.back(
             gettext("“%(device)s” is no longer a test device. It is still a subscriber.")

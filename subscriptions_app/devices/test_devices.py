@@ -14,9 +14,10 @@ import redis
 from django.contrib.auth.models import User
 from django.core import signing
 from django.db import transaction
+from django.db.models import QuerySet
 
 from channels_app import audit
-from channels_app.models import Channel
+from channels_app.models import Channel, Membership, Role
 from pushsvc.common.errors import Conflict, FieldError, Forbidden, Invalid, Unavailable
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.store.redis_client import redis_client
@@ -67,9 +68,12 @@ def device_names(channel_id: UUID) -> dict[UUID, str]:
     return dict(devices.values_list("subscription_id", "name"))
 
 
-def devices_of(channel_id: UUID) -> Sequence[Listed]:
-    """The channel's test devices, by name."""
-    devices = list(TestDevice.objects.filter(channel_id=channel_id).order_by("name"))
+def devices_of(channel_id: UUID, *, writer: User | None = None) -> Sequence[Listed]:
+    """The channel's test devices, or only those of a writer, by name."""
+    own = TestDevice.objects.filter(channel_id=channel_id)
+    if writer is not None:
+        own = own.filter(writer=writer)
+    devices = list(own.order_by("name"))
     ids = [each.subscription_id for each in devices]
     active = Subscription.objects.active().filter(channel_id=channel_id, id__in=ids)
     platforms = dict(active.values_list("id", "platform"))
@@ -118,6 +122,25 @@ def device_join(
         )
         _use_up(invitation, device)
     return device
+
+
+def device_give(device: TestDevice, writer: User | None) -> None:
+    """Makes it the device of this writer, who may then test on it, or of none. Safe to repeat.
+    Raises Invalid unless the user is a writer of the channel's account."""
+    if writer is not None and writer not in writers_of(device.channel):
+        detail = "Only a member of the account with the role writer has own test devices."
+        raise Invalid([FieldError("writer", Invalid.code, detail)])
+    with transaction.atomic():
+        before = audit.fields_of(device)
+        device.writer = writer
+        device.save(update_fields=["writer"])
+        audit.record(device, audit.Action.UPDATE, before, audit.fields_of(device))
+
+
+def writers_of(channel: Channel) -> QuerySet[User]:
+    """The active members of the channel's account with the role writer, by name."""
+    members = Membership.objects.filter(account=channel.account_id, role=Role.WRITER)
+    return User.objects.filter(is_active=True, pk__in=members.values("user")).order_by("username")
 
 
 def device_remove(device: TestDevice) -> None:

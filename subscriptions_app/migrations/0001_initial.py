@@ -135,6 +135,7 @@ class Migration(migrations.Migration):
                 ('subscription_id', models.UUIDField()),
                 ('added_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ('added_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('writer', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('channel', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='test_devices', to='channels_app.channel')),
             ],
         ),

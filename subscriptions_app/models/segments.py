@@ -54,6 +54,10 @@ class TestDevice(models.Model):
     subscription_id = models.UUIDField()
     added_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     added_at = models.DateTimeField(db_default=Now(), editable=False)
+    # The writer whose device it is: the only devices that get tests of a writer.
+    writer = models.ForeignKey(
+        User, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
 
     class Meta:
         constraints = [

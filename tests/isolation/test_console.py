@@ -216,6 +216,7 @@ def forms(alice):
     for page in ("draft_save", "draft_delete", "notification_compose"):
         yield page, draft | {"step": "edit", "version": "1", "draft": None}, "draft_id"
     yield "channel_devices", {"device": None}, "device_id"
+    yield "channel_devices", {"device": None, "writer": ""}, "device_id"
     yield "channel_images", {"image": None}, "image_id"
     yield "channel_identity", {"do": "retire", "key": None}, "identity_key_id"
     yield "channel_tags", {"tag": None}, "tag"

@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 from typing import Any, Final
 
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
@@ -39,7 +40,6 @@ from notifications_app.admin.compose.review import (
 )
 from notifications_app.admin.compose.sections import languages_of
 from notifications_app.admin.compose.sender import (
-    SenderPage,
     WriterPage,
     approval_url,
     compose_url,
@@ -145,8 +145,9 @@ class ComposePage(WriterPage):
         return form_for_segment(channel, self.request.GET.get("segment", ""))
 
     def _writing(self, form: ComposeForm, errors: Sequence[FieldError] = ()) -> HttpResponse:
+        writer = None if self._may(Role.SENDER) else self.staff
         context = self.get_context_data(
-            devices=[each for each in devices_of(self.chosen.id) if each.platform],
+            devices=[each for each in devices_of(self.chosen.id, writer=writer) if each.platform],
             audiences=AUDIENCES.items(),
             **content_and_audience_context(self.chosen, form, errors, self.request),
         )
@@ -278,8 +279,8 @@ class ComposeCheck(WriterPage):
         )
 
 
-class ComposeTest(SenderPage):
-    """Sends a test to one device and shows its progress."""
+class ComposeTest(WriterPage):
+    """Sends a test to one device and shows its progress. A writer can only choose own devices."""
 
     title = later("Test")
     http_method_names = ["post"]
@@ -287,7 +288,7 @@ class ComposeTest(SenderPage):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         try:
-            device = _test_device(self.chosen, request)
+            device = _test_device(self.chosen, request, self.own_devices_of)
             form = ComposeForm.posted(request.POST)
             content = read_content(form, platform=device.platform)
             test = notification_test(
@@ -298,6 +299,11 @@ class ComposeTest(SenderPage):
         except NotFound as error:
             return self._shown(errors=[error.detail])
         return self._shown(notification=test, device=device)
+
+    @property
+    def own_devices_of(self) -> User | None:
+        """The user, if only their own test devices may be chosen."""
+        return None if may(self.staff, self.chosen.account_id, Role.SENDER) else self.staff
 
     def _shown(self, **context: Any) -> HttpResponse:
         return self.render_to_response(context)
@@ -324,9 +330,9 @@ def _moment_json(form: ComposeForm) -> dict[str, Any] | None:
     return {"utc": moment.isoformat(), "is_past": is_past(moment)}
 
 
-def _test_device(channel: Channel, request: HttpRequest) -> Subscription:
+def _test_device(channel: Channel, request: HttpRequest, writer: User | None) -> Subscription:
     """The chosen test device; of a person's devices, the one that was seen last. Raises NotFound,
-    and Invalid if no device was chosen."""
+    Invalid if no device was chosen, and PermissionDenied if it is not one of the `writer`."""
     known_as = request.POST.get("test_device") or request.POST.get("test_known_as", "").strip()
     if not known_as:
         raise Invalid(
@@ -335,4 +341,7 @@ def _test_device(channel: Channel, request: HttpRequest) -> Subscription:
     found = devices_known_as(channel_id=channel.id, text=known_as, limit=1)
     if not found:
         raise NotFound(gettext("No active device has this user id, subscriber id or token hash."))
+    if writer is not None:
+        own = devices_of(channel.id, writer=writer)
+        require(any(each.device.subscription_id == found[0].id for each in own), Role.SENDER)
     return found[0]

@@ -48,12 +48,6 @@ class WriterPage(ConsolePage):
         return self.channel
 
 
-class SenderPage(WriterPage):
-    """A page that sends."""
-
-    role = Role.SENDER
-
-
 def named_drafts(request: HttpRequest) -> QuerySet[Draft] | None:
     """The draft that the posted form or the query names, if it exists and the user may write in its
     channel. None if no draft is named."""

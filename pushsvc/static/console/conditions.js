@@ -254,7 +254,8 @@
 
     // A field that offers the channel's values, because browsers offer none for lines.
     function adder(lines, label) {
-      const input = textInput("add", `Add: ${label}`, "", "add a value");
+      const name = translated("Add: %(label)s", { label });
+      const input = textInput("add", name, "", translated("add a value"));
       const add = () => {
         const value = input.value.trim();
         if (!value) return;

@@ -7,10 +7,11 @@ from django.urls import reverse
 
 from notifications_app.models import Notification
 from pushsvc.common.store import sql
+from subscriptions_app.devices.test_devices import device_add, device_give
 from subscriptions_app.models import Subscription
 from tests.admin.notifications.composing import COMPOSE, TEST, written
-from tests.admin.support import subscriber
-from tests.factories import add_crowd, make_device, make_person
+from tests.admin.support import signed_in, subscriber
+from tests.factories import add_crowd, add_subscriptions, make_device, make_person
 from tests.pipeline.support import waits_for
 
 
@@ -106,3 +107,78 @@ def test_without_a_test_device_the_page_leads_to_where_one_is_added(sender, alic
     page = sender.get(COMPOSE).content.decode()
     assert f'href="{reverse("admin:channel_devices", args=[alice.channel.pk])}"' in page
     assert 'name="test_device" value="" checked' not in page
+
+
+# --- writers --------------------------------------------------------------------------------------
+
+
+def add_own(house, device, name="phone", writer=None):
+    made = device_add(
+        channel=house.channel,
+        name=name,
+        subscription_id=device.pk,
+        user=house.members["sender"],
+    )
+    device_give(made, writer)
+    return made
+
+
+def test_a_writer_tests_on_own_devices_and_on_no_other(alice, bob):
+    writer = alice.members["writer"]
+    mine, other, unnamed = add_subscriptions(alice.channel, 3)
+    add_own(alice, mine, writer=writer)
+    add_own(alice, other, "other")
+    theirs = add_subscriptions(bob.channel, 1)[0]
+    client = signed_in(writer)
+
+    page = client.get(COMPOSE).content.decode()
+    assert f'value="{mine.pk}"' in page
+    assert str(other.pk) not in page
+    assert "Another subscriber" not in page
+    for device in (other, unnamed):
+        for name in ("test_device", "test_known_as"):
+            refused = client.post(TEST, written(alice) | {name: str(device.pk)})
+            assert refused.status_code == 403
+    stranger = client.post(TEST, written(alice) | {"test_device": str(theirs.pk)})
+    assert "No active device" in stranger.content.decode()
+    assert client.post(TEST, written(bob) | {"test_device": str(theirs.pk)}).status_code == 404
+    assert not Notification.objects.exists()
+
+    assert client.post(TEST, written(alice) | {"test_device": str(mine.pk)}).status_code == 200
+    test = Notification.objects.get()
+    assert test.only_subscription_id == mine.pk
+    entry = LogEntry.objects.filter(object_pk=str(test.pk)).get()
+    assert entry.actor == writer
+
+
+def test_a_sender_decides_which_device_is_a_writers(alice, bob):
+    writer = alice.members["writer"]
+    device = add_own(alice, add_subscriptions(alice.channel, 1)[0])
+    page = reverse("admin:channel_devices", args=[alice.channel.pk])
+    given = {"device": str(device.pk), "writer": str(writer.pk)}
+    sender = signed_in(alice.members["sender"])
+
+    assert signed_in(writer).post(page, given).status_code == 403
+    for user in (alice.members["viewer"], bob.members["writer"]):
+        assert sender.post(page, given | {"writer": str(user.pk)}).status_code == 404
+    assert signed_in(bob.members["owner"]).post(page, given).status_code == 404
+    device.refresh_from_db()
+    assert device.writer is None
+
+    assert sender.post(page, given).status_code == 302
+    device.refresh_from_db()
+    assert device.writer == writer
+    entry = LogEntry.objects.filter(object_pk=str(device.pk)).order_by("-id")[0]
+    assert entry.changes["writer"] == [None, "alice-writer"]
+    sender.post(page, given | {"writer": ""})
+    device.refresh_from_db()
+    assert device.writer is None
+
+
+def test_a_writer_who_is_a_viewer_now_tests_nothing(alice):
+    writer = alice.members["writer"]
+    mine = add_subscriptions(alice.channel, 1)[0]
+    add_own(alice, mine, writer=writer)
+    alice.account.memberships.filter(user=writer).update(role="viewer")
+    given = written(alice) | {"test_device": str(mine.pk)}
+    assert signed_in(writer).post(TEST, given).status_code == 403

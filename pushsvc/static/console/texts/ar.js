@@ -46,6 +46,9 @@ window.pushsvcTexts = {
 "Add group": [
 "إضافة مجموعة"
 ],
+"Add: %(label)s": [
+"إضافة: %(label)s"
+],
 "App version": [
 "إصدار التطبيق"
 ],
@@ -243,6 +246,9 @@ window.pushsvcTexts = {
 ],
 "about %(number)s": [
 "نحو %(number)s"
+],
+"add a value": [
+"إضافة قيمة"
 ],
 "after": [
 "بعد"

@@ -38,6 +38,9 @@ window.pushsvcTexts = {
 "Add group": [
 "Gruppe hinzufügen"
 ],
+"Add: %(label)s": [
+"Hinzufügen: %(label)s"
+],
 "App version": [
 "App-Version"
 ],
@@ -235,6 +238,9 @@ window.pushsvcTexts = {
 ],
 "about %(number)s": [
 "etwa %(number)s"
+],
+"add a value": [
+"Wert hinzufügen"
 ],
 "after": [
 "nach"
