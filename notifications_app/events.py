@@ -25,7 +25,7 @@ from notifications_app.content.personal import PersonalContent
 from notifications_app.content.tracking import TOKEN_DAYS, TOKEN_LENGTH, read_token
 from notifications_app.delivery.messages import Messages
 from notifications_app.device_values import spoken_by, stored_values
-from notifications_app.models import Delivery, Notification
+from notifications_app.models import Batch, Delivery, Notification
 from pushsvc.common.errors import NotFound
 from pushsvc.common.links import absolute, may_be_opened
 from pushsvc.common.platforms import Platform
@@ -119,6 +119,8 @@ def _own_url(click: Event, *, is_personal: bool) -> str:
     device = found.select_related("person").first()
     values = stored_values(notification, click.subscription_id, device)
     content = notification.content
+    if content.variants:
+        content = content.of_variant(_variant(click))
     common = PersonalContent(content).filled(values).url if content.personalize else content.url
     if device is None:
         return common
@@ -127,6 +129,15 @@ def _own_url(click: Event, *, is_personal: bool) -> str:
     if not may_be_opened(url):
         return ""
     return absolute(url) or common
+
+
+def _variant(click: Event) -> int | None:
+    """Which the device got; None if its delivery is deleted."""
+    own = Delivery.objects.filter(
+        notification_id=click.notification_id, subscription_id=click.subscription_id
+    )
+    batch = Batch.objects.filter(pk__in=own.values("batch_id"))
+    return batch.values_list("variant", flat=True).first()
 
 
 def _still_of_recipient(click: Event) -> Q:
@@ -225,7 +236,8 @@ _CLICK, _DISMISSAL = (
 _RECORD = f"""
 WITH news AS (
   SELECT reported.notification_id, reported.subscription_id, notification.channel_id,
-    batch.platform, delivery.received, delivery.clicked, delivery.dismissed, reported.action,
+    batch.platform, batch.variant, delivery.received, delivery.clicked, delivery.dismissed,
+    reported.action,
     CASE WHEN delivery.clicked AND reported.action IS NOT NULL THEN (
       SELECT place - 1 FROM jsonb_array_elements(notification.extras -> 'actions')
         WITH ORDINALITY AS button (value, place)
@@ -281,6 +293,16 @@ WITH news AS (
   WHERE clicked_action IS NOT NULL AND notification_id IN (SELECT id FROM counted)
   GROUP BY notification_id, action
   ON CONFLICT (notification_id, action) DO UPDATE SET count = stat.count + excluded.count
+), variant_counts AS (
+  INSERT INTO notifications_app_variantcount AS stat
+    (notification_id, variant, received, clicked, dismissed)
+  SELECT notification_id, variant, count(*) FILTER (WHERE received),
+    count(*) FILTER (WHERE clicked), count(*) FILTER (WHERE dismissed)
+  FROM changed WHERE variant IS NOT NULL AND notification_id IN (SELECT id FROM counted)
+  GROUP BY notification_id, variant ORDER BY notification_id, variant
+  ON CONFLICT (notification_id, variant) DO UPDATE
+  SET received = stat.received + excluded.received, clicked = stat.clicked + excluded.clicked,
+      dismissed = stat.dismissed + excluded.dismissed
 ), event_hours AS (
   INSERT INTO notifications_app_eventhour AS stat
     (notification_id, hour, platform, received, clicked, dismissed)

@@ -125,7 +125,7 @@ DELETE FROM notifications_app_sendrate WHERE notification_id IN (
 # deletes its deliveries, so a batch that exists has its deliveries.
 _PURGE_BATCHES = """
 WITH old AS (
-  SELECT batch.id FROM notifications_app_batch batch
+  SELECT batch.* FROM notifications_app_batch batch
   JOIN notifications_app_notification notification ON notification.id = batch.notification_id
   WHERE batch.finished_at < statement_timestamp() - %(age)s
     AND notification.finished_at < statement_timestamp() - %(age)s
@@ -135,6 +135,16 @@ WITH old AS (
   DELETE FROM notifications_app_delivery WHERE batch_id IN (SELECT id FROM old) RETURNING 1
 ), batches AS (
   DELETE FROM notifications_app_batch WHERE id IN (SELECT id FROM old)
+), kept AS (
+  INSERT INTO notifications_app_variantcount AS stat
+    (notification_id, variant, recipients, delivered, bounced)
+  SELECT notification_id, variant, sum(recipient_count), sum(delivered_count), sum(bounced_count)
+  FROM old WHERE variant IS NOT NULL GROUP BY notification_id, variant
+  ORDER BY notification_id, variant
+  ON CONFLICT (notification_id, variant) DO UPDATE
+  SET recipients = stat.recipients + excluded.recipients,
+      delivered = stat.delivered + excluded.delivered,
+      bounced = stat.bounced + excluded.bounced
 )
 SELECT count(*) FROM deliveries
 """

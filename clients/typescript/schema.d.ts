@@ -1677,6 +1677,10 @@ export interface components {
             };
             /** @description What becomes of recipients without a value for a placeholder without default. */
             on_missing: components["schemas"]["OnMissing"];
+            /** @description Contents of which each device gets one, by chance: 2 to 10. See docs/ab-tests.md. */
+            variants: {
+                [key: string]: unknown;
+            }[];
         };
         /** @description See [segments](/docs/segments). */
         CountryIs: {
@@ -1934,6 +1938,8 @@ export interface components {
             } | null;
             /** @description What becomes of recipients without a value for a placeholder without default. */
             on_missing?: (string & components["schemas"]["OnMissing"]) | null;
+            /** @description Contents of which each device gets one, by chance: 2 to 10. See docs/ab-tests.md. */
+            variants?: components["schemas"]["Variant"][] | null;
             /**
              * Format: date-time
              * @description When omitted or in the past, the notification is sent immediately.
@@ -2087,6 +2093,8 @@ export interface components {
             steps: components["schemas"]["ExplainedStepOutput"][];
             /** @description For people: what changed about the device since the notification began. */
             changes: string[];
+            /** @description The name of the variant that it gets; null: not known, or there are none. */
+            variant: string | null;
             /** @description With values of now. null: there is no message for the device. */
             message: components["schemas"]["ExplainedMessageOutput"];
             /** @description null: the device is no recipient, or its result was deleted. */
@@ -2595,6 +2603,8 @@ export interface components {
             actions_clicked: {
                 [key: string]: number;
             };
+            /** @description The results of its variants; empty if it has none. */
+            variants: components["schemas"]["VariantOutput"][];
         };
         /** @description See [segments](/docs/segments). */
         NotificationEnded: {
@@ -3385,6 +3395,8 @@ export interface components {
             } | null;
             /** @description What becomes of recipients without a value for a placeholder without default. Default: `"empty"`. */
             on_missing?: (string & components["schemas"]["OnMissing"]) | null;
+            /** @description Contents of which each device gets one, by chance: 2 to 10. See docs/ab-tests.md. */
+            variants?: components["schemas"]["Variant"][] | null;
             /** @description When nobody is sent it, by the clock where the device is: the quiet hours of the channel, `ignore`, or other ones. See [timing](/docs/timing). Default: `"channel"`. */
             quiet_hours?: (string | null) | components["schemas"]["QuietTimes"];
             /** @description At most so many recipients a minute, over all platforms. 0: as fast as possible. Default: the channel's rate. */
@@ -3492,6 +3504,8 @@ export interface components {
             } | null;
             /** @description What becomes of recipients without a value for a placeholder without default. Default: `"empty"`. */
             on_missing?: (string & components["schemas"]["OnMissing"]) | null;
+            /** @description Contents of which each device gets one, by chance: 2 to 10. See docs/ab-tests.md. */
+            variants?: components["schemas"]["Variant"][] | null;
             /**
              * Format: date-time
              * @description When omitted or in the past, the notification is sent immediately.
@@ -3842,6 +3856,8 @@ export interface components {
             } | null;
             /** @description What becomes of recipients without a value for a placeholder without default. Default: `"empty"`. */
             on_missing?: (string & components["schemas"]["OnMissing"]) | null;
+            /** @description Contents of which each device gets one, by chance: 2 to 10. See docs/ab-tests.md. */
+            variants?: components["schemas"]["Variant"][] | null;
         };
         /** @description A template to make, or what replaces one. */
         TemplateInput: {
@@ -4028,6 +4044,63 @@ export interface components {
             vars: {
                 [key: string]: components["schemas"]["AttributeValue"];
             };
+        };
+        /** @description One of several contents. What is missing is as in the send. */
+        Variant: {
+            /** @description Its name in reports. */
+            name: string;
+            /** @description Its share in relation to the other variants. Default: `1`. */
+            weight?: number | null;
+            /** @description Replaces the title. */
+            title?: string | null;
+            /** @description Replaces the main text. */
+            body?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the url.
+             */
+            url?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the image.
+             */
+            image?: string | null;
+            /**
+             * Format: uri
+             * @description Replaces the icon.
+             */
+            icon?: string | null;
+            /** @description Replaces these fields of `web`. */
+            web?: components["schemas"]["WebContent"];
+            /** @description Replaces these fields of `android`. */
+            android?: components["schemas"]["AndroidContent"];
+            /** @description Replaces these fields of `ios`. */
+            ios?: components["schemas"]["IosContent"];
+            /** @description Replaces these texts of `translations`. */
+            translations?: {
+                [key: string]: components["schemas"]["Translation"];
+            } | null;
+        };
+        /** @description The result of a variant. The counts of all variants add up to those of the notification. */
+        VariantOutput: {
+            /** @description As requested. */
+            name: string;
+            /** @description As requested. */
+            weight: number;
+            /** @description Recipients that get it. */
+            recipient_count: number;
+            /** @description Accepted by the push service. */
+            delivered_count: number;
+            /** @description Ended without being delivered. */
+            bounced_count: number;
+            /** @description Recipients that reported `received`. */
+            received_count: number;
+            /** @description Recipients that reported `clicked`. */
+            clicked_count: number;
+            /** @description Recipients that reported `dismissed`. */
+            dismissed_count: number;
+            /** @description The interval of 95 % (Wilson) for `clicked_count` by `delivered_count`. */
+            clicked_between: number[];
         };
         /**
          * @description What Android shows on the lock screen.

@@ -109,6 +109,10 @@ class ExplainedDeviceOutput(serializers.Serializer[Any]):
         child=serializers.CharField(),
         help_text="For people: what changed about the device since the notification began.",
     )
+    variant = serializers.CharField(
+        allow_null=True,
+        help_text="The name of the variant that it gets; null: not known, or there are none.",
+    )
     message = ExplainedMessageOutput(
         allow_null=True, help_text="With values of now. null: there is no message for the device."
     )
@@ -138,6 +142,7 @@ def _device(found: Explained) -> dict[str, Any]:
         "because": found.because,
         "steps": found.steps,
         "changes": found.changes,
+        "variant": found.variant,
         "message": shown
         and {
             **{name: getattr(shown, name) for name in ("title", "body", "url", "icon", "image")},

@@ -10,7 +10,7 @@ from notifications_app.content.fields import Field, Type
 from notifications_app.content.values import CONTENT, AudienceKind
 from notifications_app.events import MAX_EVENTS, EventKind
 from notifications_app.models import MAX_LABEL, Notification
-from notifications_app.reporting.details import Details
+from notifications_app.reporting.details import Details, VariantResult
 from notifications_app.reporting.targets import TargetResult, TargetState
 from notifications_app.sends.audience import RuleField
 from notifications_app.sends.dry_run import DryRun, PlatformDryRun, missed_words
@@ -315,6 +315,8 @@ def _content_field(each: Field) -> Any:
             return serializers.ListField(child=texts, help_text=each.help)
         case Type.WEB | Type.ANDROID | Type.IOS:
             return serializers.DictField(help_text=each.help)
+        case Type.VARIANTS:
+            return serializers.ListField(child=serializers.DictField(), help_text=each.help)
         case Type.TRANSLATIONS:
             return serializers.DictField(child=serializers.DictField(), help_text=each.help)
     return serializers.CharField(help_text=each.help)
@@ -365,6 +367,23 @@ class ReasonOutput(serializers.Serializer[Any]):
     count = serializers.IntegerField(help_text="How many recipients of the platform.")
 
 
+class VariantOutput(serializers.Serializer[Any]):
+    """The result of a variant. The counts of all variants add up to those of the notification."""
+
+    name = serializers.CharField(help_text="As requested.")
+    weight = serializers.IntegerField(help_text="As requested.")
+    recipient_count = serializers.IntegerField(help_text="Recipients that get it.")
+    delivered_count = serializers.IntegerField(help_text="Accepted by the push service.")
+    bounced_count = serializers.IntegerField(help_text="Ended without being delivered.")
+    received_count = serializers.IntegerField(help_text="Recipients that reported `received`.")
+    clicked_count = serializers.IntegerField(help_text="Recipients that reported `clicked`.")
+    dismissed_count = serializers.IntegerField(help_text="Recipients that reported `dismissed`.")
+    clicked_between = serializers.ListField(
+        child=serializers.FloatField(),
+        help_text="The interval of 95 % (Wilson) for `clicked_count` by `delivered_count`.",
+    )
+
+
 class NotificationDetailsOutput(serializers.Serializer[Any]):
     """A notification with all that is known of its result."""
 
@@ -412,6 +431,9 @@ class NotificationDetailsOutput(serializers.Serializer[Any]):
     dismissed_count = serializers.IntegerField(help_text="Recipients that reported `dismissed`.")
     actions_clicked = serializers.DictField(
         child=serializers.IntegerField(), help_text="Recipients that clicked each button first."
+    )
+    variants = VariantOutput(
+        many=True, help_text="The results of its variants; empty if it has none."
     )
 
 
@@ -467,9 +489,18 @@ def notification_details(details: Details) -> dict[str, Any]:
                 "clicked_count": found.clicked_count,
                 "dismissed_count": found.dismissed_count,
                 "actions_clicked": details.actions_clicked,
+                "variants": [_variant(each) for each in details.variants],
             }
         ).data
     )
+
+
+def _variant(result: VariantResult) -> dict[str, Any]:
+    names = ("recipient", "delivered", "bounced", "received", "clicked", "dismissed")
+    counts = {"recipient_count": result.recipients}
+    counts |= {f"{name}_count": getattr(result, name) for name in names[1:]}
+    between = result.interval("clicked")
+    return {"name": result.name, "weight": result.weight, "clicked_between": between, **counts}
 
 
 def _timing(notification: Notification) -> dict[str, Any]:

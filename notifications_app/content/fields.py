@@ -14,6 +14,8 @@ MAX_ACTIONS: Final = 3
 MAX_ACTION_TITLE: Final = 50
 MAX_TRANSLATIONS: Final = 30
 MAX_VARS: Final = 20
+MAX_VARIANTS: Final = 10
+MAX_WEIGHT: Final = 100
 MAX_TTL: Final = 28 * 24 * 3600
 DEFAULT_TTL: Final = 3 * 24 * 3600
 _MAX_COUNT: Final = 2**31 - 1  # the limit of Google's and Apple's numbers
@@ -46,6 +48,7 @@ class Type(Enum):
     ANDROID = auto()
     IOS = auto()
     TRANSLATIONS = auto()
+    VARIANTS = auto()
 
 
 # The URLs that a link may hold. Only these types and SHOWN_TEXT may contain placeholders.
@@ -267,6 +270,21 @@ TRANSLATION: Final[Table] = {
     "url": _link("Opens", "Replaces the url."),
     "image": _link("Large image", "Replaces the image."),
 }
+# One of several contents, of which each device gets one. It replaces what it has of the send's.
+VARIANT: Final[Table] = {
+    "name": Field(Type.ID, "Name", "Its name in reports.", least=1, required=True),
+    "weight": Field(
+        Type.NUMBER, "Weight", "Its share in relation to the other variants.", MAX_WEIGHT, 1
+    ),
+    **TRANSLATION,
+    "icon": _link("Icon", "Replaces the icon."),
+    "web": Field(Type.WEB, "Only on Web", "Replaces these fields of `web`."),
+    "android": Field(Type.ANDROID, "Only on Android", "Replaces these fields of `android`."),
+    "ios": Field(Type.IOS, "Only on iOS", "Replaces these fields of `ios`."),
+    "translations": Field(
+        Type.TRANSLATIONS, "Languages", "Replaces these texts of `translations`."
+    ),
+}
 # The fields of the objects in a send's content, by the type of the field that holds them.
 OBJECTS: Final[Mapping[Type, Table]] = {
     Type.ACTIONS: ACTION,
@@ -274,6 +292,7 @@ OBJECTS: Final[Mapping[Type, Table]] = {
     Type.ANDROID: ANDROID,
     Type.IOS: IOS,
     Type.TRANSLATIONS: TRANSLATION,
+    Type.VARIANTS: VARIANT,
     Type.SOUND: SOUND,
 }
 

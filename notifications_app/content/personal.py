@@ -11,6 +11,7 @@ from notifications_app.content.fields import (
     IOS,
     LINKS,
     TRANSLATION,
+    VARIANT,
     WEB,
     Table,
     Type,
@@ -47,6 +48,7 @@ def _personal(table: Table) -> dict[str, LinkKind | None]:
 
 PERSONAL_TEXTS: Final[Mapping[str, LinkKind | None]] = _personal(CONTENT)
 _IN_ACTION: Final = _personal(ACTION)
+_IN_VARIANT: Final = _personal(VARIANT)
 _IN_TRANSLATION: Final = _personal(TRANSLATION)
 _ON_PLATFORMS: Final = {"web": _personal(WEB), "android": _personal(ANDROID), "ios": _personal(IOS)}
 
@@ -74,13 +76,21 @@ class Place:
 def places(content: Content) -> Iterator[Place]:
     """The texts with two opening braces or a tag of Liquid. Other texts stay as they are."""
     yield from _common_places(content)
+    yield from _replacing_places(vars(content))
+    for index, variant in enumerate(content.variants):
+        yield from _texts(variant, _IN_VARIANT, f"variants.{index}.")
+        yield from _replacing_places(variant, f"variants.{index}.")
+
+
+def _replacing_places(given: Mapping[str, Any], before: str = "") -> Iterator[Place]:
+    """The texts of platforms and languages."""
     for platform, names in _ON_PLATFORMS.items():
-        if given := getattr(content, platform):
-            yield from _texts(given, names, f"{platform}.")
-    for tag, each in content.translations.items():
-        yield from _texts(each, _IN_TRANSLATION, f"translations.{tag}.")
+        if own := given.get(platform):
+            yield from _texts(own, names, f"{before}{platform}.")
+    for tag, each in given.get("translations", {}).items():
+        yield from _texts(each, _IN_TRANSLATION, f"{before}translations.{tag}.")
         titles = each.get("actions", {})
-        yield from _texts(titles, dict.fromkeys(titles), f"translations.{tag}.actions.")
+        yield from _texts(titles, dict.fromkeys(titles), f"{before}translations.{tag}.actions.")
 
 
 def _common_places(content: Content) -> Iterator[Place]:

@@ -1,7 +1,7 @@
 """Values of a send: its content, its audience and its time."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final, Self, get_type_hints
@@ -36,6 +36,9 @@ _PERSONALIZE: Final = (
 )
 _ON_MISSING: Final = "What becomes of recipients without a value for a placeholder without default."
 _VARS: Final = "Values of the send for its placeholders."
+_VARIANTS: Final = (
+    "Contents of which each device gets one, by chance: 2 to 10. See docs/ab-tests.md."
+)
 _DATA: Final = "Passed to the device unchanged."
 
 
@@ -82,6 +85,32 @@ class Content:
         Field(Type.VARS, "Values of placeholders", _VARS, is_audited=False),
     ] = field(default_factory=dict)
     on_missing: Annotated[str, choice("Without a value", _ON_MISSING, ON_MISSING)] = EMPTY
+    variants: Annotated[
+        Sequence[Mapping[str, Any]], Field(Type.VARIANTS, "Variants", _VARIANTS)
+    ] = field(default_factory=list)
+
+    def of_variant(self, number: int | None) -> Self:
+        """The content that devices with the variant of this number get; itself for None."""
+        if number is None or number >= len(self.variants):
+            return self
+        given = self.variants[number]
+        own = {name: each for name, each in given.items() if name not in _ABOUT_VARIANT}
+        for name in ("web", "android", "ios"):
+            own[name] = {**getattr(self, name), **own.get(name, {})}
+        texts = own.get("translations", {})
+        own["translations"] = {
+            tag: {**self.translations.get(tag, {}), **texts.get(tag, {})}
+            for tag in (*self.translations, *(texts.keys() - self.translations.keys()))
+        }
+        return replace(self, **own, variants=[])
+
+    @property
+    def versions(self) -> list[tuple[str, Self]]:
+        """The contents that devices get, each with the path of its variant, as in errors."""
+        if not self.variants:
+            return [("", self)]
+        numbers = range(len(self.variants))
+        return [(f"variants.{number}.", self.of_variant(number)) for number in numbers]
 
     def with_texts(self, changed: Mapping[str, Any]) -> Self:
         """A copy with these texts. Used for each recipient, because `dataclasses.replace` takes ten
@@ -92,6 +121,7 @@ class Content:
         return copy
 
 
+_ABOUT_VARIANT: Final = ("name", "weight")
 CONTENT: Final[Table] = {
     name: hint.__metadata__[0]
     for name, hint in get_type_hints(Content, include_extras=True).items()

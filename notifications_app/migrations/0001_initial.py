@@ -161,6 +161,20 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='VariantCount',
+            fields=[
+                ('pk', models.CompositePrimaryKey('notification_id', 'variant', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('variant', models.SmallIntegerField(help_text='From 0, as in the content.')),
+                ('recipients', models.BigIntegerField(db_default=0, default=0)),
+                ('delivered', models.BigIntegerField(db_default=0, default=0)),
+                ('bounced', models.BigIntegerField(db_default=0, default=0)),
+                ('received', models.BigIntegerField(db_default=0, default=0)),
+                ('clicked', models.BigIntegerField(db_default=0, default=0)),
+                ('dismissed', models.BigIntegerField(db_default=0, default=0)),
+                ('notification', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='notifications_app.notification')),
+            ],
+        ),
+        migrations.CreateModel(
             name='OutcomeMinute',
             fields=[
                 ('pk', models.CompositePrimaryKey('notification_id', 'minute', 'platform', 'code', blank=True, editable=False, primary_key=True, serialize=False)),
@@ -221,6 +235,7 @@ class Migration(migrations.Migration):
                 ('bounced_count', models.PositiveIntegerField(db_default=0, default=0)),
                 ('refused_count', models.PositiveIntegerField(db_default=0, default=0, help_text='Of the bounced: because the credentials were refused.')),
                 ('suspect_count', models.PositiveIntegerField(db_default=0, default=0, help_text='Of the bounced: their expiry waits for the mass-failure rule.')),
+                ('variant', models.SmallIntegerField(help_text="Which of the notification's variants they get, from 0. Null: none.", null=True)),
                 ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='channels_app.channel')),
                 ('notification', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='batches', to='notifications_app.notification')),
                 ('plan', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='batches', to='notifications_app.plan')),

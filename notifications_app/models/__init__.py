@@ -22,7 +22,13 @@ from notifications_app.models.notification import (
     IdempotencyRecord,
     Notification,
 )
-from notifications_app.models.rollups import ActionCount, EventHour, HourlyStat, OutcomeMinute
+from notifications_app.models.rollups import (
+    ActionCount,
+    EventHour,
+    HourlyStat,
+    OutcomeMinute,
+    VariantCount,
+)
 from notifications_app.models.schedules import (
     AHEAD,
     MAX_ONCE_DAYS,
@@ -94,5 +100,6 @@ __all__ = [
     "SendRate",
     "Target",
     "Template",
+    "VariantCount",
     "automation_of",
 ]

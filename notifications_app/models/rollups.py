@@ -87,6 +87,30 @@ class ActionCount(models.Model):
         return f"{self.notification_id} {self.action}"
 
 
+class VariantCount(models.Model):
+    """What is known of a notification's variant beside the counts of its batches.
+
+    The events are written by the statement that adds them to the notification's counts. The other
+    counts are those of batches that were purged, so that the sums stay.
+    """
+
+    pk = models.CompositePrimaryKey("notification_id", "variant")
+    notification = models.ForeignKey(
+        Notification, on_delete=models.CASCADE, related_name="+", db_index=False
+    )
+    variant = models.SmallIntegerField(help_text="From 0, as in the content.")
+    recipients = models.BigIntegerField(default=0, db_default=0)
+    delivered = models.BigIntegerField(default=0, db_default=0)
+    bounced = models.BigIntegerField(default=0, db_default=0)
+    received = models.BigIntegerField(default=0, db_default=0)
+    clicked = models.BigIntegerField(default=0, db_default=0)
+    dismissed = models.BigIntegerField(default=0, db_default=0)
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.notification_id} {self.variant}"
+
+
 class EventHour(models.Model):
     """How many of a notification's recipients first reported an event in an hour (UTC).
 

@@ -210,6 +210,9 @@ class Batch(models.Model):
         db_default=0,
         help_text="Of the bounced: their expiry waits for the mass-failure rule.",
     )
+    variant = models.SmallIntegerField(
+        null=True, help_text="Which of the notification's variants they get, from 0. Null: none."
+    )
 
     objects = BatchQuerySet.as_manager()
 

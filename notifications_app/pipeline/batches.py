@@ -272,7 +272,7 @@ SET status = %(batch_leased)s, lease_number = lease_number + 1, claimed_at = clo
     lease_until = clock_timestamp() + %(lease)s, holder = %(holder)s"""
 # The columns of Lease.
 _LEASED = """RETURNING id, lease_number, lease_losses, plan_id, notification_id, channel_id,
-  platform, push_service, claimed_at"""
+  platform, push_service, claimed_at, variant"""
 
 CLAIM = f"""
 {_LEASE}

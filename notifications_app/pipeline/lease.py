@@ -18,6 +18,7 @@ from django.db import InterfaceError, OperationalError, connection
 from notifications_app.content.values import MAX_TARGETS
 from notifications_app.models import SLICE_TARGETS, Batch, Delivery, Driver
 from notifications_app.pipeline.contacts import Limits
+from notifications_app.pipeline.splitting import weights_of
 from notifications_app.querysets import BatchQuerySet
 from notifications_app.states import CAREFUL_AFTER_LEASE_LOSSES
 from pushsvc.common import metrics
@@ -58,6 +59,7 @@ class Lease:
     platform: Platform
     push_service: str
     claimed_at: datetime
+    variant: int | None = None
     begun: float = 0.0
     charged: int = 0
 
@@ -90,7 +92,7 @@ class PlanLease:
     """A claimed plan. Only the lease with the newest `number` may plan. `zones`: as in Plan.
     `is_shared`: the notification has other parts on the platform, which may reach the same devices.
     `rate_per_minute`: of the notification; None if it has no rate. `caps_json`, `once_json`: as in
-    Notification."""
+    Notification. `weights_json`: of its variants, as WEIGHTS."""
 
     plan_id: int
     number: int
@@ -111,6 +113,7 @@ class PlanLease:
     once_json: str | None = None
     request_id: str | None = None
     traceparent: str | None = None
+    weights_json: str | None = None
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> Self:
@@ -146,6 +149,11 @@ class PlanLease:
     @cached_property
     def rule(self) -> Rule | None:
         return None if self.rule_json is None else json.loads(self.rule_json)
+
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """Of the notification's variants; empty if it has none."""
+        return weights_of(self.weights_json)
 
     @cached_property
     def of_rule(self) -> Condition:

@@ -18,6 +18,7 @@ from django.conf import settings
 
 from notifications_app.models import Driver
 from notifications_app.pipeline.lease import PlanLease
+from notifications_app.pipeline.splitting import WEIGHTS
 from notifications_app.states import STATES
 from pushsvc.common.correlation import named
 from pushsvc.common.store import sql
@@ -256,7 +257,8 @@ RETURNING plan.id, plan.lease_number, plan.notification_id, plan.channel_id, pla
           WHERE other.notification_id = plan.notification_id
             AND other.platform = plan.platform AND other.part <> plan.part), plan.part,
   nullif(notification.rate_per_minute, 0), notification.caps, notification.once,
-  notification.request_id, notification.traceparent, (SELECT number FROM chosen LIMIT 1)
+  notification.request_id, notification.traceparent, {weights},
+  (SELECT number FROM chosen LIMIT 1)
 """
-CLAIM_NEW: Final = _CLAIM.format(chosen=_NEW)
-CLAIM_BEGUN: Final = _CLAIM.format(chosen=_BEGUN)
+CLAIM_NEW: Final = _CLAIM.format(chosen=_NEW, weights=WEIGHTS)
+CLAIM_BEGUN: Final = _CLAIM.format(chosen=_BEGUN, weights=WEIGHTS)

@@ -195,11 +195,12 @@ def _of_movers(lease: PlanLease, plan: Plan) -> _Planned:
 def _may_be_small(lease: PlanLease, plan: Plan, driver: str) -> bool:
     """Whether the plan may be planned together with others of the driver. A plan with a rule may
     not, because a rule may read many subscriptions for few recipients. One with a rate has batches
-    of another size, and one with caps may meet a person of another plan."""
+    of another size, one with variants has batches of each, and one with caps may meet a person of
+    another plan."""
     if lease.driver != driver or lease.is_shared or plan.cursor is not None:
         return False
     is_plain = lease.rule_json is None and not lease.rate_per_minute and lease.limits is None
-    return is_plain and plan.only_subscription_id is None
+    return is_plain and not lease.weights and plan.only_subscription_id is None
 
 
 def _may_go_on(written: Sequence[_Planned]) -> bool:

@@ -279,8 +279,11 @@ def _terms(leases: Sequence[Lease]) -> Mapping[int, _Terms]:
     if any(plan.notification.is_halted for plan in plans.values()):
         raise Halted
     channel = _declaring_channel(leases[0])
-    of_plans = {pk: _terms_of(plan, leases[0], channel) for pk, plan in plans.items()}
-    return {lease.batch_id: of_plans[lease.plan_id] for lease in leases}
+    kinds = {(lease.plan_id, lease.variant): lease for lease in leases}
+    of_kinds = {
+        kind: _terms_of(plans[lease.plan_id], lease, channel) for kind, lease in kinds.items()
+    }
+    return {lease.batch_id: of_kinds[lease.plan_id, lease.variant] for lease in leases}
 
 
 def _declaring_channel(lease: Lease) -> Channel | None:
@@ -295,7 +298,7 @@ def _terms_of(plan: Any, lease: Lease, channel: Channel | None) -> _Terms:
         notification_id=notification.pk,
         messages=Messages(
             notification.pk,
-            notification.content,
+            notification.content.of_variant(lease.variant),
             lease.platform,
             expires_at=lease.local(limits.deadline),
             site=Site.of(channel.site_url, channel.name) if channel else None,

@@ -79,6 +79,7 @@ _EXAMPLES: Final[dict[str, Any]] = STATES | {
     "push_service": "fcm",
     "rest": timedelta(seconds=5),
     "room": 900,
+    "seed": 1,
     "scan_driver": Driver.SCAN,
     "most_channels": 10,
     "ids_driver": Driver.IDS,
@@ -167,6 +168,8 @@ def _windows() -> dict[str, Statement]:
         )
         for name, (lease, source) in sources.items()
     }
+    split = windows.statement(windows.scan(_LEASE), is_shared=False, weights=(1, 1))
+    written["write_window_of_variants"] = _written(split, windows.parameters_of(_LEASE))
     shared = windows.statement(windows.scan(_LEASE), is_shared=True)
     part = {"write_window_of_part": _written(shared, windows.parameters_of(_LEASE))}
     return written | part | _limited_windows()

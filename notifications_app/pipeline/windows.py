@@ -14,6 +14,7 @@ from django.conf import settings
 
 from channels_app.selectors import channel_totals
 from notifications_app.models import Driver
+from notifications_app.pipeline import splitting
 from notifications_app.pipeline.contacts import CAPPED_COUNT, REPEATED_COUNT, Limits
 from notifications_app.pipeline.direct import SMALL_PLANS, named_part
 from notifications_app.pipeline.lease import IN_ZONES, PlanLease
@@ -100,7 +101,8 @@ def write_window(
     if lease.has_targets:
         return write_whole([lease], most=lease.most_targets)[lease.plan_id]
     begin = cursor or UUID(int=0)
-    position = {"cursor": begin, "window": settings.PLAN_WINDOW}
+    rows = settings.PLAN_WINDOW * splitting.windows_in_one(lease.weights)
+    position = {"cursor": begin, "window": rows}
     if lease.driver == Driver.MOVERS:
         return _write_one(lease, moved(lease), {**position, "since": lease.started_at - _UNSEEN})
     narrow = None
@@ -126,7 +128,8 @@ def write_whole(leases: Sequence[PlanLease], *, most: int) -> dict[int, Window]:
     """Writes batches and deliveries for the whole audiences of new plans, in one statement. Returns
     the windows by plan id. Skips plans that have more than `most` subscriptions or targets.
 
-    The plans must have one driver, and neither rules, time zones, rates nor limits, unless there is
+    The plans must have one driver, and neither rules, time zones, rates, variants nor limits,
+    unless there is
     only one.
     """
     source = whole(leases[0], has_category=any(lease.category for lease in leases))
@@ -168,9 +171,10 @@ def _write(
         "categories": [each.category for each in leases],
         "size": batch_size(leases[0].rate_per_minute),
     }
-    limits = leases[0].limits
-    text = statement(source, is_shared=leases[0].is_shared, limits=limits)
+    limits, weights = leases[0].limits, leases[0].weights
+    text = statement(source, is_shared=leases[0].is_shared, limits=limits, weights=weights)
     own |= limits.parameters if limits else {}
+    own |= splitting.parameters(leases[0].notification_id) if weights else {}
     return {plan_id: Window(*rest) for plan_id, *rest in sql.rows(text, own | dict(parameters))}
 
 
@@ -264,9 +268,16 @@ def _of_one(lease: PlanLease, scanned: str, *, is_last: str) -> Source:
     )
 
 
-def statement(source: Source, *, is_shared: bool, limits: Limits | None = None) -> str:
-    """The whole statement. `is_shared`, `limits`: as in PlanLease."""
+def statement(
+    source: Source,
+    *,
+    is_shared: bool,
+    limits: Limits | None = None,
+    weights: tuple[int, ...] = (),
+) -> str:
+    """The whole statement. `is_shared`, `limits`, `weights`: as in PlanLease."""
     audience = _CONSENTING if source.wants else _AUDIENCE
+    variant = ", variant" if weights else ""
     if limits:
         audience = limits.part(is_shared=is_shared)
     return _STATEMENT.format(
@@ -275,7 +286,9 @@ def statement(source: Source, *, is_shared: bool, limits: Limits | None = None) 
             plan_id=source.plan_id, wants=source.wants or "true", audience=source.audience
         ),
         on_conflict=_SKIP_PLANNED if is_shared else "",
-        filled=_FILLED_BY_INSERTED if is_shared else "SELECT * FROM slots",
+        filled=_FILLED_BY_INSERTED.format(variant=variant) if is_shared else "SELECT * FROM slots",
+        variant=variant,
+        placed=splitting.placed_part(weights),
         counted=source.counted,
         plans=source.plans,
         is_last=source.is_last,
@@ -299,26 +312,29 @@ WITH plan AS MATERIALIZED (
                        %(platforms)s::text[], %(categories)s::text[])
     AS plan (id, notification_id, channel_id, platform, category)
 ), {scanned}, {recipients}, placed AS (
-  SELECT plan_id, id, push_service,
-    (row_number() OVER (PARTITION BY plan_id, push_service ORDER BY id) - 1) / %(size)s AS slot
-  FROM recipients
+  SELECT plan_id, id, push_service{variant},
+    (row_number() OVER (PARTITION BY plan_id, push_service{variant} ORDER BY id) - 1) / %(size)s
+      AS slot
+  FROM {placed}
 ), slots AS MATERIALIZED (
-  SELECT plan_id, push_service, slot, count(*) AS recipient_count,
+  SELECT plan_id, push_service, slot{variant}, count(*) AS recipient_count,
     nextval(pg_get_serial_sequence('notifications_app_batch', 'id')) AS batch_id
-  FROM placed GROUP BY plan_id, push_service, slot ORDER BY plan_id, slot, push_service
+  FROM placed GROUP BY plan_id, push_service, slot{variant}
+  ORDER BY plan_id, slot, push_service{variant}
 ), deliveries AS (
   INSERT INTO notifications_app_delivery (notification_id, subscription_id, batch_id)
   SELECT plan.notification_id, placed.id, slots.batch_id
-  FROM placed JOIN slots USING (plan_id, push_service, slot) JOIN plan ON plan.id = plan_id
+  FROM placed JOIN slots USING (plan_id, push_service, slot{variant})
+    JOIN plan ON plan.id = plan_id
   ORDER BY plan.notification_id, placed.id
   {on_conflict}
 ), filled AS (
   {filled}
 ), batches AS (
   INSERT INTO notifications_app_batch
-    (id, plan_id, notification_id, channel_id, platform, push_service, recipient_count)
+    (id, plan_id, notification_id, channel_id, platform, push_service, recipient_count{variant})
   SELECT batch_id, plan.id, plan.notification_id, plan.channel_id, plan.platform, push_service,
-    recipient_count
+    recipient_count{variant}
   FROM filled JOIN plan ON plan.id = plan_id
 ){counted}
 SELECT plan.id, {is_last} AS is_last,
@@ -348,7 +364,8 @@ _REFUSING: Final = """LEFT JOIN (
 # A device that another part planned is skipped, so batches are counted from the inserted rows. All
 # parts insert in the order of ids, so two of them cannot deadlock.
 _SKIP_PLANNED: Final = "ON CONFLICT DO NOTHING RETURNING batch_id, subscription_id"
-_FILLED_BY_INSERTED: Final = """SELECT plan_id, push_service, batch_id, inserted.recipient_count
+_FILLED_BY_INSERTED: Final = """SELECT plan_id, push_service, batch_id,
+    inserted.recipient_count{variant}
   FROM slots JOIN (
     SELECT batch_id, count(*) AS recipient_count FROM deliveries GROUP BY batch_id
   ) AS inserted USING (batch_id)"""

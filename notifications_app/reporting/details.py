@@ -10,10 +10,17 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import F, OuterRef, QuerySet, Sum
+from django.db.models import ExpressionWrapper, F, JSONField, OuterRef, QuerySet, Sum
 from django.db.models.functions import JSONObject
 
-from notifications_app.models import ActionCount, Notification, OutcomeMinute, Plan
+from notifications_app.models import (
+    ActionCount,
+    Batch,
+    Notification,
+    OutcomeMinute,
+    Plan,
+    VariantCount,
+)
 from notifications_app.reporting.limited import limited_by
 from notifications_app.reporting.progress import (
     EndedRow,
@@ -26,7 +33,26 @@ from notifications_app.reporting.progress import (
     platform_counts,
     releases_of,
 )
+from notifications_app.significance import wilson
 from pushsvc.common.errors import NotFound
+
+
+@dataclass(slots=True)
+class VariantResult:
+    """The counts of a variant. The sums of all are those of the notification."""
+
+    name: str
+    weight: int
+    recipients: int = 0
+    delivered: int = 0
+    bounced: int = 0
+    received: int = 0
+    clicked: int = 0
+    dismissed: int = 0
+
+    def interval(self, metric: str) -> tuple[float, float]:
+        """Of the rate of `metric`, of 95 %."""
+        return wilson(getattr(self, metric), self.delivered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +60,7 @@ class Details:
     """`platforms`: only platforms with a plan; plans are created at the start. `releases`: the
     earliest first. `left_out`: as `left_out_of`.
     `limited_by`: the push service that limits the channel while recipients wait there.
+    `variants`: in their order; empty if it has none.
     `rate_per_minute`: None if it has no rate."""
 
     notification: Notification
@@ -44,12 +71,15 @@ class Details:
     actions_clicked: Mapping[str, int]
     limited_by: str | None
     rate_per_minute: int | None
+    variants: tuple[VariantResult, ...] = ()
 
 
 def details_of(*, channel_id: UUID, notification_id: UUID) -> Details:
     """Reads the notification. Raises NotFound, also for a notification of another channel."""
     own: QuerySet[Any] = Notification.objects.filter(id=notification_id, channel_id=channel_id)
     found = own.annotate(
+        variant_rows=ArraySubquery(_VARIANTS),
+        batch_rows=ArraySubquery(_BATCHES),
         plan_rows=ArraySubquery(_PLANS),
         ended_rows=ArraySubquery(_ENDED),
         action_rows=ArraySubquery(_ACTIONS),
@@ -68,7 +98,20 @@ def details_of(*, channel_id: UUID, notification_id: UUID) -> Details:
         actions_clicked=_actions_clicked(found),
         limited_by=limited_by(found),
         rate_per_minute=found.rate(found.channel_rate),
+        variants=_variants(found),
     )
+
+
+def _variants(notification: Any) -> tuple[VariantResult, ...]:
+    results = [
+        VariantResult(each["name"], each["weight"]) for each in notification.content.variants
+    ]
+    for row in (*notification.variant_rows, *notification.batch_rows):
+        if row["variant"] < len(results):
+            result = results[row.pop("variant")]
+            for name, count in row.items():
+                setattr(result, name, getattr(result, name) + count)
+    return tuple(results)
 
 
 def clicks_of_buttons(notification: Notification) -> list[tuple[str, int]]:
@@ -101,4 +144,20 @@ _ENDED = (
     .values("platform", "code")
     .annotate(total=Sum("count"))
     .values(row=JSONObject(platform=F("platform"), code=F("code"), count=F("total")))
+)
+_COUNTED = ("recipients", "delivered", "bounced", "received", "clicked", "dismissed")
+_VARIANTS = VariantCount.objects.filter(notification_id=OuterRef("pk")).values(
+    row=JSONObject(**{name: name for name in ("variant", *_COUNTED)})
+)
+# Reads no batch of a notification without variants.
+_BATCHES = (
+    Batch.objects.alias(extras=ExpressionWrapper(OuterRef("extras"), output_field=JSONField()))
+    .filter(notification_id=OuterRef("pk"), variant__isnull=False, extras__has_key="variants")
+    .values("variant")
+    .annotate(
+        recipients=Sum("recipient_count"),
+        delivered=Sum("delivered_count"),
+        bounced=Sum("bounced_count"),
+    )
+    .values(row=JSONObject(**{name: name for name in ("variant", *_COUNTED[:3])}))
 )

@@ -6,7 +6,7 @@ Reads rows by their keys, however large the channel is, and stores nothing.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final
@@ -17,6 +17,7 @@ from django.conf import settings
 from channels_app.models import Channel
 from notifications_app.models import Batch, Delivery, Driver, Notification, Plan, Target
 from notifications_app.pipeline.contacts import caps_from
+from notifications_app.pipeline.splitting import variants_of
 from notifications_app.pipeline.transitions import QUIET_HOURS
 from notifications_app.reporting.bounce_reasons import words_for
 from notifications_app.reporting.judging import (
@@ -83,7 +84,9 @@ def notification_explained(
         plans[plan.platform].append(plan)
     sent = _sent(found, devices)
     about = _About(channel, found, plans, now, devices)
-    return Explanation(now, [_explained(about, each, sent.get(each.pk)) for each in devices], found)
+    explained = [_explained(about, each, sent.get(each.pk)) for each in devices]
+    named = [replace(each, variant=about.case.variant(each.device)) for each in explained]
+    return Explanation(now, named, found)
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,7 @@ class _About:
             expires_at=one.expires_at,
             planned={each.pk for each in self.devices if self.is_planned(each)},
             is_over=self._over,
+            variants=variants_of(one, [each.pk for each in self.devices]),
         )
 
     @property

@@ -19,6 +19,7 @@ from notifications_app.delivery.messages import Messages, Unsendable
 from notifications_app.device_values import device_values, spoken_by
 from notifications_app.errors import InboxOff
 from notifications_app.models import Notification
+from notifications_app.pipeline.splitting import variants_of
 from notifications_app.pipeline.transitions import OPTED_OUT, PERSON_CHANGED, STOPPED, UNSUBSCRIBED
 from notifications_app.selectors import NamedNow, still_named
 from notifications_app.states import STATES
@@ -166,6 +167,8 @@ def _content(
 ) -> Content | None:
     """As the device would show it now; None if its values fit no longer."""
     content, platform = notification.content, Platform(device.platform)
+    if content.variants:
+        content = content.of_variant(variants_of(notification, [device.pk]).get(device.pk))
     messages = Messages(notification.pk, content, platform, expires_at=0.0)
     if not messages.is_personal:
         return messages.of(spoken_by(device)).content

@@ -100,7 +100,7 @@ class Sent:
 class Explained:
     """`because`: the step that decided, or the code of the bounce; "" if nothing stands against it.
     `changes`: what is known to have changed since the notification began. `message`: what the
-    device would show now; None if none can be made."""
+    device would show now; None if none can be made. `variant`: the name of the one it gets."""
 
     device: Subscription
     verdict: Verdict
@@ -109,6 +109,7 @@ class Explained:
     message: Content | None = None
     sent: Sent | None = None
     changes: Sequence[str] = ()
+    variant: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +119,7 @@ class Case:
     `targets`: of a send that is not stored. `rule`: None means the whole channel. `now`: from which
     the rule counts days. `timing`: of a send by local time or with quiet hours, which is `due_at`.
     `caps`: in force. `once`: as in Notification. `planned`: the devices whose part is planned.
-    `is_over`: why nobody is planned any more, in words.
+    `is_over`: why nobody is planned any more, in words. `variants`: the variant of each device.
     """
 
     channel: Channel
@@ -138,6 +139,7 @@ class Case:
     expires_at: datetime | None = None
     planned: Set[UUID] = frozenset()
     is_over: str = ""
+    variants: Mapping[UUID, int] = field(default_factory=dict)
     _messages: dict[Any, Messages] = field(default_factory=dict)
 
     @cached_property
@@ -151,6 +153,11 @@ class Case:
     def refusing(self) -> set[UUID]:
         ids = [each.pk for each in self.devices]
         return refusing(self.channel.pk, self.category, ids) if self.category else set()
+
+    def variant(self, device: Subscription) -> str | None:
+        """The name of the variant that the device gets; None if that is not known."""
+        number = self.variants.get(device.pk)
+        return None if number is None else self.content.variants[number]["name"]
 
     @property
     def has_targets(self) -> bool:
@@ -175,11 +182,12 @@ class Case:
         """Of the device's platform and push service."""
         platform = Platform(device.platform)
         is_declarative = device.push_service in TRANSPORTS[platform].declarative_services
-        key = platform, is_declarative
+        variant = self.variants.get(device.pk)
+        key = platform, is_declarative, variant
         if key not in self._messages:
             site = Site.of(self.channel.site_url, self.channel.name) if is_declarative else None
             self._messages[key] = Messages(
-                self.id, self.content, platform, expires_at=0.0, site=site
+                self.id, self.content.of_variant(variant), platform, expires_at=0.0, site=site
             )
         return self._messages[key]
 

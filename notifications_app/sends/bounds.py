@@ -61,7 +61,7 @@ def _stored_bytes(request: SendRequest) -> int:
         size = _TARGET_BYTES * len(request.targets) + values
     if request.rule is not None:
         size += _json_bytes(request.rule)
-    if content.translations:
+    if content.translations or content.variants:
         size += _json_bytes(Notification.values_of(content)["extras"])
     return size
 

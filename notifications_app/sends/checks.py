@@ -129,18 +129,23 @@ def channel_check(channel: Channel, request: SendRequest) -> None:
 
 
 def _largest_payload(platform: Platform, content: Content) -> int:
-    """The largest payload of all languages. Placeholders without a value in the send have their
-    defaults."""
+    """The largest payload of all variants and languages. Placeholders without a value in the send
+    have their defaults."""
+    return max(_largest_version(platform, each, path) for path, each in content.versions)
+
+
+def _largest_version(platform: Platform, content: Content, path: str) -> int:
+    """`path`: of the variant, as in errors."""
     limit = TRANSPORTS[platform].max_payload
     messages = Messages(ANY_ID, content, platform, expires_at=0.0)
     values = values_of(platform=platform, notification_id=str(ANY_ID), sent_vars=content.vars)
-    attrs = {tag: _longest(tag, each) for tag, each in content.translations.items()}
+    attrs = {tag: path + _longest(tag, each) for tag, each in content.translations.items()}
     largest = 0
-    for tag, attr in {"": "target_platforms", **attrs}.items():
+    for tag, attr in {"": path.rstrip(".") or "target_platforms", **attrs}.items():
         message = messages.filled(tag, values)
         if not message.content.title and not message.content.body:
             detail = "There must be a title or a body."
-            raise Invalid([FieldError(f"{platform}.body", "blank", detail)])
+            raise Invalid([FieldError(f"{path}{platform}.body", "blank", detail)])
         size = payload_size(platform, message)
         if size > limit:
             raise PayloadTooLarge(platform, size, limit, attr)
@@ -149,12 +154,16 @@ def _largest_payload(platform: Platform, content: Content) -> int:
 
 
 def declarative_payload(channel: Channel, content: Content) -> int:
-    """The largest payload of all languages for browsers that show messages without our worker."""
+    """The largest payload of all variants and languages for browsers that show messages without
+    our worker."""
     site = Site.of(channel.site_url, channel.name)
-    messages = Messages(ANY_ID, content, Platform.WEB, expires_at=0.0, site=site)
     values = values_of(platform=Platform.WEB, notification_id=str(ANY_ID), sent_vars=content.vars)
-    tags = ("", *content.translations)
-    return max(payload_size(Platform.WEB, messages.filled(tag, values)) for tag in tags)
+    found = []
+    for _, version in content.versions:
+        messages = Messages(ANY_ID, version, Platform.WEB, expires_at=0.0, site=site)
+        filled = (messages.filled(tag, values) for tag in ("", *version.translations))
+        found += [payload_size(Platform.WEB, each) for each in filled]
+    return max(found)
 
 
 def _longest(tag: str, translation: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, ClassVar, Final
 
 from drf_spectacular.utils import extend_schema_field
@@ -19,9 +19,11 @@ from notifications_app.content.fields import (
     MAX_ACTIONS,
     MAX_NAME,
     MAX_TRANSLATIONS,
+    MAX_VARIANTS,
     PRIORITIES,
     SOUND,
     TRANSLATION,
+    VARIANT,
     WEB,
     Field,
     Table,
@@ -188,6 +190,17 @@ class Sound(serializers.Field[Any, Any, Any, Any]):
         return name
 
 
+def refuse_twice(given: Sequence[Mapping[str, Any]], name: str, words: str) -> None:
+    """Raises ValidationError for an object that has the `name` of an earlier one."""
+    found = [each[name] for each in given]
+    twice = ErrorDetail(words, code="given_twice")
+    errors: dict[Any, Any] = {
+        index: {name: [twice]} for index, each in enumerate(found) if each in found[:index]
+    }
+    if errors:
+        raise serializers.ValidationError(errors)
+
+
 class Actions(ListOf):
     """Buttons with different ids."""
 
@@ -197,13 +210,7 @@ class Actions(ListOf):
     @override
     def to_internal_value(self, data: object) -> list[Any]:
         actions = super().to_internal_value(data)
-        ids = [action["id"] for action in actions]
-        twice = ErrorDetail("Another button has this id.", code="given_twice")
-        errors: dict[Any, Any] = {
-            index: {"id": [twice]} for index, each in enumerate(ids) if each in ids[:index]
-        }
-        if errors:
-            raise serializers.ValidationError(errors)
+        refuse_twice(actions, "id", "Another button has this id.")
         return actions
 
 
@@ -244,6 +251,28 @@ class Translations(MapOf):
         return found
 
 
+class Variant(DeclaredObject):
+    """One of several contents. What is missing is as in the send."""
+
+    table = VARIANT
+    defaults = {"weight": 1}
+
+
+class Variants(ListOf):
+    """None, or at least two with different names."""
+
+    def __init__(self, **kw: Any) -> None:
+        super().__init__(Variant(), min_length=0, max_length=MAX_VARIANTS, **kw)
+
+    @override
+    def to_internal_value(self, data: object) -> list[Any]:
+        variants = super().to_internal_value(data)
+        if len(variants) == 1:
+            refuse("out_of_range", "Must be none, or at least two.")
+        refuse_twice(variants, "name", "Another variant has this name.")
+        return variants
+
+
 _INPUTS: Final[Mapping[Type, type[Any]]] = {
     Type.SHOWN_TEXT: ShownText,
     Type.NAME: Text,
@@ -269,6 +298,7 @@ _INPUTS: Final[Mapping[Type, type[Any]]] = {
     Type.ANDROID: AndroidContent,
     Type.IOS: IosContent,
     Type.TRANSLATIONS: Translations,
+    Type.VARIANTS: Variants,
 }
 
 
@@ -292,11 +322,23 @@ def _input(each: Field, default: Any) -> Any:
 def check_action_titles(content: Mapping[str, Any]) -> None:
     """Raises ValidationError for a translation of a button that does not exist."""
     known = {each["id"] for each in content["actions"]}
+    errors: dict[str, Any] = _unknown_titles(content, known)
+    of_variants = {
+        index: found
+        for index, variant in enumerate(content["variants"])
+        if (found := _unknown_titles(variant, known))
+    }
+    if of_variants:
+        errors["variants"] = of_variants
+    if errors:
+        raise serializers.ValidationError(errors)
+
+
+def _unknown_titles(content: Mapping[str, Any], known: Set[str]) -> dict[str, Any]:
     error = ErrorDetail("There is no such button.", code="unknown_field")
     errors = {
         tag: {"actions": {name: [error] for name in unknown}}
-        for tag, each in content["translations"].items()
+        for tag, each in content.get("translations", {}).items()
         if (unknown := each.get("actions", {}).keys() - known)
     }
-    if errors:
-        raise serializers.ValidationError({"translations": errors})
+    return {"translations": errors} if errors else {}

@@ -128,6 +128,7 @@ def _edited(
     if keeps_values:
         request = _with_values(before, request)
     _check_actions(before, request)
+    _check_variants(before, request)
     _check(channel, before, request, changes)
     return request
 
@@ -154,6 +155,18 @@ def _check_actions(before: Notification, request: SendRequest) -> None:
     ids = [[each["id"] for each in of.actions] for of in (before.content, request.content)]
     if before.status != NotificationStatus.PENDING and ids[0] != ids[1]:
         raise NotEditable("It is being sent already, so the ids of its buttons are fixed.")
+
+
+def _check_variants(before: Notification, request: SendRequest) -> None:
+    """Raises if the names or the weights of variants change after the start, because devices were
+    already given to them."""
+    fixed = [
+        [(each["name"], each["weight"]) for each in of.variants]
+        for of in (before.content, request.content)
+    ]
+    if before.status != NotificationStatus.PENDING and fixed[0] != fixed[1]:
+        detail = "the names and weights of its variants are fixed"
+        raise NotEditable(f"It is being sent already, so {detail}.")
 
 
 def _refuse_other_audience(kind: AudienceKind, changes: Mapping[str, Any]) -> None:

@@ -35,11 +35,11 @@ def largest_payloads(
 def _largest(
     request: SendRequest, platform: Platform, devices: Sequence[Subscription]
 ) -> int | None:
-    messages = Messages(ANY_ID, request.content, platform, expires_at=0.0)
-    sizes = [
-        payload_size(platform, messages.filled(spoken_by(each), sampled_values(request, each)))
-        for each in devices
-    ]
+    values = [(spoken_by(each), sampled_values(request, each)) for each in devices]
+    sizes: list[int] = []
+    for _, content in request.content.versions:
+        messages = Messages(ANY_ID, content, platform, expires_at=0.0)
+        sizes += [payload_size(platform, messages.filled(*own)) for own in values]
     return max(sizes, default=None)
 
 

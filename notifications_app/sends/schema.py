@@ -93,7 +93,7 @@ class ContentFields(DeclaredObject):
 
     @override
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if attrs["translations"]:
+        if attrs["translations"] or attrs["variants"]:
             check_action_titles(attrs)
         return attrs
 

@@ -43,6 +43,7 @@ GROUPS: Final = {
         "categories": "Categories and preferences",
         "timing": "Timing",
         "caps": "Caps: how often a person is contacted",
+        "ab-tests": "A/B tests: which content works better",
         "inbox": "An inbox: what a device missed",
         "webhooks": "Webhooks",
         "events": "Clicks and other events",

@@ -34,6 +34,7 @@ EVERYTHING = {
     "personalize": True,
     "on_missing": "bounce",
     "vars": {"shop": "Bakery"},
+    "variants": [{"name": "a", "weight": 1, "title": "A"}, {"name": "b", "weight": 2}],
     "target_platforms": ["web"],
     "scheduled_at": LATER,
     "expires_at": LATEST,
@@ -79,6 +80,7 @@ def shown(owner, notification):
         ("translations", {"fr": {"title": "Pain"}}),
         ("on_missing", "empty"),
         ("vars", {"shop": "Corner"}),
+        ("variants", [{"name": "c", "weight": 5}, {"name": "d", "weight": 1, "body": "D"}]),
         ("target_platforms", ["android", "web"]),
         ("scheduled_at", "2031-01-02T03:30:00.000Z"),
         ("expires_at", "2031-01-03T00:00:00.000Z"),
@@ -108,7 +110,7 @@ def test_null_takes_a_field_s_default(alice):
     kept = {name: EVERYTHING[name] for name in ("body", "scheduled_at", "target_platforms")}
     defaults = {"data": {}, "ttl": 259_200, "urgency": "normal", "expires_at": None}
     defaults |= {"actions": [], "web": {}, "android": {}, "ios": {}, "translations": {}}
-    defaults |= {"personalize": False, "on_missing": "empty", "vars": {}}
+    defaults |= {"personalize": False, "on_missing": "empty", "vars": {}, "variants": []}
     assert shown(alice, notification) == texts | kept | defaults
 
 

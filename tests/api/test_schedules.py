@@ -175,6 +175,7 @@ def test_what_is_stored_is_the_send_that_was_given(alice):
         "personalize": True,
         "vars": {"city": "Lisbon"},
         "on_missing": "bounce",
+        "variants": [{"name": "a", "weight": 1, "title": "A"}, {"name": "b", "weight": 9}],
         "topic": "news",
         "rate_per_minute": 0,
     }

@@ -43,6 +43,7 @@ def test_content_reaches_the_transports_as_it_was_sent(alice):
         "personalize": True,
         "vars": {"sale": "20 %", "price": 5.0},
         "on_missing": "bounce",
+        "variants": [{"name": "a", "weight": 1, "title": "A"}, {"name": "b", "weight": 9}],
     }
     assert list(given) == list(CONTENT)
 

@@ -38,7 +38,7 @@ def test_each_field_of_the_send_replaces_the_templates(alice):
 
     _, content = content_of(alice, notification)
     kept = {name: CONTENT[name] for name in CONTENT.keys() - given.keys()}
-    without = {"icon": "", "image": "", "topic": "", "vars": {}}
+    without = {"icon": "", "image": "", "topic": "", "vars": {}, "variants": []}
     assert content == kept | given | without | {"personalize": False, "on_missing": "empty"}
 
 
@@ -56,6 +56,7 @@ NOTHING = {
     "ios": {},
     "translations": {},
     "vars": {},
+    "variants": [],
 }
 FULL = CONTENT | {
     "icon": "https://shop.example/icon.png",
@@ -64,6 +65,7 @@ FULL = CONTENT | {
     "translations": {"pt-BR": {"title": "Seu pedido"}},
     "personalize": True,
     "vars": {"sale": "20 %"},
+    "variants": [{"name": "a", "weight": 1, "title": "A"}, {"name": "b", "weight": 9}],
 }
 
 

@@ -80,7 +80,8 @@ scheduled_at expires_at dry_run external_id identity_token timezone language lin
 public_key private_key name rule platform keys p256dh auth attributes events event kind
 key description default position choices opted_out
 providers_config fcm_service_account apns_key apns_key_id apns_team_id apns_topic apns_environment
-content personalize vars on_missing notification recurrence at starts_on ends_on count
+content personalize vars on_missing variants weight
+notification recurrence at starts_on ends_on count
 send
 format include outcome dry_run attributes tags_from columns takeover_days
 tags add_tags remove_tags prefix after external_ids subscription_ids remove

@@ -247,6 +247,7 @@ class ContentOutput(TypedDict):
     personalize: bool
     vars: dict[str, AttributeValue]
     on_missing: OnMissing
+    variants: list[dict[str, Any]]
 
 
 class CountryIs(TypedDict):
@@ -390,6 +391,7 @@ class EditInput(TypedDict):
     personalize: NotRequired[bool | None]
     vars: NotRequired[dict[str, AttributeValue] | None]
     on_missing: NotRequired[OnMissing | None]
+    variants: NotRequired[list[Variant] | None]
     scheduled_at: NotRequired[datetime | str | None]
     local_at: NotRequired[str | None]
     quiet_hours: NotRequired[str | QuietTimes | None]
@@ -473,6 +475,7 @@ class ExplainedDeviceOutput(TypedDict):
     because: str
     steps: list[ExplainedStepOutput]
     changes: list[str]
+    variant: str | None
     message: ExplainedMessageOutput | None
     delivery: ExplainedDeliveryOutput | None
 
@@ -766,6 +769,7 @@ class NotificationDetailsOutput(TypedDict):
     clicked_count: int
     dismissed_count: int
     actions_clicked: dict[str, int]
+    variants: list[VariantOutput]
 
 
 class NotificationEnded(TypedDict):
@@ -1220,6 +1224,7 @@ class ScheduledSendInput(TypedDict):
     personalize: NotRequired[bool | None]
     vars: NotRequired[dict[str, AttributeValue] | None]
     on_missing: NotRequired[OnMissing | None]
+    variants: NotRequired[list[Variant] | None]
     quiet_hours: NotRequired[str | QuietTimes | None]
     rate_per_minute: NotRequired[int | None]
     cap: NotRequired[CapChoice | None]
@@ -1269,6 +1274,7 @@ class SendInput(TypedDict):
     personalize: NotRequired[bool | None]
     vars: NotRequired[dict[str, AttributeValue] | None]
     on_missing: NotRequired[OnMissing | None]
+    variants: NotRequired[list[Variant] | None]
     scheduled_at: NotRequired[datetime | str | None]
     local_at: NotRequired[str | None]
     quiet_hours: NotRequired[str | QuietTimes | None]
@@ -1475,6 +1481,7 @@ class TemplateContent(TypedDict):
     personalize: NotRequired[bool | None]
     vars: NotRequired[dict[str, AttributeValue] | None]
     on_missing: NotRequired[OnMissing | None]
+    variants: NotRequired[list[Variant] | None]
 
 
 class TemplateInput(TypedDict):
@@ -1577,6 +1584,36 @@ class ValuesKnown(TypedDict):
 
     notification_id: str
     vars: dict[str, AttributeValue]
+
+
+class Variant(TypedDict):
+    """One of several contents. What is missing is as in the send."""
+
+    name: str
+    weight: NotRequired[int | None]
+    title: NotRequired[str | None]
+    body: NotRequired[str | None]
+    url: NotRequired[str | None]
+    image: NotRequired[str | None]
+    icon: NotRequired[str | None]
+    web: NotRequired[WebContent | None]
+    android: NotRequired[AndroidContent | None]
+    ios: NotRequired[IosContent | None]
+    translations: NotRequired[dict[str, Translation] | None]
+
+
+class VariantOutput(TypedDict):
+    """The result of a variant. The counts of all variants add up to those of the notification."""
+
+    name: str
+    weight: int
+    recipient_count: int
+    delivered_count: int
+    bounced_count: int
+    received_count: int
+    clicked_count: int
+    dismissed_count: int
+    clicked_between: list[float]
 
 
 class WebContent(TypedDict):

@@ -23,8 +23,8 @@ _OWN: Final = frozenset(
 WITH_PARTS: Final = tuple(name for name, each in CONTENT.items() if each.type in OBJECTS)
 SIMPLE: Final = tuple(name for name in CONTENT if name not in {*_OWN, *WITH_PARTS})
 _PLATFORMS: Final = frozenset({"web", "android", "ios"})
-_BY_KEY: Final = (Type.ACTIONS, Type.TRANSLATIONS)  # objects by number or by language
-_MOST_PARTS: Final = 3  # translations.de.actions.buy
+_BY_KEY: Final = (Type.ACTIONS, Type.TRANSLATIONS, Type.VARIANTS)  # by number or by language
+_MOST_PARTS: Final = 5  # variants.0.translations.de.actions.buy
 _MOST_OF_ID: Final = 32  # characters
 _NONE: Final = ".none"
 _ON: Final = "on"
@@ -41,10 +41,13 @@ def field_at(path: str) -> Field | None:
     """The field of the content at a path such as `topic`, `web.tag` or `actions.0.title`."""
     name, *parts = path.split(".")
     found = CONTENT.get(name)
-    if found and found.type in _BY_KEY:
-        parts = parts[1:]
+    is_key = bool(found and found.type in _BY_KEY)
     for part in parts:
+        if is_key:
+            is_key = False
+            continue
         found = OBJECTS.get(found.type, {}).get(part) if found else None
+        is_key = bool(found and found.type in _BY_KEY)
     return found
 
 
@@ -56,7 +59,7 @@ def flat(content: Content) -> dict[str, str]:
 
 def _is_none(path: str) -> bool:
     """Whether the path removes a text. A button may also have the id `none`."""
-    return path.endswith(_NONE) and path.partition(".")[0] in _PLATFORMS
+    return path.endswith(_NONE) and not _PLATFORMS.isdisjoint(path.split("."))
 
 
 def nested(texts: Mapping[str, str]) -> dict[str, Any]:
@@ -66,12 +69,17 @@ def nested(texts: Mapping[str, str]) -> dict[str, Any]:
         if text:
             name = path.removesuffix(_NONE) if _is_none(path) else path
             _put(found, name.split("."), None if _is_none(path) else _value(path, text))
-    actions = found.pop("actions", {})
-    rows = [actions[index] for index in sorted(actions, key=lambda each: (len(each), each))]
+    if variants := _rows(found.pop("variants", {})):
+        found["variants"] = variants
+    rows = _rows(found.pop("actions", {}))
     for number, row in enumerate(rows, start=1):
         if "title" in row:
             row.setdefault("id", _button_id(str(row["title"]), number))
     return found | ({"actions": rows} if rows else {})
+
+
+def _rows(by_number: Mapping[str, Any]) -> list[Any]:
+    return [by_number[index] for index in sorted(by_number, key=lambda each: (len(each), each))]
 
 
 def _button_id(label: str, number: int) -> str:

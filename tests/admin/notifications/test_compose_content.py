@@ -4,7 +4,9 @@ from urllib.parse import urlencode
 
 import pytest
 
+from notifications_app.admin.compose.extras import flat, nested
 from notifications_app.content.fields import ACTION, OBJECTS, Type
+from notifications_app.content.values import Content
 from notifications_app.models import Draft, Notification
 from tests.admin.notifications.composing import (
     COMPOSE,
@@ -211,3 +213,12 @@ def test_a_name_that_is_nested_too_deeply_is_not_read(sender, alice):
     posted = urlencode(form, doseq=True)  # as browsers do; parts of a multipart body have limits
     page = sender.post(COMPOSE, posted, content_type="application/x-www-form-urlencoded")
     assert page.status_code == 200
+
+
+def test_the_form_keeps_the_variants_of_a_content():
+    variants = [
+        {"name": "a", "weight": 1, "title": "A", "web": {"tag": "t", "silent": True, "url": None}},
+        {"name": "b", "weight": 9, "translations": {"de": {"title": "B", "actions": {"x": "X"}}}},
+    ]
+
+    assert nested(flat(Content(body="x", variants=variants))) == {"variants": variants}
