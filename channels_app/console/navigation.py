@@ -124,7 +124,7 @@ _GROUPS: Final[Mapping[str, tuple[Link, ...]]] = {
             _is_member,
         ),
     ),
-    "Administration": (
+    later("Administration"): (
         Link(later("Accounts"), "domain", "admin:channels_app_account_changelist", _is_owner),
         Link(later("Users"), "badge", "admin:auth_user_changelist", _is_superuser),
         Link(

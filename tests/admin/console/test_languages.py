@@ -1,0 +1,140 @@
+"""The language of the console is its reader's; all else is English."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import translation
+
+from pushsvc.common.console import figures
+from tests.admin.support import fill_hours, signed_in
+from tests.factories import make_sent_notification
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+CATALOGS = sorted(CHECKOUT.glob("pushsvc/locale/*/LC_MESSAGES/django.po"))
+ZONE = reverse("admin:time_zone")
+GERMAN = {"accept-language": "de-AT,de;q=0.9"}
+PLACEHOLDER = re.compile(r"%\(\w+\)s|%%|\{\w*\}|</?\w+")
+
+
+def texts():
+    spec = importlib.util.spec_from_file_location("texts", CHECKOUT / ".ci/texts.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def page_of(client, address="/admin/", **headers):
+    response = client.get(address, headers=headers)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("header", "root"),
+    [
+        ("de-AT,de;q=0.9", '<html lang="de" dir="ltr"'),
+        ("ar,en;q=0.5", '<html lang="ar" dir="rtl"'),
+        ("tlh", '<html lang="en" dir="ltr"'),
+    ],
+)
+def test_a_page_follows_the_browser(viewer, header, root):
+    assert root in page_of(viewer, **{"accept-language": header})
+
+
+def test_the_readers_choice_precedes_the_browser_until_it_is_taken_back(viewer):
+    answer = viewer.post(ZONE, {"language": "ar", "zone": ""}, headers=GERMAN)
+
+    assert answer.cookies["language"]["httponly"]
+    assert '<html lang="ar" dir="rtl"' in page_of(viewer, ZONE, **GERMAN)
+    viewer.post(ZONE, {"language": "xx", "zone": ""}, headers=GERMAN)
+    assert '<html lang="de" dir="ltr"' in page_of(viewer, ZONE, **GERMAN)
+
+
+def test_the_next_request_of_the_thread_is_english_again(viewer):
+    page_of(viewer, **GERMAN)
+
+    assert translation.get_language() == "en"
+    assert '<html lang="en"' in page_of(viewer)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/subscribe", {"platform": "pager"}), ("/subscribe", {}), ("/send-notification", {})],
+)
+def test_the_api_answers_the_same_in_every_language(alice, path, body):
+    answers = [
+        Client().post(
+            path,
+            body,
+            content_type="application/json",
+            headers={"x-channel-id": str(alice.channel.pk), **headers},
+        )
+        for headers in ({}, {**GERMAN, "cookie": "language=de"})
+    ]
+
+    english, german = answers
+    assert english.status_code in {400, 401}
+    assert german.status_code == english.status_code
+    assert german.json() | {"request_id": ""} == english.json() | {"request_id": ""}
+
+
+def test_an_unknown_page_is_in_the_readers_language(viewer):
+    answer = viewer.get("/admin/no-such-page/", headers=GERMAN)
+
+    assert (answer.status_code, "Seite nicht gefunden" in answer.content.decode()) == (404, True)
+
+
+@pytest.mark.parametrize(
+    ("language", "written"),
+    [("de", ("1.234.567", "+1.234", "12,3 %")), ("ar", ("1,234,567", "+1,234", "12.3 %"))],
+)
+def test_figures_follow_the_language_but_not_widths(language, written):
+    with translation.override(language):
+        shown = figures.grouped(1234567), figures.signed(1234), figures.percent(0.1234)
+        assert shown == written
+        assert figures.width(0.1234) == "12.34%"
+
+
+def test_what_scripts_and_styles_read_is_the_same_in_every_language(alice):
+    """A German `1,5` would end a width, and a number in JSON."""
+    fill_hours(alice.channel, days=8)
+    sent = make_sent_notification(alice.channel)
+    reader = signed_in(alice.members["owner"])
+    page = reverse("admin:notifications_app_notification_change", args=[sent.pk])
+
+    english, german = (
+        re.findall(r'style="[^"]*"|aria-valuenow="[^"]*"', page_of(reader, page, **headers))
+        for headers in ({}, GERMAN)
+    )
+    assert any("width:" in each for each in english)
+    assert german == english
+
+
+@pytest.mark.parametrize("path", CATALOGS, ids=lambda path: path.parent.parent.name)
+def test_translations_keep_the_values_and_the_markup_of_their_texts(path):
+    _, translations = texts().read_po(path)
+    wrong = [
+        (text.one, given)
+        for text, forms in translations.items()
+        for given in filter(None, forms)
+        if not set(PLACEHOLDER.findall(given)) <= set(PLACEHOLDER.findall(text.one + text.several))
+        or (
+            not text.several
+            and set(PLACEHOLDER.findall(given)) != set(PLACEHOLDER.findall(text.one))
+        )
+        or ('"' in given and '"' not in text.one)
+    ]
+
+    assert len(translations) > 1_000
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", CATALOGS, ids=lambda path: path.parent.parent.name)
+def test_the_compiled_translations_are_those_of_the_text(path):
+    head, translations = texts().read_po(path)
+
+    assert path.with_suffix(".mo").read_bytes() == texts().mo_of(head, translations)
