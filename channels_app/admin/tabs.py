@@ -24,6 +24,7 @@ _TABS = {
     "channel_devices": later("Test devices"),
     "channel_templates": later("Templates"),
     "channel_schedules": later("Schedules"),
+    "channel_automations": later("Automations"),
     "channel_images": later("Images"),
     "channel_tags": later("Tags"),
     "channel_categories": later("Categories"),

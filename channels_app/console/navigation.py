@@ -12,6 +12,7 @@ from pushsvc.common.texts import later
 
 # Tabs of a channel whose pages belong to another app.
 _TABS: Final = (
+    "/notifications_app/notification/automations/",
     "/notifications_app/notification/best-hours/",
     "/notifications_app/notification/delete-channel/",
     "/notifications_app/notification/delivery/",

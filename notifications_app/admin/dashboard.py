@@ -383,6 +383,8 @@ def _remedy(selection: Selection, finding: Finding) -> tuple[str, str]:
     corrected."""
     if finding.code == Kind.SCHEDULE_DISABLED.code:
         return reverse("admin:schedule_edit", args=[finding.subject]), gettext("The schedule")
+    if finding.code == Kind.AUTOMATION_DISABLED.code:
+        return reverse("admin:automation_edit", args=[finding.subject]), gettext("The automation")
     if page := _PAGES.get(finding.code):
         name, text = page
         return reverse(f"admin:{name}", args=[finding.channel_id]), text

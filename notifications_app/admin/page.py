@@ -24,7 +24,7 @@ from notifications_app.admin.scheduled import audiences_of
 from notifications_app.admin.states import state_of
 from notifications_app.admin.targets import named_context
 from notifications_app.content.values import IGNORE
-from notifications_app.models import Notification
+from notifications_app.models import Notification, automation_of
 from notifications_app.pipeline.contacts import caps_from
 from notifications_app.reporting.activity import Sending, states_of
 from notifications_app.reporting.attention import pauses_of
@@ -158,6 +158,7 @@ class NotificationPage(_WithProgress):
                 channel_id=notification.channel_id, template_id=notification.template_id
             ),
             schedule=schedule_of(notification.pk),
+            automation=automation_of(notification.pk).first() if notification.has_targets else None,
             rule_words=rule_words(notification.rule, self.request),
             **named_context(notification),
             is_log_kept=_is_log_kept(notification, self.now),

@@ -1,6 +1,6 @@
 """The form of a schedule: the content and the audience of the compose form, and when it repeats."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Self
 
@@ -27,8 +27,8 @@ from notifications_app.sends.stored_sends import loaded
 from pushsvc.common.errors import FieldError, Invalid, within
 from pushsvc.common.texts import later
 
-_RECURRENCE: Final = "recurrence"
-_WORDS: Final[Mapping[tuple[str, str], str]] = {
+RECURRENCE: Final = "recurrence"
+WORDS: Final[Mapping[tuple[str, str], str]] = {
     ("at", "empty"): later("Enter at least one time."),
     ("rule", "never_happens"): later("The rule selects no day within five years."),
     ("starts_on", "not_a_date"): later("Choose a day."),
@@ -82,7 +82,7 @@ def read_recurrence(form: RecurrenceForm) -> dict[str, Any]:
     }
     if not count:
         del body["count"]
-    with within(_RECURRENCE):
+    with within(RECURRENCE):
         return validated(body, [], RecurrenceInput.checked)
 
 
@@ -96,7 +96,7 @@ def read_once(form: RecurrenceForm) -> int | None:
         detail = gettext("Enter 1 to %(max_once_days)s days, or nothing.") % {
             "max_once_days": MAX_ONCE_DAYS
         }
-        raise Invalid([FieldError(f"{_RECURRENCE}.once", "out_of_range", detail)])
+        raise Invalid([FieldError(f"{RECURRENCE}.once", "out_of_range", detail)])
     return int(given)
 
 
@@ -111,9 +111,9 @@ def read_send_of(form: ComposeForm) -> SendRequest:
         return validated(body, errors, read_scheduled)
 
 
-def send_form(channel: Channel, schedule: Schedule) -> ComposeForm:
-    """The form with what the schedule sends."""
-    request = loaded(schedule.send)
+def send_form(channel: Channel, send: dict[str, Any]) -> ComposeForm:
+    """The form with what a schedule or an automation sends."""
+    request = loaded(send)
     platforms = [each.value for each in request.target_platforms]
     form = ComposeForm.like(
         Notification(
@@ -133,17 +133,17 @@ def send_form(channel: Channel, schedule: Schedule) -> ComposeForm:
 
 
 def split_errors(
-    errors: Iterable[FieldError],
+    errors: Iterable[FieldError], own: Container[str], words: Mapping[tuple[str, str], str]
 ) -> tuple[list[FieldError], dict[str, list[str]]]:
-    """The errors of the send, with paths as in a send, and those of the recurrence by field."""
+    """The errors of the send, with paths as in a send, and the others by field: those whose path
+    begins with a name in `own`. `words`: by field and code, instead of the detail."""
     of_send: list[FieldError] = []
     found: dict[str, list[str]] = {}
     for error in errors:
         head, _, attr = error.attr.partition(".")
-        if head == _RECURRENCE:
-            name = attr.partition(".")[0]
-            words = _WORDS.get((name, error.code), error.detail)
-            found.setdefault(name, []).append(words)
+        if head in own:
+            name = attr.partition(".")[0] or head
+            found.setdefault(name, []).append(words.get((name, error.code), error.detail))
         else:
             of_send.append(replace(error, attr=attr) if head == "notification" else error)
     return of_send, found

@@ -17,19 +17,18 @@ from typing_extensions import override
 from channels_app.admin.tabs import TabPage
 from channels_app.console.pages import ActsPage, ChannelPage, own_or_404
 from channels_app.models import Channel, Role
-from notifications_app.admin.compose.audience import AUDIENCES, RULE, TAG
-from notifications_app.admin.compose.errors import FIELDS, field_of
 from notifications_app.admin.compose.form import ComposeForm
-from notifications_app.admin.compose.writing import content_and_audience_context
 from notifications_app.admin.recurrence_words import clock_words, recurrence_words
 from notifications_app.admin.schedule_form import (
+    RECURRENCE,
+    WORDS,
     RecurrenceForm,
     read_once,
     read_recurrence,
-    read_send_of,
     send_form,
     split_errors,
 )
+from notifications_app.admin.stored_send_page import StoredSendPage
 from notifications_app.models import (
     MAX_SCHEDULE_NAME,
     Notification,
@@ -51,14 +50,13 @@ from notifications_app.sends.schedules import (
     schedule_switch,
     schedule_update,
 )
-from pushsvc.common.errors import Conflict, FieldError, Invalid, Outdated, PushsvcError
+from pushsvc.common.errors import Conflict, Invalid, Outdated
 from pushsvc.common.store import sql
 from pushsvc.common.texts import later
 from pushsvc.common.timestamps import parse_timestamp, timezone_names
 
 COMING: Final = 3
 _SHOWN: Final = 50
-_NO_TARGETS: Final = [(name, AUDIENCES[name]) for name in ("", TAG, RULE)]
 _CHANGED: Final = later(
     "{}, because the schedule was changed after you opened this page. Check it first."
 )
@@ -118,83 +116,39 @@ class SchedulesPage(TabPage):
         )
 
 
-class _WritingPage(ChannelPage):
-    """The form with name, content, audience and recurrence. The step `edit` shows the form again as
-    it was posted."""
-
+class _WritingPage(StoredSendPage):
     template_name = "console/notifications/schedule.html"
-    post_role = Role.SENDER
-
-    def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
-        form, repeat = ComposeForm.posted(request.POST), RecurrenceForm.posted(request.POST)
-        name = request.POST.get("name", "")
-        if request.POST.get("step") == "edit":
-            return self.shown(name, form, repeat)
-        try:
-            given = self._given(name, form, repeat)
-            schedule = self.save(given)
-        except Invalid as error:
-            return self.shown(name, form, repeat, error.errors)
-        except PushsvcError as error:
-            return self.shown(name, form, repeat, [FieldError("", error.code, error.detail)])
-        messages.success(
-            request, gettext("The schedule “%(schedule)s” was saved.") % {"schedule": schedule}
-        )
-        return HttpResponseRedirect(reverse("admin:schedule_edit", args=[schedule.pk]))
-
-    def _given(self, name: str, form: ComposeForm, repeat: RecurrenceForm) -> dict[str, Any]:
-        """The arguments of the service. Raises Invalid with the errors of both parts."""
-        parts: dict[str, Callable[[], Any]] = {
-            "send": lambda: read_send_of(form),
-            "recurrence": lambda: read_recurrence(repeat),
-            "once_per_days": lambda: read_once(repeat),
-        }
-        found: list[FieldError] = []
-        given: dict[str, Any] = {"name": name}
-        for part, read in parts.items():
-            try:
-                given[part] = read()
-            except Invalid as error:
-                found += error.errors
-        if found:
-            raise Invalid(found)
-        return given
-
-    def save(self, given: Mapping[str, Any]) -> Schedule:
-        """Raises what the service raises."""
-        raise NotImplementedError
-
-    def shown(
-        self,
-        name: str,
-        form: ComposeForm,
-        repeat: RecurrenceForm,
-        errors: Sequence[FieldError] = (),
-    ) -> HttpResponse:
-        of_name = [each.detail for each in errors if each.attr == "name"]
-        rest, of_recurrence = split_errors(each for each in errors if each.attr != "name")
-        context = self.get_context_data(
-            name=name,
-            name_errors=of_name,
-            most_characters=MAX_SCHEDULE_NAME,
-            repeat=repeat,
-            repeat_errors=of_recurrence,
-            has_errors=bool(errors),
-            has_field_errors=bool(of_name or of_recurrence)
-            or any(field_of(each) in FIELDS for each in rest),
-            zones=timezone_names(),
-            recipient=RECIPIENT,
-            weekdays=WEEKDAYS,
-            may_send=self.may(Role.SENDER),
-            **content_and_audience_context(self.channel, form, rest, self.request)
-            | {"audiences": _NO_TARGETS, "no_targets": True},
-        )
-        return self.render_to_response(context, status=400 if errors else 200)
+    most_characters = MAX_SCHEDULE_NAME
+    own_words = WORDS
+    own_attrs = frozenset({RECURRENCE})
 
     @override
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        # The breadcrumbs lead to the channels, as on the channel's tabs.
-        return super().get_context_data(**kwargs) | {"opts": Channel._meta, "list_name": ""}
+    def posted(self, post: QueryDict) -> RecurrenceForm:
+        return RecurrenceForm.posted(post)
+
+    @override
+    def readers(self, own: RecurrenceForm) -> dict[str, Callable[[], Any]]:
+        return {
+            "recurrence": lambda: read_recurrence(own),
+            "once_per_days": lambda: read_once(own),
+        }
+
+    @override
+    def own_context(
+        self, own: RecurrenceForm, errors: Mapping[str, Sequence[str]]
+    ) -> dict[str, Any]:
+        return {
+            "repeat": own,
+            "repeat_errors": errors,
+            "zones": timezone_names(),
+            "recipient": RECIPIENT,
+            "weekdays": WEEKDAYS,
+        }
+
+    @override
+    def said(self, saved: Schedule) -> tuple[str, str]:
+        words = gettext("The schedule “%(schedule)s” was saved.") % {"schedule": saved}
+        return words, reverse("admin:schedule_edit", args=[saved.pk])
 
 
 class NewSchedulePage(_WritingPage):
@@ -226,7 +180,7 @@ class SchedulePage(_WritingPage):
     @override
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         self.version = self.schedule.version
-        form = send_form(self.channel, self.schedule)
+        form = send_form(self.channel, self.schedule.send)
         return self.shown(self.schedule.name, form, RecurrenceForm.of(self.schedule))
 
     @override
@@ -357,7 +311,7 @@ class RecurrencePart(ChannelPage):
         try:
             recurs = recurrence_of(read_recurrence(RecurrenceForm.posted(request.POST)))
         except Invalid as error:
-            _, errors = split_errors(error.errors)
+            _, errors = split_errors(error.errors, frozenset({RECURRENCE}), WORDS)
             return self.render_to_response(self.get_context_data(errors=errors))
         after = islice(recurs.after(now, within=FIRST_WITHIN), COMING)
         coming = [Coming.of(at, recurs.timezone) for at in after]

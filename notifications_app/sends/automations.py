@@ -1,12 +1,12 @@
 """A channel's automations: creates and changes them. `sends/automation_firing.py` fires them."""
 
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Sum
 from django.db.models.functions import Now
 
 from channels_app import audit
@@ -131,6 +131,18 @@ def waiting_count(automation: Automation) -> int:
     return own[:MAX_COUNTED].count()
 
 
+def waiting_counts(automations: Sequence[Automation]) -> dict[UUID, int]:
+    """How many wait for each; at most MAX_COUNTED are counted."""
+    ids = sql.array(each.pk.hex for each in automations)
+    return dict(sql.rows(_WAITING, {"ids": ids, "most": MAX_COUNTED}))
+
+
+def fired_counts(automations: Sequence[Automation], since: datetime) -> dict[UUID, int]:
+    """How many became recipients on days that began since then, of those with any."""
+    days = AutomationDay.objects.filter(automation__in=automations, begins_at__gte=since)
+    return dict(days.values("automation_id").values_list("automation_id", Sum("fired")))
+
+
 def day_end(automation: Automation) -> None:
     """Ends the day of the locked automation: what it fires from now on is another notification.
     The current one ends when its recipients have their outcomes."""
@@ -224,6 +236,13 @@ def _locked(channel_id: UUID, automation_id: UUID) -> Automation:
     own = _of(channel_id).filter(pk=automation_id).select_related("channel")
     return _one(own.select_for_update(of=("self",)))
 
+
+_WAITING: Final = """
+SELECT own.id, (
+  SELECT count(*) FROM (
+    SELECT FROM notifications_app_automationentry WHERE automation_id = own.id LIMIT %(most)s
+  ) AS counted)
+FROM unnest(%(ids)s::uuid[]) AS own(id)"""
 
 _OWN: Final = (
     *("name", "is_enabled", "trigger", "delay_minutes", "recipient"),

@@ -23,6 +23,7 @@ from notifications_app.models import HourlyStat
 from subscriptions_app.models import Person, Segment, Subscription
 from tests.factories import (
     add_crowd,
+    make_automation,
     make_channel,
     make_schedule,
     make_sent_notification,
@@ -73,6 +74,7 @@ def stocked(house: House) -> House:
         "draft": make_waiting(channel, house.members["editor"], title=WORD, note=WORD),
         "template": make_template(channel, WORD),
         "schedule": make_schedule(channel, WORD),
+        "automation": make_automation(channel, WORD),
         "webhook": webhook_create(
             channel=channel,
             url=f"https://{WORD}.example.com/",

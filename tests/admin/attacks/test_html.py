@@ -19,7 +19,7 @@ from channels_app.models import (
 )
 from channels_app.services import api_key_issue, api_key_revoke, provider_credentials_store
 from channels_app.webhooks import webhook_create, webhook_test
-from notifications_app.models import HourlyStat
+from notifications_app.models import Automation, AutomationDay, AutomationEvent, HourlyStat
 from notifications_app.sends.services import notification_cancel
 from subscriptions_app.models import Person, Subscription
 from subscriptions_app.segments.services import segment_create, segment_update
@@ -28,6 +28,7 @@ from tests.admin.support import signed_in
 from tests.api.credentials import GOOGLE
 from tests.factories import (
     add_crowd,
+    make_automation,
     make_schedule,
     make_sent_notification,
     make_template,
@@ -107,6 +108,15 @@ def house(alice):
     WebhookMessage.objects.update(body=json.dumps({"type": EVIL}).encode())
     WebhookAttempt.objects.update(answer=EVIL)
     Webhook.objects.update(last_answer=EVIL)
+    automation = make_automation(channel, EVIL[:100], title=EVIL, body=EVIL)
+    clicked = {"name": EVIL[:100], "label": EVIL[:40], "action": EVIL[:32]}
+    Automation.objects.update(event=AutomationEvent.CLICKED, about=clicked)
+    AutomationDay.objects.create(
+        automation=automation,
+        begins_at=timezone.now(),
+        ends_at=timezone.now(),
+        notification_id=waiting.pk,
+    )
     alice.rows = {
         "channel": channel,
         "webhook": webhook,
@@ -118,6 +128,7 @@ def house(alice):
         ),
         "notification": waiting,
         "schedule": make_schedule(channel, EVIL[:100]),
+        "automation": automation,
         "draft": make_waiting(
             channel,
             alice.members["editor"],

@@ -12,7 +12,7 @@ from django.utils.http import int_to_base36
 
 from channels_app.accounts.users import user_change
 from channels_app.models import Account, ApiKey, Channel, Membership, Role
-from notifications_app.models import Draft, Notification, Schedule
+from notifications_app.models import Automation, Draft, Notification, Schedule
 from pushsvc.common.errors import Invalid
 from pushsvc.common.store import sql
 from tests.admin.console.test_scope import addresses, everything_of
@@ -58,11 +58,12 @@ def test_a_viewer_who_owns_another_account_stays_a_viewer_in_this_one(alice, zeb
 
 @pytest.mark.parametrize("halt", ["paused_at", "stopped_at", ""])
 def test_a_writer_sets_nothing_in_motion_on_any_page(alice, halt):
-    """Neither a send nor a schedule: starting, changing, resuming and ending need a sender."""
+    """Starting, changing, resuming and ending anything that sends need a sender."""
     stocked(alice)
     if halt:
         Notification.objects.update(**{halt: Now()})
     Schedule.objects.update(is_enabled=False)
+    Automation.objects.update(is_enabled=False)
     client = signed_in(alice.members["writer"])
     before = [row for row in everything_of(alice) if "'sent_version'" not in row]
     fields = written(alice.channel) | {"name": WORD, "note": "x", "version": "1", "seen": ""}

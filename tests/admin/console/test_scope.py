@@ -25,7 +25,7 @@ from channels_app.models import (
     Webhook,
 )
 from channels_app.sign_in.admin import pages as sign_in
-from notifications_app.models import Draft, Image, Notification, Schedule, Template
+from notifications_app.models import Automation, Draft, Image, Notification, Schedule, Template
 from pushsvc.common.console.admin import site
 from subscriptions_app.models import (
     Category,
@@ -70,6 +70,7 @@ def ids_of(house):
         "template_id": rows["template"].pk,
         "draft_id": rows["draft"].pk,
         "schedule_id": rows["schedule"].pk,
+        "automation_id": rows["automation"].pk,
         "subscription_id": rows["subscription"].pk,
         "person_id": rows["person"].pk,
         "user_id": house.members["owner"].pk,
@@ -146,6 +147,7 @@ def everything_of(house):
         Draft,
         Template,
         Schedule,
+        Automation,
         Image,
         Person,
         IdentityKey,

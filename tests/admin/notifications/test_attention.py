@@ -15,7 +15,7 @@ from channels_app.models import ApiKey, Channel, ProviderCredential, Webhook
 from channels_app.services import api_key_issue
 from channels_app.webhooks import webhook_create, webhook_disable
 from notifications_app import tasks
-from notifications_app.models import Delivery, Plan, Schedule
+from notifications_app.models import Automation, Delivery, Plan, Schedule
 from notifications_app.pipeline import breakers
 from notifications_app.reporting.attention import attention
 from notifications_app.reporting.installation import open_batches
@@ -26,7 +26,7 @@ from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
 from tests.admin.notifications.dashboards import all_of, everything_lives, html, running, stat
 from tests.admin.support import fill_hours
-from tests.factories import make_channel, make_schedule, make_sent_notification
+from tests.factories import make_automation, make_channel, make_schedule, make_sent_notification
 
 
 def found(house, *kinds):
@@ -93,6 +93,16 @@ def test_a_disabled_schedule_is_found_and_leads_to_its_page(alice):
 
     finding = page.partition('data-code="schedule_disabled"')[2].partition("</li>")[0]
     assert f'href="{reverse("admin:schedule_edit", args=[schedule.pk])}"' in finding
+
+
+def test_a_disabled_automation_is_found_and_leads_to_its_page(alice):
+    automation = make_automation(alice.channel)
+    Automation.objects.update(is_enabled=False, disabled_code="category_unknown")
+
+    page = html(alice.members["viewer"])
+
+    finding = page.partition('data-code="automation_disabled"')[2].partition("</li>")[0]
+    assert f'href="{reverse("admin:automation_edit", args=[automation.pk])}"' in finding
 
 
 def test_a_platform_without_credentials_is_found(alice):

@@ -27,6 +27,7 @@ from tests.browser.console.support import (
 from tests.factories import (
     add_crowd,
     add_tags,
+    make_automation,
     make_category,
     make_device,
     make_draft,
@@ -83,6 +84,7 @@ def furnished(alice):
     add_tags([one], "team-7", "m" * MAX_TAG)
     make_category(channel)
     schedule = make_schedule(channel)
+    automation = make_automation(channel)
     webhook, _ = webhook_create(
         channel=channel, url="https://hooks.example.com/", events=["notifications.finished"]
     )
@@ -106,6 +108,9 @@ def furnished(alice):
         f"notifications_app/notification/schedules/{channel.pk}/",
         f"notifications_app/notification/schedules/{channel.pk}/new/",
         f"notifications_app/notification/schedules/{schedule.pk}/edit/",
+        f"notifications_app/notification/automations/{channel.pk}/",
+        f"notifications_app/notification/automations/{channel.pk}/new/",
+        f"notifications_app/notification/automations/{automation.pk}/edit/",
         f"notifications_app/notification/{due.pk}/edit/",
         "channels_app/channel/",
         "channels_app/channel/add/",
