@@ -25,7 +25,7 @@ _ELEMENT: Final = re.compile(
     r"""material-symbols-outlined[^"]*"(?:[^">]|"[^"]*")*>(.*?)</""", re.DOTALL
 )
 _ARGUMENT: Final = re.compile(r"""icon["']?(?:=|:\s*)["']([a-z_0-9]+)["']""")
-_LINK: Final = re.compile(r"""\bLink\(\s*"[^"]*",\s*"(\w+)\"""")
+_LINK: Final = re.compile(r"""\bLink\(\s*later\("[^"]*"\),\s*"(\w+)\"""")
 _DRAWN: Final = re.compile(r"""content-\['([^']+)'\]""")
 
 

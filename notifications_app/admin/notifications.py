@@ -204,7 +204,8 @@ class NotificationAdmin(ScopedAdmin):
         """A check box of the form above the list (console/notifications/list.html)."""
         if notification.started_at is None:
             return ""
-        return format_html(_COMPARE, notification.pk, str(notification)[:80])
+        label = gettext("Compare “{}”").format(str(notification)[:80])
+        return format_html(_COMPARE, notification.pk, label)
 
     @override
     def get_search_results(

@@ -141,7 +141,7 @@ def test_conditions_on_tags_people_and_earlier_notifications_are_built_and_shown
     rules.nth(1).get_by_label("Comparison").select_option("starts_with")
     rules.nth(1).get_by_label("Language").fill("de")
     rules.nth(2).get_by_label("Comparison").select_option("in")
-    rules.nth(2).get_by_label("Time zone").fill("Europe/Vienna\nEurope/Berlin\n")
+    rules.nth(2).get_by_label("Time zone", exact=True).fill("Europe/Vienna\nEurope/Berlin\n")
     rules.nth(3).get_by_label("Comparison").select_option("exists")
     rules.nth(4).get_by_label("Notification id").fill(str(sent.pk))
     rules.nth(4).get_by_label("Outcome").select_option("clicked")
