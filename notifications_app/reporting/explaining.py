@@ -210,7 +210,9 @@ def _from_ledger(about: _About, device: Subscription, sent: Sent) -> Explained:
             return Explained(device, Verdict.GOT, "", [step], message, sent)
         case DeliveryStatus.BOUNCED:
             words = words_for(Platform(device.platform), delivery.code)
-            detail = " ".join(filter(None, (f"{words.title}.", words.meaning, words.remedy)))
+            detail = " ".join(
+                str(each) for each in (f"{words.title}.", words.meaning, words.remedy) if each
+            )
             step = Step(StepName.DELIVERY, ok=False, detail=detail)
             return Explained(device, Verdict.BOUNCED, delivery.code, [step], message, sent)
     pause, rate = paused(about.case, device), about.notification.rate_per_minute
