@@ -131,7 +131,7 @@ def test_without_a_time_it_is_sent_at_once(alice):
         ({"expires_at": LATER}, [("expires_at", "out_of_range")]),
         ({"scheduled_at": "2032-01-01T00:00:00Z"}, [("expires_at", "out_of_range")]),
         ({"target_platforms": ["ios"]}, []),
-        ({"data": {"a": "x" * 4000}}, [("target_platforms", "payload_too_large")]),
+        ({"data": {"a": "x" * 4000}}, [("variants.0", "payload_too_large")]),
     ],
 )
 def test_what_a_send_may_not_be_no_edit_makes_of_it(alice, changes, found):
@@ -239,7 +239,7 @@ def test_what_is_fixed_does_not_keep_a_paused_text_from_being_edited(alice):
     over = edit(alice, notification, expires_at="2001-01-01T00:00:00Z")
     assert errors(over) == [("expires_at", "out_of_range")]
     large = edit(alice, notification, data={"a": "x" * 4000})
-    assert errors(large) == [("target_platforms", "payload_too_large")]
+    assert errors(large) == [("variants.0", "payload_too_large")]
 
 
 def test_the_platforms_of_a_pending_notification_are_checked_again(alice):
