@@ -27,7 +27,7 @@ def test_the_form_and_its_review_say_how_many_are_skipped(sender, alice):
     assert sender.post(CHECK, form).json()["capped"] == words
     assert words in review(sender, form).content.decode()
     assert sender.post(CHECK, form | {"cap": "ignore"}).json()["capped"] == ""
-    assert "at most 1 time in 24 hours" in sender.get(compose(alice)).content.decode()
+    assert "at most: 1 time in 24 hours." in sender.get(compose(alice)).content.decode()
 
 
 def compose(house):
