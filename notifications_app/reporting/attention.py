@@ -12,7 +12,7 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
-from django.db.models import Count, Exists, F, Min, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, F, Min, OuterRef, Q, QuerySet, Sum, Value
 from django.utils import timezone
 from django.utils.text import Truncator
 
@@ -84,7 +84,7 @@ def channels_attention(channels: QuerySet[Channel], now: datetime, most: int) ->
     """The findings about the credentials, keys, limits, webhooks, schedules and automations of
     these channels, at most about `most` of each kind. A kind that cannot be read does not hide the
     others."""
-    parts = (_credentials, limited, _webhooks, _schedules, _automations, _api_keys_ending)
+    parts = (_credentials, limited, _webhooks, _disabled, _api_keys_ending)
     for part in parts:
         try:
             yield from part(channels, now, most)
@@ -324,34 +324,23 @@ def _webhooks(
             yield Kind.WEBHOOK_DISABLED.found(reason=_DISABLED.get(each.disabled_code, ""), **about)
 
 
-def _schedules(
+def _disabled(
     channels: QuerySet[Channel], _now: datetime, most: int = MOST_OF_A_KIND
 ) -> Iterator[Finding]:
-    """Schedules that the service disabled."""
-    disabled = Schedule.objects.filter(channel__in=channels, is_enabled=False)
-    refused = disabled.exclude(disabled_code="").select_related("channel")
-    for each in refused.order_by("pk")[:most]:
-        yield Kind.SCHEDULE_DISABLED.found(
-            schedule=Truncator(each.name).chars(_TEXT_SHOWN),
-            code=each.disabled_code,
-            subject=each.pk,
-            channel=(each.channel_id, each.channel.name),
-        )
-
-
-def _automations(
-    channels: QuerySet[Channel], _now: datetime, most: int = MOST_OF_A_KIND
-) -> Iterator[Finding]:
-    """Automations that the service disabled."""
-    disabled = Automation.objects.filter(channel__in=channels, is_enabled=False)
-    refused = disabled.exclude(disabled_code="").select_related("channel")
-    for each in refused.order_by("pk")[:most]:
-        yield Kind.AUTOMATION_DISABLED.found(
-            automation=Truncator(each.name).chars(_TEXT_SHOWN),
-            code=each.disabled_code,
-            subject=each.pk,
-            channel=(each.channel_id, each.channel.name),
-        )
+    """Schedules and automations that the service disabled."""
+    schedules, automations = (
+        model.objects.filter(channel__in=channels, is_enabled=False)
+        .exclude(disabled_code="")
+        .order_by("pk")
+        .values_list("pk", "name", "disabled_code", "channel_id", "channel__name", Value(kind))[
+            :most
+        ]
+        for model, kind in ((Schedule, "schedule"), (Automation, "automation"))
+    )
+    for pk, name, code, channel_id, channel_name, kind in schedules.union(automations, all=True):
+        about = {kind: Truncator(name).chars(_TEXT_SHOWN), "code": code, "subject": pk}
+        found = Kind.SCHEDULE_DISABLED if kind == "schedule" else Kind.AUTOMATION_DISABLED
+        yield found.found(channel=(channel_id, channel_name), **about)
 
 
 def _unshown(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
@@ -377,8 +366,7 @@ PARTS: Final[tuple[Part, ...]] = (
     _credentials_missing,
     limited,
     _breaking,
-    _schedules,
-    _automations,
+    _disabled,
     _jumps,
     _unshown,
     _nearly_full,

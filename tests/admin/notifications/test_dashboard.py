@@ -125,7 +125,7 @@ def test_the_number_of_queries_does_not_grow_with_the_data(
     many(alice)
     client = signed_in(root if who == "root" else alice.members["owner"])
 
-    with django_assert_max_num_queries(30):
+    with django_assert_max_num_queries(29):
         answer = client.get(reverse(f"admin:{part}"), {"days": 90})
 
     assert answer.status_code == 200
