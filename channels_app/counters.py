@@ -178,12 +178,13 @@ def _merging(table: str, key: str, names: tuple[str, ...]) -> str:
     ended at least an hour ago, because a transaction may still write to a later one. Raw SQL,
     because the ORM has neither DELETE … RETURNING nor an upsert that adds."""
     return f"""
-WITH ended AS (
-  DELETE FROM {table} WHERE ({key}, shard) IN (
-    SELECT {key}, shard FROM {table}
-    WHERE shard <> 0 AND hour < statement_timestamp() - interval '2 hours'
-    ORDER BY hour, {key}, shard LIMIT %(limit)s
-    FOR UPDATE SKIP LOCKED)
+WITH old AS MATERIALIZED (
+  SELECT {key}, shard FROM {table}
+  WHERE shard <> 0 AND hour < statement_timestamp() - interval '2 hours'
+  ORDER BY hour, {key}, shard LIMIT %(limit)s
+  FOR UPDATE SKIP LOCKED
+), ended AS (
+  DELETE FROM {table} WHERE ({key}, shard) IN (SELECT {key}, shard FROM old)
   RETURNING *
 ), merged AS (
   INSERT INTO {table} AS stored

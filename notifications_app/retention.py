@@ -113,12 +113,12 @@ WHERE target.notification_id = old.notification_id AND target.position = old.pos
 """
 
 _PURGE_SEND_RATES = """
-DELETE FROM notifications_app_sendrate WHERE notification_id IN (
+DELETE FROM notifications_app_sendrate WHERE notification_id = ANY(ARRAY(
   SELECT notification_id FROM notifications_app_sendrate rate
   WHERE NOT EXISTS (SELECT FROM notifications_app_notification
                     WHERE id = rate.notification_id AND status = 'processing')
   LIMIT %(limit)s
-  FOR UPDATE SKIP LOCKED)
+  FOR UPDATE SKIP LOCKED))
 """
 
 # In SQL, because the ORM deletes from one table at a time. A batch is deleted in the statement that

@@ -228,8 +228,8 @@ WHERE id = ANY(%(ids)s)
 """
 _CLAIM_REMOVALS: Final = """
 UPDATE notifications_app_imageremoval SET due_at = statement_timestamp() + interval '10 minutes'
-WHERE id IN (
+WHERE id = ANY(ARRAY(
   SELECT id FROM notifications_app_imageremoval WHERE due_at <= statement_timestamp()
-  ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+  ORDER BY due_at LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
 RETURNING id
 """

@@ -331,11 +331,11 @@ FREE_LOST = """
 UPDATE notifications_app_batch
 SET status = %(batch_ready)s, lease_until = NULL, due_at = statement_timestamp(),
     lease_losses = least(lease_losses + 1, %(most_losses)s)
-WHERE id IN (
+WHERE id = ANY(ARRAY(
   SELECT id FROM notifications_app_batch
   WHERE status = %(batch_leased)s AND lease_until < statement_timestamp()
   LIMIT %(limit)s
-  FOR NO KEY UPDATE SKIP LOCKED)
+  FOR NO KEY UPDATE SKIP LOCKED))
 RETURNING platform
 """
 

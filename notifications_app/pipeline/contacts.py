@@ -262,16 +262,19 @@ DELETE FROM notifications_app_once AS once USING own
 WHERE once.schedule_id = own.schedule_id AND once.key = own.key
 """
 _PURGE_CONTACTS: Final = """
-DELETE FROM notifications_app_contact WHERE key IN (
+DELETE FROM notifications_app_contact WHERE key = ANY(ARRAY(
   SELECT key FROM notifications_app_contact
   WHERE expires_on < (statement_timestamp() AT TIME ZONE 'UTC')::date
-  ORDER BY expires_on LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+  ORDER BY expires_on LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
 """
 _PURGE_ONCE: Final = """
-DELETE FROM notifications_app_once WHERE (schedule_id, key) IN (
+WITH old AS MATERIALIZED (
   SELECT schedule_id, key FROM notifications_app_once
   WHERE at < statement_timestamp() - %(age)s
-  ORDER BY at LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+  ORDER BY at LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+)
+DELETE FROM notifications_app_once AS once USING old
+WHERE once.schedule_id = old.schedule_id AND once.key = old.key
 """
 # The schedules are found one after the other in the primary key.
 _PURGE_ORPHANS: Final = """
@@ -281,11 +284,13 @@ WITH RECURSIVE known (id) AS (
   SELECT (SELECT schedule_id FROM notifications_app_once WHERE schedule_id > known.id
           ORDER BY schedule_id LIMIT 1)
   FROM known WHERE id IS NOT NULL
-)
-DELETE FROM notifications_app_once WHERE (schedule_id, key) IN (
+), old AS MATERIALIZED (
   SELECT schedule_id, key FROM notifications_app_once
   WHERE schedule_id IN (
     SELECT id FROM known
     WHERE NOT EXISTS (SELECT FROM notifications_app_schedule WHERE id = known.id))
-  LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+  LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+)
+DELETE FROM notifications_app_once AS once USING old
+WHERE once.schedule_id = old.schedule_id AND once.key = old.key
 """

@@ -153,12 +153,12 @@ UPDATE notifications_app_plan plan
 SET status = CASE WHEN EXISTS (SELECT FROM notifications_app_batch
                                WHERE plan_id = plan.id AND suspect_count > 0)
              THEN %(plan_settling)s ELSE %(plan_done)s END
-WHERE id IN (
+WHERE id = ANY(ARRAY(
   SELECT delivering.id FROM notifications_app_plan delivering
   WHERE delivering.status = %(plan_delivering)s AND NOT EXISTS (
     SELECT FROM notifications_app_batch
     WHERE notification_id = delivering.notification_id AND plan_id = delivering.id
       AND status <> %(batch_done)s)
   ORDER BY delivering.id LIMIT %(limit)s
-  FOR NO KEY UPDATE SKIP LOCKED)
+  FOR NO KEY UPDATE SKIP LOCKED))
 """

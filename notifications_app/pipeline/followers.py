@@ -68,15 +68,17 @@ _GONE: Final = """WITH RECURSIVE known (id) AS (
 )"""
 _PURGE_ENTRIES: Final = f"""
 {_GONE.format(table="notifications_app_automationentry")}
-DELETE FROM notifications_app_automationentry WHERE id IN (
+DELETE FROM notifications_app_automationentry WHERE id = ANY(ARRAY(
   SELECT id FROM notifications_app_automationentry WHERE automation_id IN (SELECT id FROM gone)
-  LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+  LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
 """  # noqa: S608 - text of our own
 _PURGE_ORPHANS: Final = f"""
-{_GONE.format(table="notifications_app_automationcontact")}
-DELETE FROM notifications_app_automationcontact WHERE (automation_id, key) IN (
+{_GONE.format(table="notifications_app_automationcontact")}, old AS MATERIALIZED (
   SELECT automation_id, key FROM notifications_app_automationcontact
-  WHERE automation_id IN (SELECT id FROM gone) LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
+  WHERE automation_id IN (SELECT id FROM gone) LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+)
+DELETE FROM notifications_app_automationcontact AS contact USING old
+WHERE contact.automation_id = old.automation_id AND contact.key = old.key
 """  # noqa: S608 - text of our own
 _PURGE_CONTACTS: Final = """
 WITH old AS MATERIALIZED (

@@ -338,9 +338,16 @@ def _disabled(
         for model, kind in ((Schedule, "schedule"), (Automation, "automation"))
     )
     for pk, name, code, channel_id, channel_name, kind in schedules.union(automations, all=True):
-        about = {kind: Truncator(name).chars(_TEXT_SHOWN), "code": code, "subject": pk}
-        found = Kind.SCHEDULE_DISABLED if kind == "schedule" else Kind.AUTOMATION_DISABLED
-        yield found.found(channel=(channel_id, channel_name), **about)
+        name = Truncator(name).chars(_TEXT_SHOWN)
+        about: dict[str, Any] = {
+            "code": code,
+            "subject": pk,
+            "channel": (channel_id, channel_name),
+        }
+        if kind == "schedule":
+            yield Kind.SCHEDULE_DISABLED.found(schedule=name, **about)
+        else:
+            yield Kind.AUTOMATION_DISABLED.found(automation=name, **about)
 
 
 def _unshown(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:

@@ -261,13 +261,14 @@ def _add_slice(
 
 # Raw, because the ORM has neither DELETE … RETURNING nor conditional inserts. Entries that an
 # erasure has locked are skipped. An entry without a code passed, and `taken` has those whose key
-# was not contacted, so the others are repeated. OFFSET 0: each device is read by its id.
+# was not contacted, so the others are repeated. OFFSET 0: each device is read by its id. ARRAY,
+# because PostgreSQL may evaluate a set with a limit again for each row, and lock other rows then.
 _JUDGE: Final = """
 WITH due AS MATERIALIZED (
-  DELETE FROM notifications_app_automationentry WHERE id IN (
+  DELETE FROM notifications_app_automationentry WHERE id = ANY(ARRAY(
     SELECT id FROM notifications_app_automationentry
     WHERE automation_id = %(automation)s AND due_at <= statement_timestamp()
-    ORDER BY automation_id, due_at, id LIMIT %(most)s FOR UPDATE SKIP LOCKED)
+    ORDER BY automation_id, due_at, id LIMIT %(most)s FOR UPDATE SKIP LOCKED))
   RETURNING id, subscription_id, due_at
 ), judged AS MATERIALIZED (
   SELECT due.id, due.subscription_id, subscription.platform, person.external_id,

@@ -20,7 +20,7 @@ def people_purge(limit: int) -> int:
 # A registration that links a device meanwhile finds no person to count, and begins again. Raw,
 # because the ORM cannot skip locked rows in a DELETE.
 _PURGE: Final = """
-DELETE FROM subscriptions_app_person WHERE id IN (
+DELETE FROM subscriptions_app_person WHERE id = ANY(ARRAY(
   SELECT gone.id FROM channels_app_channel AS channel
   CROSS JOIN LATERAL (
     SELECT id FROM subscriptions_app_person AS person
@@ -32,5 +32,5 @@ DELETE FROM subscriptions_app_person WHERE id IN (
     ORDER BY left_at LIMIT %(limit)s
     FOR UPDATE SKIP LOCKED
   ) AS gone
-  LIMIT %(limit)s)
+  LIMIT %(limit)s))
 """

@@ -195,12 +195,13 @@ SELECT cardinality(%(devices)s::uuid[])
 # With a platform, so that PostgreSQL reads the tag's range of the primary key. Locked rows are
 # skipped, so that this never waits and cannot deadlock.
 _PURGE = """
-DELETE FROM subscriptions_app_tag AS purged USING (
+WITH old AS MATERIALIZED (
   SELECT channel_id, platform, tag, subscription_id FROM subscriptions_app_tag
   WHERE channel_id = %(channel)s AND platform IN ('web', 'android', 'ios') AND tag = %(tag)s
   LIMIT %(limit)s
   FOR UPDATE SKIP LOCKED
-) AS old
+)
+DELETE FROM subscriptions_app_tag AS purged USING old
 WHERE purged.channel_id = old.channel_id AND purged.platform = old.platform
   AND purged.tag = old.tag AND purged.subscription_id = old.subscription_id
 """

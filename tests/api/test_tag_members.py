@@ -190,13 +190,13 @@ def test_devices_are_counted_up_to_a_thousand_and_no_further(alice, monkeypatch)
     counts = {each["tag"]: (each["devices"], each["more"]) for each in listed(alice).json()}
     assert counts == {"three": (3, False), "many": (3, True)}
     assert MOST_COUNTED == 1_000
-    assert most_rows_read(lambda: listed(alice)) < 20
+    assert most_rows_read(lambda: listed(alice), as_if_large=True) < 20
 
 
 # --- deletion -------------------------------------------------------------------------------------
 
 
-def test_housekeeping_takes_a_deleted_tag_off_in_steps(alice, bob, monkeypatch):
+def test_housekeeping_takes_a_deleted_tag_off_in_steps(alice, bob):
     rows = factories.add_subscriptions(alice.channel, 5)
     factories.add_tags(rows, "old", "new")
     factories.add_tags(factories.add_subscriptions(bob.channel, 1), "old")

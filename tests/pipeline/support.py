@@ -330,6 +330,21 @@ def most_rows_read(call, *, as_if_large=False):
     return read
 
 
+@contextmanager
+def nested_loops():
+    """PostgreSQL joins by loops, which read the inner side again for each outer row, also where it
+    locks rows."""
+    methods = ("hashjoin", "mergejoin", "hashagg", "sort", "material")
+    scans = ("indexscan", "indexonlyscan", "bitmapscan")
+    for method in methods + scans:
+        sql.execute(f"SET enable_{method} = off", {})
+    try:
+        yield
+    finally:
+        for method in methods + scans:
+            sql.execute(f"RESET enable_{method}", {})
+
+
 def _forget_deleted_rows():
     """An index has the rows of earlier tests until a vacuum, and a bitmap's count has them, too."""
     if not connection.in_atomic_block:
