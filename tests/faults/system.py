@@ -10,6 +10,7 @@ import random
 import shlex
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ class System(Processes):
         super().__init__(home, self._environment(), service)
         self.random = random.Random()  # noqa: S311 (chance, to be had again)
         self._database = None
+        self._database_lock = threading.Lock()  # threads of a test share the connection
         self._database_name = ""  # as the engine has it
         self._channels = []
         self.redis: Any = redis.Redis.from_url(self.environment["REDIS_URL"], decode_responses=True)
@@ -131,17 +133,24 @@ class System(Processes):
         end = time.monotonic() + patience(_TOO_LONG)
         while True:
             try:
-                if self._database is None:
-                    url = self._database_url
-                    self._database = psycopg.connect(url, autocommit=True, connect_timeout=3)
-                found = self._database.execute(statement, parameters)
-                return found.fetchall() if found.description else []
+                with self._database_lock:
+                    return self._rows(statement, parameters)
             except psycopg.OperationalError:
-                if self._database is not None:
-                    self._database.close()
-                    self._database = None
                 assert time.monotonic() < end, "the database stays away"
                 time.sleep(0.05)
+
+    def _rows(self, statement, parameters):
+        try:
+            if self._database is None:
+                url = self._database_url
+                self._database = psycopg.connect(url, autocommit=True, connect_timeout=3)
+            found = self._database.execute(statement, parameters)
+            return found.fetchall() if found.description else []
+        except psycopg.OperationalError:
+            if self._database is not None:
+                self._database.close()
+                self._database = None
+            raise
 
     def value(self, statement, parameters=None):
         return self.rows(statement, parameters)[0][0]
