@@ -177,14 +177,28 @@ class NotCombinable(Invalid):
 
 
 class StillSending(Conflict):
-    """Workers are still ending calls that they began before the pause."""
+    """Workers are still ending calls that they began before the pause, or a notification is to be
+    corrected before it has ended."""
 
     code = "still_sending"
     title = "Still sending"
     detail = "Workers are still ending calls that they began before the pause. Try again."
 
-    def __init__(self) -> None:
-        super().__init__(headers={"Retry-After": "5"})
+    def __init__(self, detail: str = "") -> None:
+        super().__init__(detail, headers={"Retry-After": "5"})
+
+
+class DeliveriesDeleted(Conflict):
+    """The deliveries of the notification to correct are past their retention."""
+
+    code = "deliveries_deleted"
+    title = "Deliveries deleted"
+
+    def __init__(self, notification_id: UUID, days: int) -> None:
+        super().__init__(
+            f"The deliveries of notification {notification_id} were deleted, {days} days after its"
+            " end. So it is not known who has it. Send a new notification instead."
+        )
 
 
 class NotCancellable(Conflict):

@@ -32,7 +32,7 @@ SPECTACULAR_SETTINGS = {
         "AutomationEvent": "notifications_app.models.AutomationEvent.values",
         "AutomationRecipient": "notifications_app.models.Recipient.values",
         "CapChoice": "notifications_app.content.values.CAP_CHOICES",
-        "AudienceKind": ["channel", "segment", "rule", "targets", "subscription"],
+        "AudienceKind": ["channel", "segment", "rule", "targets", "correction", "subscription"],
         "TargetState": ["reached", "unknown", "left_out", "waiting"],
         "ExplainStep": "notifications_app.api.explain_serializers.STEP_NAMES",
         "ExplainVerdict": "notifications_app.api.explain_serializers.VERDICTS",

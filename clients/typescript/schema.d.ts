@@ -1388,7 +1388,7 @@ export interface components {
          * @description Whom a notification is for.
          * @enum {string}
          */
-        AudienceKind: "channel" | "segment" | "rule" | "targets" | "subscription";
+        AudienceKind: "channel" | "segment" | "rule" | "targets" | "correction" | "subscription";
         /** @description Whom the notification is for. */
         AudienceOutput: {
             /** @description `subscription`: a test from the console, for one subscription. */
@@ -1402,6 +1402,11 @@ export interface components {
             category: string | null;
             /** @description With the kind `rule`. */
             rule: components["schemas"]["AudienceRule"];
+            /**
+             * Format: uuid
+             * @description With the kind `correction`: the notification that it corrects.
+             */
+            replaces: string | null;
             /**
              * Format: uuid
              * @description With the kind `subscription`.
@@ -1977,7 +1982,12 @@ export interface components {
             subscription_ids?: string[] | null;
             /** @description Another targets only if the send is to a targets. */
             targets?: components["schemas"]["TargetInput"][] | null;
-            /** @description Duplicates count once. `["all"]`: all that the channel has enabled. */
+            /**
+             * Format: uuid
+             * @description Another notification only if the send corrects one.
+             */
+            replaces?: string | null;
+            /** @description Duplicates count once. `["all"]`: all that the channel has enabled. With `replaces`: by default those of the corrected notification. */
             target_platforms?: string[] | null;
         };
         /** @description What was deleted. */
@@ -2575,6 +2585,8 @@ export interface components {
             api_key: string | null;
             /** @description The recipients. */
             audience: components["schemas"]["AudienceOutput"];
+            /** @description The notifications that correct it, the newest first. */
+            corrected_by: string[];
             /** @description When it is and was sent. */
             timing: components["schemas"]["TimingOutput"];
             /** @description What devices get. */
@@ -3416,7 +3428,7 @@ export interface components {
             category?: string | null;
             /** @description A rule of this send alone, as [segments](/docs/segments). */
             rule?: components["schemas"]["AudienceRule"];
-            /** @description Duplicates count once. `["all"]`: all that the channel has enabled. Default: `["web"]`. */
+            /** @description Duplicates count once. `["all"]`: all that the channel has enabled. With `replaces`: by default those of the corrected notification. Default: `["web"]`. */
             target_platforms?: string[] | null;
             /**
              * Format: uuid
@@ -3543,7 +3555,12 @@ export interface components {
             subscription_ids?: string[] | null;
             /** @description People and subscriptions in one list. */
             targets?: components["schemas"]["TargetInput"][] | null;
-            /** @description Duplicates count once. `["all"]`: all that the channel has enabled. Default: `["web"]`. */
+            /**
+             * Format: uuid
+             * @description Corrects this notification: replaces it on the devices to which it was delivered, and reaches no others. See [sends](/docs/sends).
+             */
+            replaces?: string | null;
+            /** @description Duplicates count once. `["all"]`: all that the channel has enabled. With `replaces`: by default those of the corrected notification. Default: `["web"]`. */
             target_platforms?: string[] | null;
             /**
              * Format: uuid
@@ -5849,6 +5866,17 @@ export interface operations {
             /** @description No such channel */
             404: {
                 headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Still sending */
+            409: {
+                headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
                     [name: string]: unknown;
                 };
                 content: {

@@ -16,7 +16,7 @@ from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.models import Role
-from notifications_app.admin.compose.audience import RULE
+from notifications_app.admin.compose.audience import CORRECTION, RULE
 from notifications_app.admin.compose.form import ComposeForm
 from notifications_app.admin.compose.sender import compose_url
 from notifications_app.admin.page import OneNotification, must_type_name
@@ -174,6 +174,22 @@ class DuplicateAction(OneNotification):
         if Target.objects.of(self.notification.pk).filter(vars__isnull=False).exists():
             messages.warning(request, _VALUES_LEFT_OUT)
         return HttpResponseRedirect(compose_url(draft.pk))
+
+
+class CorrectAction(DuplicateAction):
+    """Creates a draft that corrects the notification, with its content without variants."""
+
+    title = later("Correct")
+    done = later("This draft replaces “{}” where it was delivered, and reaches no other device.")
+
+    @override
+    def form(self) -> ComposeForm:
+        copy = ComposeForm.like(self.notification)
+        one = {
+            name: value for name, value in copy.extras.items() if not name.startswith("variants.")
+        }
+        copy = replace(copy, segment_id="", tag="", rule="", ids="", extras=one)
+        return replace(copy, audience=CORRECTION, replaces=str(self.notification.pk))
 
 
 class ResendAction(DuplicateAction):

@@ -18,6 +18,7 @@ from channels_app.models import Role
 from notifications_app import selectors
 from notifications_app.admin import automations, dashboard
 from notifications_app.admin.actions import (
+    CorrectAction,
     DuplicateAction,
     EndAction,
     PauseAction,
@@ -303,6 +304,7 @@ class NotificationAdmin(ScopedAdmin):
             self.page(f"{one}progress/", ProgressPart, "notification_progress"),
             self.page(f"{one}test/", TestPart, "notification_test_part"),
             self.page(f"{one}duplicate/", DuplicateAction, "notification_duplicate"),
+            self.page(f"{one}correct/", CorrectAction, "notification_correct"),
             self.page(f"{one}resend/", ResendAction, "notification_resend"),
             self.page(f"{one}edit/", EditPage, "notification_edit"),
             self.page(f"{one}end/", EndAction, "notification_end"),
@@ -378,6 +380,7 @@ _AUDIENCES: Final = {
     AudienceKind.SEGMENT: later("in a segment"),
     AudienceKind.RULE: later("by conditions"),
     AudienceKind.TARGETS: later("by id"),
+    AudienceKind.CORRECTION: later("as a correction"),
 }
 _OPEN_STATUSES: Final = {NotificationStatus.PENDING, NotificationStatus.PROCESSING}
 

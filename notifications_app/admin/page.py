@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.conf import settings
+from django.db.models import Value
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.functional import cached_property
@@ -29,7 +30,11 @@ from notifications_app.pipeline.contacts import caps_from
 from notifications_app.reporting.activity import Sending, states_of
 from notifications_app.reporting.attention import pauses_of
 from notifications_app.reporting.bounce_reasons import Words, words_for
-from notifications_app.reporting.details import clicks_of_buttons
+from notifications_app.reporting.details import (
+    MOST_CORRECTIONS,
+    clicks_of_buttons,
+    corrections_of,
+)
 from notifications_app.reporting.event_hours import events_of
 from notifications_app.reporting.limited import outlooks
 from notifications_app.reporting.progress import Progress, Reason, Release, progress_of
@@ -146,6 +151,7 @@ class NotificationPage(_WithProgress):
             and not notification.is_test
             and (is_pending or notification.is_paused),
             may_pause=may_send and notification.is_unfinished and not notification.is_halted,
+            may_correct=self.may(Role.WRITER) and _may_correct(notification, self.now),
             may_resend=self.may(Role.WRITER) and _may_resend(notification, self.now),
             may_resume=may_send and notification.is_paused,
             version=notification.pause_version,
@@ -159,7 +165,8 @@ class NotificationPage(_WithProgress):
             ),
             schedule=schedule_of(notification.pk),
             automation=automation_of(notification.pk).first() if notification.has_targets else None,
-            rule_words=rule_words(notification.rule, self.request),
+            rule_words=rule_words(notification.own_rule, self.request),
+            corrections=_corrections(notification),
             **named_context(notification),
             is_log_kept=_is_log_kept(notification, self.now),
             log_days=settings.DELIVERY_RETENTION_DAYS,
@@ -353,6 +360,17 @@ def _chart(progress: Progress) -> dict[str, Any]:
         "starts": [point.start.isoformat() for point in progress.points],
         "lines": chart.drawn,
     }
+
+
+def _may_correct(notification: Notification, now: datetime) -> bool:
+    """Whether there are devices that have it, and it is known which."""
+    has_ended = not notification.is_unfinished or notification.is_stopped
+    return has_ended and notification.delivered_count > 0 and _is_log_kept(notification, now)
+
+
+def _corrections(notification: Notification) -> list[Notification]:
+    found = corrections_of(Value(notification.pk), Value(notification.root_id))
+    return list(found[:MOST_CORRECTIONS])
 
 
 def _may_resend(notification: Notification, now: datetime) -> bool:

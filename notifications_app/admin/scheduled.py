@@ -42,7 +42,7 @@ _LOOKED_AT: Final = 10_000  # newest notifications, among which those sent in th
 _MOST_IN_A_DAY: Final = 4
 _MONTH: Final = re.compile(r"(?P<year>[1-9]\d{3})-(?P<month>0[1-9]|1[0-2])", re.ASCII)
 # Their own pages show how many they reach.
-_UNCOUNTED: Final = {AudienceKind.RULE, AudienceKind.TARGETS}
+_UNCOUNTED: Final = {AudienceKind.RULE, AudienceKind.TARGETS, AudienceKind.CORRECTION}
 _BY_CLOCKS: Final = later("by each recipient\u2019s clock")
 _DAY: Final = timedelta(days=1)
 _LAST_YEAR: Final = 9998  # the year after it has no dates

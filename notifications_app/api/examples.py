@@ -75,6 +75,11 @@ SEND_RULE: Final = OpenApiExample(
     },
     request_only=True,
 )
+SEND_CORRECTION: Final = OpenApiExample(
+    "In place of an earlier notification",
+    {"body": "The final score is 2:1.", "replaces": ID},
+    request_only=True,
+)
 SEND_TEMPLATE: Final = OpenApiExample(
     "What a template says, with another address",
     {"template_id": ID, "url": "https://example.com/orders/4711"},
@@ -152,8 +157,10 @@ DETAILS: Final = OpenApiExample(
             "segment_id": None,
             "category": "news",
             "rule": None,
+            "replaces": None,
             "subscription_id": None,
         },
+        "corrected_by": [],
         "timing": {
             "scheduled_at": "2026-11-20T15:11:00.000Z",
             "started_at": "2026-11-20T15:11:00.412Z",

@@ -16,6 +16,7 @@ from notifications_app.api.explain_serializers import (
     ExplainOutput,
     explain_output,
 )
+from notifications_app.errors import DeliveriesDeleted, StillSending
 from notifications_app.reporting.explaining import Explanation
 from notifications_app.sends.explaining import Who, notification_explain, send_explain
 from notifications_app.sends.schema import read_send
@@ -93,6 +94,8 @@ class ExplainView(KeyedView):
                 MissingScope(Scope.SUBSCRIBERS),
                 ChannelNotFound(),
                 404,
+                StillSending(),
+                DeliveriesDeleted(UUID(_ID), 30),
                 413,
                 415,
                 429,

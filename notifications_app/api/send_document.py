@@ -35,4 +35,5 @@ class EditInput(SendFields):
             field.required, field.default = False, empty
         for name, kind in AUDIENCE_FIELDS.items():
             fields[name].help_text = f"Another {kind} only if the send is to a {kind}."
+        fields["replaces"].help_text = "Another notification only if the send corrects one."
         return fields

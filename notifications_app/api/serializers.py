@@ -257,6 +257,9 @@ class AudienceOutput(serializers.Serializer[Any]):
         allow_null=True, help_text="The category that the send names; null: nobody can refuse it."
     )
     rule = RuleField(allow_null=True, help_text="With the kind `rule`.")
+    replaces = serializers.UUIDField(
+        allow_null=True, help_text="With the kind `correction`: the notification that it corrects."
+    )
     subscription_id = serializers.UUIDField(
         allow_null=True, help_text="With the kind `subscription`."
     )
@@ -404,6 +407,10 @@ class NotificationDetailsOutput(serializers.Serializer[Any]):
         help_text="The public part of the key that sent it; null if staff sent it in the console.",
     )
     audience = AudienceOutput(help_text="The recipients.")
+    corrected_by = serializers.ListField(
+        child=serializers.UUIDField(),
+        help_text="The notifications that correct it, the newest first.",
+    )
     timing = TimingOutput(help_text="When it is and was sent.")
     content = ContentOutput(help_text="What devices get.")
     platforms = serializers.DictField(
@@ -463,6 +470,7 @@ def notification_details(details: Details) -> dict[str, Any]:
                 "template_id": found.template_id,
                 "api_key": found.sent_by if is_key_name(found.sent_by) else None,
                 "audience": _audience(found),
+                "corrected_by": details.corrected_by,
                 "timing": _timing(found),
                 "content": found.content,
                 "platforms": _platforms(details),
@@ -521,7 +529,8 @@ def _audience(notification: Notification) -> dict[str, Any]:
         "kind": notification.audience_kind,
         "segment_id": notification.segment_id,
         "category": notification.category or None,
-        "rule": notification.rule,
+        "rule": notification.own_rule,
+        "replaces": notification.replaces,
         "subscription_id": notification.only_subscription_id,
     }
 

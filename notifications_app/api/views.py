@@ -37,6 +37,7 @@ from notifications_app.api.serializers import (
 from notifications_app.content.values import SendRequest
 from notifications_app.errors import (
     CategoryRequired,
+    DeliveriesDeleted,
     IdempotencyKeyInFlight,
     IdempotencyKeyInvalid,
     IdempotencyKeyReused,
@@ -98,6 +99,7 @@ class SendView(KeyedView):
             examples.SEND_LATER,
             examples.SEND_DIRECT,
             examples.SEND_RULE,
+            examples.SEND_CORRECTION,
             examples.SEND_TEMPLATE,
         ],
         responses={
@@ -120,6 +122,8 @@ class SendView(KeyedView):
                 401,
                 MissingScope(Scope.SEND),
                 IdempotencyKeyInFlight(),
+                StillSending(),
+                DeliveriesDeleted(UUID(examples.ID), 30),
                 TooManyPending("The channel has 10,000 notifications that wait to be sent."),
                 413,
                 415,
@@ -271,6 +275,7 @@ class NotificationView(ReadingView):
                 404,
                 NotEditable(f"Notification {examples.ID} is sent."),
                 StillSending(),
+                DeliveriesDeleted(UUID(examples.ID), 30),
                 TooManyPending("The channel has 10,000 notifications that wait to be sent."),
                 413,
                 415,

@@ -148,6 +148,7 @@ class AudienceKind(StrEnum):
     SEGMENT = "segment"
     RULE = "rule"
     TARGETS = "targets"
+    CORRECTION = "correction"
     SUBSCRIPTION = "subscription"
 
 
@@ -158,6 +159,7 @@ AUDIENCE_FIELDS: Final[Mapping[str, AudienceKind]] = {
     "external_ids": AudienceKind.TARGETS,
     "subscription_ids": AudienceKind.TARGETS,
     "targets": AudienceKind.TARGETS,
+    "replaces": AudienceKind.CORRECTION,
 }
 MAX_TARGETS: Final = 1_000
 
@@ -174,7 +176,7 @@ class TargetId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendRequest:
-    """One send. Without `segment_id`, `rule` and `targets` it is for the whole channel.
+    """One send. Without `segment_id`, `rule`, `targets` and `replaces` it is for the whole channel.
 
     Empty `target_platforms` mean every platform that the channel has enabled. `scheduled_at` None
     means immediately. `local_at`: the time of each device's clock, from `scheduled_at` on, or of a
@@ -186,6 +188,9 @@ class SendRequest:
     `rate_per_minute`: how many recipients workers take up in a minute; 0 means as many as they can,
     None what the channel says. `cap`: whether caps of the channel leave out and count recipients,
     `respect` or `ignore`. `name` and `labels` are for staff and reports alone.
+
+    `replaces`: the notification that it corrects. Then `rule` is its audience and `root_id` as in
+    Notification, both from `sends/corrections.py`.
 
     `only_subscription_id` makes it a test: only that subscription gets it.
     """
@@ -204,5 +209,7 @@ class SendRequest:
     cap: str = RESPECT
     name: str = ""
     labels: tuple[str, ...] = ()
+    replaces: UUID | None = None
+    root_id: UUID | None = None
     only_subscription_id: UUID | None = None
     template_id: UUID | None = None

@@ -35,7 +35,7 @@ class Messages:
     """The messages of a notification on one platform, one for each language of its content.
 
     `of` returns the same object each time, so that transports can cache what they build from it.
-    `expires_at` is on this process's monotonic clock. `site`: as in Message.
+    `expires_at` is on this process's monotonic clock. `site`, `root_id`: as in Message.
     """
 
     def __init__(
@@ -46,10 +46,12 @@ class Messages:
         *,
         expires_at: float,
         site: Site | None = None,
+        root_id: UUID | None = None,
     ) -> None:
         self._notification_id = notification_id
         self._expires_at = expires_at
-        self._content = content
+        self._content = _in_place_of(content, root_id) if root_id else content
+        self._root_id = root_id
         self._platform = platform
         self._site = site
         self._translations = {lookup_key(tag): each for tag, each in content.translations.items()}
@@ -85,7 +87,13 @@ class Messages:
             return common
         own = personal.own(values)
         return Message(
-            self._notification_id, common.content, self._expires_at, common, own, self._site
+            self._notification_id,
+            common.content,
+            self._expires_at,
+            common,
+            own,
+            self._site,
+            self._root_id,
         )
 
     def for_recipient(self, language: str, values: Values) -> Message | Unsendable:
@@ -121,10 +129,22 @@ class Messages:
             content = replace(content, ios={})  # other platforms have no subtitle
         own = getattr(content, self._platform.value)
         content = _with_own_buttons(_replaced(content, own), self._platform)
-        message = Message(self._notification_id, content, self._expires_at, site=self._site)
+        message = Message(
+            self._notification_id,
+            content,
+            self._expires_at,
+            site=self._site,
+            root_id=self._root_id,
+        )
         if self.is_personal:
             self._personal[message] = PersonalContent(message.content)
         return message
+
+
+def _in_place_of(content: Content, root_id: UUID) -> Content:
+    """The content with the tags that the message of this notification has without own ones."""
+    tag = {"tag": str(root_id)}
+    return replace(content, web={**tag, **content.web}, android={**tag, **content.android})
 
 
 def _characters(content: Content) -> int:

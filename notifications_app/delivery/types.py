@@ -107,7 +107,8 @@ class Message:
     that transports can cache what they build from one for all recipients of a batch. `content`:
     what all recipients get. `common`: the message for all, if this one is for one recipient. `own`:
     the fields of the content that have their own texts for this recipient. `site`: for a push
-    service whose browsers show messages without the site's worker.
+    service whose browsers show messages without the site's worker. `root_id`: the notification in
+    whose place a correction is shown.
     """
 
     notification_id: UUID
@@ -116,6 +117,7 @@ class Message:
     common: "Message | None" = None
     own: Mapping[str, Any] = field(default_factory=dict)
     site: Site | None = None
+    root_id: UUID | None = None
 
     @property
     def whole(self) -> Content:

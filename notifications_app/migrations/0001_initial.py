@@ -104,6 +104,7 @@ class Migration(migrations.Migration):
                 ('category', models.CharField(blank=True, db_default='', default='', help_text='Devices that refuse it do not get the notification. Empty: none can refuse it.', max_length=32)),
                 ('only_subscription_id', models.UUIDField(blank=True, help_text='A test: this subscription gets it and no other.', null=True)),
                 ('rule', models.JSONField(blank=True, help_text='Of this send alone.', null=True)),
+                ('root_id', models.UUIDField(blank=True, help_text='Of a correction: the first notification of its chain, in whose place it is shown. Its rule names the one that it corrects.', null=True)),
                 ('has_targets', models.BooleanField(db_default=False, default=False, help_text='It is for the rows of Target, and nobody else.')),
                 ('template_id', models.UUIDField(blank=True, help_text='Its content was copied from it. The template may be deleted since.', null=True)),
                 ('status', models.CharField(choices=[('pending', 'Pending'), ('processing', 'Processing'), ('sent', 'Sent'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], db_default='pending', default='pending', max_length=10)),
@@ -551,6 +552,10 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='schedule',
             index=models.Index(condition=models.Q(('is_enabled', True), ('next_at__isnull', False)), fields=['next_at'], name='schedule_due'),
+        ),
+        migrations.AddIndex(
+            model_name='notification',
+            index=models.Index(condition=models.Q(('root_id__isnull', False)), fields=['root_id'], name='notification_corrections'),
         ),
         migrations.AddIndex(
             model_name='notification',

@@ -1,6 +1,7 @@
 """Notifications, drafts, and the responses to idempotency keys."""
 
 from typing import Any, Final
+from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.contrib.postgres.indexes import GinIndex
@@ -78,6 +79,12 @@ class Notification(models.Model):
         help_text="A test: this subscription gets it and no other.",
     )
     rule: Any = models.JSONField(null=True, blank=True, help_text="Of this send alone.")
+    root_id = models.UUIDField(
+        null=True,
+        blank=True,
+        help_text="Of a correction: the first notification of its chain, in whose place it is"
+        " shown. Its rule names the one that it corrects.",
+    )
     has_targets = models.BooleanField(
         default=False, db_default=False, help_text="It is for the rows of Target, and nobody else."
     )
@@ -225,6 +232,11 @@ class Notification(models.Model):
                 condition=Q(status__in=["failed", "cancelled"]),
                 name="notification_unsent",
             ),
+            models.Index(
+                fields=["root_id"],
+                condition=Q(root_id__isnull=False),
+                name="notification_corrections",
+            ),
             GinIndex(
                 fields=["labels"],
                 opclasses=["jsonb_path_ops"],
@@ -269,10 +281,21 @@ class Notification(models.Model):
         kinds = {
             AudienceKind.SUBSCRIPTION: self.is_test,
             AudienceKind.SEGMENT: self.segment_id is not None,
+            AudienceKind.CORRECTION: self.root_id is not None,
             AudienceKind.RULE: self.rule is not None,
             AudienceKind.TARGETS: self.has_targets,
         }
         return next((kind for kind, is_it in kinds.items() if is_it), AudienceKind.CHANNEL)
+
+    @property
+    def replaces(self) -> UUID | None:
+        """The notification that it corrects."""
+        return UUID(self.rule["notification"]) if self.root_id else None
+
+    @property
+    def own_rule(self) -> Any:
+        """The rule that the send named."""
+        return None if self.root_id else self.rule
 
     def rate(self, of_channel: int | None) -> int | None:
         """The most recipients a minute; None without a rate. `of_channel`: what the channel says,
@@ -352,6 +375,7 @@ audit.SHOWN["notifications_app.notification"] = (
     "extras",
     "target_platforms",
     "segment_id",
+    "replaces",
     "category",
     "template_id",
     "scheduled_at",

@@ -302,6 +302,7 @@ def _terms_of(plan: Any, lease: Lease, channel: Channel | None) -> _Terms:
             lease.platform,
             expires_at=lease.local(limits.deadline),
             site=Site.of(channel.site_url, channel.name) if channel else None,
+            root_id=notification.root_id,
         ),
         limits=limits,
         wanted_at=_wanted_at(plan, lease),

@@ -4,14 +4,24 @@ One statement sees one snapshot, so the platforms' counts add up to the notifica
 Only the push service that limits it is read apart, from Redis.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import ExpressionWrapper, F, JSONField, OuterRef, QuerySet, Sum
-from django.db.models.functions import JSONObject
+from django.db.models import (
+    ExpressionWrapper,
+    F,
+    JSONField,
+    OuterRef,
+    QuerySet,
+    Sum,
+    TextField,
+    UUIDField,
+)
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast, Coalesce, JSONObject
 
 from notifications_app.models import (
     ActionCount,
@@ -34,7 +44,10 @@ from notifications_app.reporting.progress import (
     releases_of,
 )
 from notifications_app.significance import wilson
+from notifications_app.states import NotificationStatus
 from pushsvc.common.errors import NotFound
+
+MOST_CORRECTIONS: Final = 20  # that are listed
 
 
 @dataclass(slots=True)
@@ -59,6 +72,7 @@ class VariantResult:
 class Details:
     """`platforms`: only platforms with a plan; plans are created at the start. `releases`: the
     earliest first. `left_out`: as `left_out_of`.
+    `corrected_by`: the notifications that correct it, at most some, the newest first.
     `limited_by`: the push service that limits the channel while recipients wait there.
     `variants`: in their order; empty if it has none.
     `rate_per_minute`: None if it has no rate."""
@@ -69,6 +83,7 @@ class Details:
     reasons: tuple[Reason, ...]
     left_out: Mapping[str, int]
     actions_clicked: Mapping[str, int]
+    corrected_by: Sequence[UUID]
     limited_by: str | None
     rate_per_minute: int | None
     variants: tuple[VariantResult, ...] = ()
@@ -83,6 +98,7 @@ def details_of(*, channel_id: UUID, notification_id: UUID) -> Details:
         plan_rows=ArraySubquery(_PLANS),
         ended_rows=ArraySubquery(_ENDED),
         action_rows=ArraySubquery(_ACTIONS),
+        correction_ids=ArraySubquery(_CORRECTIONS),
         channel_rate=F("channel__rate_per_minute"),
     ).first()
     if found is None:
@@ -96,6 +112,7 @@ def details_of(*, channel_id: UUID, notification_id: UUID) -> Details:
         reasons=bounce_reasons(found, ended),
         left_out=left_out_of(plans),
         actions_clicked=_actions_clicked(found),
+        corrected_by=found.correction_ids,
         limited_by=limited_by(found),
         rate_per_minute=found.rate(found.channel_rate),
         variants=_variants(found),
@@ -124,12 +141,21 @@ def clicks_of_buttons(notification: Notification) -> list[tuple[str, int]]:
     return [(each["title"], counts.get(each["id"], 0)) for each in actions]
 
 
+def corrections_of(pk: Any, root_id: Any) -> QuerySet[Notification]:
+    """The corrections of the notification that are not cancelled, the newest first."""
+    named = KeyTextTransform("notification", "rule")
+    of_root = Notification.objects.filter(root_id=Coalesce(root_id, pk, output_field=UUIDField()))
+    own = of_root.alias(named=named).filter(named=Cast(pk, TextField()))
+    return own.exclude(status=NotificationStatus.CANCELLED).order_by("-id")
+
+
 def _actions_clicked(notification: Any) -> dict[str, int]:
     """Clicks by the button's id, in the order of the buttons."""
     counts = {row["action"]: row["count"] for row in notification.action_rows}
     return {each["id"]: counts.get(each["id"], 0) for each in notification.content.actions}
 
 
+_CORRECTIONS = corrections_of(OuterRef("pk"), OuterRef("root_id")).values("pk")[:MOST_CORRECTIONS]
 _PLANS = (
     Plan.objects.filter(notification_id=OuterRef("pk"))
     .without_keepers()

@@ -15,6 +15,7 @@ from notifications_app.delivery.messages import Messages
 from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.delivery.types import Message, Site
 from notifications_app.errors import CategoryRequired, PayloadTooLarge, SegmentNotFound
+from notifications_app.sends.corrections import with_correction
 from notifications_app.sends.timed import starts_at, timing_of
 from notifications_app.timing import Timing
 from pushsvc.common.errors import FieldError, Invalid
@@ -41,7 +42,9 @@ class Due:
 
 def with_defaults(channel: Channel, request: SendRequest) -> SendRequest:
     """The request with the channel's platforms and its behavior of a click, unless it names its
-    own."""
+    own. A correction as by `with_correction`, which may raise."""
+    if request.replaces is not None:
+        request = with_correction(channel.id, request, request.replaces)
     if channel.web_click != CLICK_DEFAULT and "click" not in request.content.web:
         web = {**request.content.web, "click": channel.web_click}
         request = replace(request, content=replace(request.content, web=web))
@@ -81,7 +84,7 @@ def content_check(request: SendRequest) -> dict[Platform, int]:
             detail = f"This name is reserved on {PLATFORM_NAMES[platform]}; choose another."
             raise Invalid([FieldError(f"data.{name}", "reserved_name", detail) for name in names])
     return {
-        platform: _largest_payload(platform, request.content)
+        platform: _largest_payload(platform, request.content, request.root_id)
         for platform in request.target_platforms
     }
 
@@ -128,16 +131,16 @@ def channel_check(channel: Channel, request: SendRequest) -> None:
         check_notifications(channel.id, request.rule)
 
 
-def _largest_payload(platform: Platform, content: Content) -> int:
+def _largest_payload(platform: Platform, content: Content, root_id: UUID | None) -> int:
     """The largest payload of all variants and languages. Placeholders without a value in the send
     have their defaults."""
-    return max(_largest_version(platform, each, path) for path, each in content.versions)
+    return max(_largest_version(platform, each, path, root_id) for path, each in content.versions)
 
 
-def _largest_version(platform: Platform, content: Content, path: str) -> int:
+def _largest_version(platform: Platform, content: Content, path: str, root_id: UUID | None) -> int:
     """`path`: of the variant, as in errors."""
     limit = TRANSPORTS[platform].max_payload
-    messages = Messages(ANY_ID, content, platform, expires_at=0.0)
+    messages = Messages(ANY_ID, content, platform, expires_at=0.0, root_id=root_id)
     values = values_of(platform=platform, notification_id=str(ANY_ID), sent_vars=content.vars)
     attrs = {tag: path + _longest(tag, each) for tag, each in content.translations.items()}
     largest = 0

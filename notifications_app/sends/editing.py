@@ -184,6 +184,7 @@ _AUDIENCES: Final = {
     AudienceKind.SEGMENT: "a segment",
     AudienceKind.RULE: "a rule",
     AudienceKind.TARGETS: "targets",
+    AudienceKind.CORRECTION: "the devices of another notification",
 }
 
 
@@ -268,6 +269,7 @@ def _audience(request: SendRequest) -> dict[str, Any]:
         "segment_id": request.segment_id,
         "category": request.category,
         "rule": request.rule,
+        "root_id": request.root_id,
     }
 
 

@@ -234,12 +234,26 @@ class SendFields(ContentFields):
         allow_null=True,
         help_text="People and subscriptions in one list.",
     )
+    replaces = Id(
+        default=None,
+        allow_null=True,
+        help_text="Corrects this notification: replaces it on the devices to which it was"
+        " delivered, and reaches no others. See docs/sends.md.",
+    )
     target_platforms = ListOf(
         TargetPlatform([*PLATFORM_VALUES, ALL]),
         max_length=MAX_PLATFORMS,
         default=[Platform.WEB.value],
-        help_text='Duplicates count once. `["all"]`: all that the channel has enabled.',
+        help_text='Duplicates count once. `["all"]`: all that the channel has enabled. With'
+        " `replaces`: by default those of the corrected notification.",
     )
+
+    @override
+    def to_internal_value(self, data: dict[str, Any]) -> Any:
+        known = super().to_internal_value(data)
+        if known.get("replaces") and not self.gives(data, "target_platforms"):
+            known["target_platforms"] = [ALL]
+        return known
 
     @override
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -253,7 +267,7 @@ class SendFields(ContentFields):
 
 _NAMES: Final = frozenset(SendFields().fields)
 _TIMES: Final = ("scheduled_at", "expires_at")
-_TARGETS: Final = ("external_ids", "subscription_ids", "targets")
+_UNSCHEDULED: Final = ("external_ids", "subscription_ids", "targets", "replaces")
 
 
 class SendBody(SendFields):
@@ -269,7 +283,7 @@ class SendBody(SendFields):
 
 
 class ScheduledSend(SendFields):
-    """A send of a schedule, which says when. It has no times and no targets."""
+    """A send of a schedule, which says when. It has no times and no targets, and corrects none."""
 
     scheduled_at = None  # type: ignore[assignment]
     local_at = None  # type: ignore[assignment]
@@ -277,6 +291,7 @@ class ScheduledSend(SendFields):
     external_ids = None  # type: ignore[assignment]
     subscription_ids = None  # type: ignore[assignment]
     targets = None  # type: ignore[assignment]
+    replaces = None  # type: ignore[assignment]
     template_id = Id(
         default=None,
         allow_null=True,
@@ -328,7 +343,7 @@ def read_scheduled(data: object) -> SendRequest:
     """The send of a schedule, in which a template is already resolved. Raises DRF's
     ValidationError."""
     given = ScheduledSend.checked(data)
-    return _request({**dict.fromkeys(_TARGETS), **given})
+    return _request({**dict.fromkeys(_UNSCHEDULED), **given})
 
 
 def read_edit(notification: Notification, changes: Mapping[str, Any]) -> SendRequest:
@@ -355,7 +370,11 @@ def _request(given: dict[str, Any], *, has_own_values: bool = False) -> SendRequ
     local_at = given.get("local_at")
     if given.get("scheduled_at") and local_at and not is_time(local_at):
         raise NotCombinable("local_at", "It names the day, so there is no `scheduled_at`.")
+    if given["replaces"] and local_at:
+        raise NotCombinable("local_at", "A correction is sent to all devices at the same time.")
     content = Content(**{name: given.pop(name) for name in CONTENT})
+    if given["replaces"] and content.variants:
+        raise NotCombinable("variants", "A correction has one content for all devices.")
     if not content.personalize and (content.vars or with_vars):
         attr = "vars" if content.vars else f"targets.{with_vars[0]}.vars"
         raise NotCombinable(attr, _UNUSED_VALUES)
@@ -373,7 +392,8 @@ def _body_of(notification: Notification) -> dict[str, Any]:
         "target_platforms": list(notification.target_platforms),
         "segment_id": str(notification.segment_id) if notification.segment_id else None,
         "category": notification.category or None,
-        "rule": notification.rule,
+        "rule": notification.own_rule,
+        "replaces": str(notification.replaces) if notification.replaces else None,
         "rate_per_minute": notification.rate_per_minute,
         "cap": notification.cap,
         "name": notification.name,

@@ -195,6 +195,7 @@ def _insert(channel: Channel, request: SendRequest, due: Due, **own: Any) -> Not
         "segment_id": request.segment_id,
         "category": request.category,
         "rule": request.rule,
+        "root_id": request.root_id,
         "has_targets": bool(request.targets),
         "only_subscription_id": request.only_subscription_id,
         "timing": due.timing.stored() if due.timing else None,

@@ -47,7 +47,7 @@ GROUPS: Final = {
         "inbox": "An inbox: what a device missed",
         "webhooks": "Webhooks",
         "events": "Clicks and other events",
-        "sends": "Find, pause, stop and edit a send",
+        "sends": "Find, pause, stop, edit and correct a send",
         "results": "Results",
         "statistics": "Statistics by hour and day",
         "data": "Export subscribers and results",

@@ -45,6 +45,7 @@ OF_NOBODY = {
 KINDS = {
     "channel_id": "id",
     "notification_id": "id",
+    "replaces": "id",
     "segment_id": "id",
     "template_id": "id",
     "schedule_id": "id",

@@ -107,6 +107,7 @@ def test_the_details_of_a_scheduled_or_cancelled_notification_count_nothing(serv
         "category": None,
         "rule": None,
         "subscription_id": None,
+        "replaces": None,
     }
     assert given.items() <= found["content"].items()
     assert found["content"]["icon"] == ""
@@ -287,7 +288,8 @@ def test_the_examples_of_changing_a_send_run(service, channel):
     assert labeled.count('"notification_id"') == 2
     assert summed == "0 clicks in 2 notifications\n"
     pause, resume, both, edit, edit_paused, *said = said
-    expiring, expiring_too, at_a_rate, dry_run, stop, stop_again = said
+    expiring, expiring_too, at_a_rate, dry_run, stop, stop_again, *said = said
+    corrected, corrected_again = said
     assert json.loads(pause) == {"notification_id": sent, "paused": True}
     assert json.loads(resume) == {"notification_id": sent, "paused": False}
     assert both.splitlines() == ["paused: True", "paused: False"]
@@ -300,6 +302,9 @@ def test_the_examples_of_changing_a_send_run(service, channel):
     assert dry_run == "seconds: 0\n"
     assert json.loads(stop) == {"notification_id": sent, "stopped": True}
     assert stop_again == "stopped: True\n"
+    corrected = service.details(json.loads(corrected)["notification_id"])
+    assert corrected["audience"]["replaces"] == sent
+    assert corrected_again.startswith("correction: ")
     support.tick()
     found = service.details(sent)
     assert (found["status"], found["paused"], found["stopped"]) == ("sent", False, True)

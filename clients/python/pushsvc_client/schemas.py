@@ -98,6 +98,7 @@ class AudienceOutput(TypedDict):
     segment_id: str | None
     category: str | None
     rule: AudienceRule
+    replaces: str | None
     subscription_id: str | None
 
 
@@ -406,6 +407,7 @@ class EditInput(TypedDict):
     external_ids: NotRequired[list[str] | None]
     subscription_ids: NotRequired[list[str] | None]
     targets: NotRequired[list[TargetInput] | None]
+    replaces: NotRequired[str | None]
     target_platforms: NotRequired[list[str] | None]
 
 
@@ -757,6 +759,7 @@ class NotificationDetailsOutput(TypedDict):
     template_id: str | None
     api_key: str | None
     audience: AudienceOutput
+    corrected_by: list[str]
     timing: TimingOutput
     content: ContentOutput
     platforms: dict[str, PlatformDetailsOutput]
@@ -1289,6 +1292,7 @@ class SendInput(TypedDict):
     external_ids: NotRequired[list[str] | None]
     subscription_ids: NotRequired[list[str] | None]
     targets: NotRequired[list[TargetInput] | None]
+    replaces: NotRequired[str | None]
     target_platforms: NotRequired[list[str] | None]
     template_id: NotRequired[str | None]
     dry_run: NotRequired[bool | None]
@@ -1699,7 +1703,9 @@ class WebhookUpdate(TypedDict):
 
 AttributeChange: TypeAlias = str | float | None
 AttributeValue: TypeAlias = str | float
-AudienceKind: TypeAlias = Literal["channel", "segment", "rule", "targets", "subscription"]
+AudienceKind: TypeAlias = Literal[
+    "channel", "segment", "rule", "targets", "correction", "subscription"
+]
 AudienceRule: TypeAlias = (
     RuleAll
     | RuleAny

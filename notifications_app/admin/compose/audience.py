@@ -20,6 +20,7 @@ PEOPLE: Final = "people"
 SUBSCRIPTIONS: Final = "subscriptions"
 RULE: Final = "rule"
 TAG: Final = "tag"
+CORRECTION: Final = "correction"
 # "" is the channel, or its segment.
 AUDIENCES: Final[Mapping[str, str]] = {
     "": later("All subscribers, or a segment"),
@@ -28,6 +29,7 @@ AUDIENCES: Final[Mapping[str, str]] = {
     PEOPLE: later("People, by your ids"),
     SUBSCRIPTIONS: later("Subscribers, by their ids"),
 }
+_CORRECTION: Final = (CORRECTION, later("Who has the notification that it corrects"))
 
 
 def rule_words(rule: Any, request: HttpRequest) -> str:
@@ -49,6 +51,13 @@ class AudienceForm(Protocol):
     def rule(self) -> str: ...
     @property
     def ids(self) -> str: ...
+    @property
+    def replaces(self) -> str: ...
+
+
+def choices_for(form: AudienceForm) -> list[tuple[str, str]]:
+    """The AUDIENCES of a new notification. Only one that corrects another offers who has that."""
+    return [_CORRECTION, *AUDIENCES.items()] if form.replaces else [*AUDIENCES.items()]
 
 
 def audience_texts(notification: Notification) -> dict[str, str]:
@@ -57,6 +66,8 @@ def audience_texts(notification: Notification) -> dict[str, str]:
     `ids` is empty if the notification names both people and subscriptions, or if one of its people
     was erased. Then staff must enter the ids again, so that no other person gets the notification.
     """
+    if notification.replaces is not None:
+        return {"audience": CORRECTION, "replaces": str(notification.replaces)}
     match notification.rule:
         case {"tag": str(tag)}:
             return {"audience": TAG, "tag": tag}
@@ -85,12 +96,16 @@ def audience_body(form: AudienceForm, errors: list[FieldError]) -> dict[str, Any
             return {"external_ids": _lines(form.ids)}
         case "subscriptions":
             return {"subscription_ids": _lines(form.ids)}
+        case "correction":
+            return {"replaces": form.replaces}
     errors.append(FieldError("", "not_a_choice", gettext("Choose who gets it.")))
     return {}
 
 
 def audiences_of(kind: AudienceKind) -> list[tuple[str, str]]:
     """The AUDIENCES that an edit may choose for a notification of this kind."""
+    if kind == AudienceKind.CORRECTION:
+        return [_CORRECTION]
     names = {AudienceKind.RULE: [TAG, RULE], AudienceKind.TARGETS: [PEOPLE, SUBSCRIPTIONS]}
     return [(name, AUDIENCES[name]) for name in names.get(kind, [""])]
 

@@ -24,6 +24,7 @@ LABELS: Final[Mapping[str, str]] = {
     "segment_id": later("Subscribers"),
     "category": later("Category"),
     "rule": later("Conditions"),
+    "replaces": later("Recipients"),
     "external_ids": later("Ids"),
     "subscription_ids": later("Ids"),
     "scheduled_at": later("Day and time"),

@@ -75,6 +75,7 @@ class ComposeForm:
     vars: str = ""
     rule: str = ""
     ids: str = ""
+    replaces: str = ""
     when: str = "now"
     local_time: str = ""
     is_zoned: str = ""

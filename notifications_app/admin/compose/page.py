@@ -16,7 +16,7 @@ from channels_app.console.access import channels_of, may, may_anywhere
 from channels_app.console.lists import list_url
 from channels_app.console.pages import require
 from channels_app.models import Channel, Role
-from notifications_app.admin.compose.audience import AUDIENCES, rule_errors_of
+from notifications_app.admin.compose.audience import choices_for, rule_errors_of
 from notifications_app.admin.compose.choices import form_for_segment
 from notifications_app.admin.compose.errors import errors_by_field, labelled
 from notifications_app.admin.compose.form import (
@@ -148,7 +148,7 @@ class ComposePage(WriterPage):
         writer = None if self._may(Role.SENDER) else self.staff
         context = self.get_context_data(
             devices=[each for each in devices_of(self.chosen.id, writer=writer) if each.platform],
-            audiences=AUDIENCES.items(),
+            audiences=choices_for(form),
             **content_and_audience_context(self.chosen, form, errors, self.request),
         )
         return self.render_to_response(context, status=400 if errors else 200)
@@ -311,7 +311,7 @@ class ComposeTest(WriterPage):
 
 def _audience_alone(channel: Channel, form: ComposeForm) -> DryRun | None:
     """The reach of a form that has errors elsewhere. None if an error concerns the audience."""
-    names = ("platforms", "audience", "segment_id", "tag", "rule", "ids", "category")
+    names = ("platforms", "audience", "segment_id", "tag", "rule", "ids", "replaces", "category")
     anything = ComposeForm(body="-", **{name: getattr(form, name) for name in names})
     try:
         send, _ = read_form(anything)

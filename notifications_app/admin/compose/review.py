@@ -81,7 +81,7 @@ def review_context(channel: Channel, form: ComposeForm, request: HttpRequest) ->
         "local_day": datetime.fromisoformat(send.local_at) if send.local_at else None,
         "segment": segment,
         "seen": seen_of(send, segment),
-        "rule_words": rule_words(send.rule, request),
+        "rule_words": "" if send.replaces else rule_words(send.rule, request),
         "literal": sent_literally(send.content),
         "languages_shown": in_languages(channel, send, found, sections["languages"]),
         **named_context(found),

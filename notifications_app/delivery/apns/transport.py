@@ -128,7 +128,7 @@ def build_request(
 
 @lru_cache(maxsize=CACHED_MESSAGES)
 def _collapse_id(message: Message) -> str:
-    collapse_id = message.content.topic or str(message.notification_id)
+    collapse_id = message.content.topic or str(message.root_id or message.notification_id)
     if not _is_field(collapse_id):
         raise MalformedFieldError
     return collapse_id

@@ -95,6 +95,22 @@ def test_a_message_that_safari_could_show_alone_is_shown_and_counted_as_any_othe
     until(lambda: alice.reports(sent) == (1, 1, 0))
 
 
+def test_a_correction_is_shown_in_place_of_the_notification(firefox, alice):
+    subscribe(firefox, alice)
+    wrong = alice.send(title="1:0")
+    shown(firefox, ("1:0", "Fresh bread"))
+    assert alice.outcome(wrong) == (1, 1, 0)
+
+    right = alice.send(title="0:1", replaces=wrong)
+    shown(firefox, ("0:1", "Fresh bread"))
+
+    (notification,) = firefox.notifications()
+    assert (notification["title"], notification["tag"]) == ("0:1", wrong)
+    assert alice.outcome(right) == (1, 1, 0)
+    firefox.click_notification()
+    until(lambda: alice.reports(right) == (1, 1, 0))
+
+
 def test_a_newer_notification_replaces_one_with_the_same_tag(firefox, alice):
     subscribe(firefox, alice)
     picture = f"{alice.site.url}score.png"

@@ -2,6 +2,11 @@
 
 import pytest
 
+from notifications_app.content.values import Content
+from notifications_app.delivery.messages import Messages
+from notifications_app.delivery.webpush.payload import payload
+from pushsvc.common.ids import uuid7
+from pushsvc.common.platforms import Platform
 from tests.browser.sdk.support import message
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -42,6 +47,23 @@ def test_notifications_with_the_same_tag_replace_each_other(worker, site):
     worker.shown()
     worker.push(message(site, notification_id="another", options={"tag": "score-991"}))
     worker.shown()
+
+
+def test_a_correction_is_shown_in_place_of_the_notification(worker):
+    """As the service makes both messages."""
+    wrong, right = uuid7(), uuid7()
+    for notification_id, root_id, body in ((wrong, None, "1:0"), (right, wrong, "0:1")):
+        messages = Messages(
+            notification_id,
+            Content(title="Score", body=body),
+            Platform.WEB,
+            expires_at=0.0,
+            root_id=root_id,
+        )
+        worker.push(payload(messages.of(""), "t" * 64).decode())
+        [shown] = worker.shown()
+        assert (shown["body"], shown["tag"]) == (body, str(wrong))
+    assert shown["data"]["notification_id"] == str(right)
 
 
 @pytest.mark.parametrize("options", ["text", 5, [], {"tag": "", "renotify": True}])

@@ -1,0 +1,93 @@
+"""Completes a send that corrects an earlier notification: whom it reaches, in whose place."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Sum
+
+from notifications_app.content.values import Content, SendRequest
+from notifications_app.errors import DeliveriesDeleted, NotCombinable, StillSending
+from notifications_app.models import Batch, Notification
+from pushsvc.common.errors import FieldError, Invalid
+from pushsvc.common.platforms import Platform
+from pushsvc.common.timestamps import format_timestamp
+from subscriptions_app.errors import NotificationNotFound
+
+_TAGGED: Final = ("web", "android")
+
+
+def with_correction(channel_id: UUID, request: SendRequest, replaces: UUID) -> SendRequest:
+    """The request with the audience and the place of the notification `replaces`, and with the
+    platforms of that one unless it names its own.
+
+    Raises NotificationNotFound, StillSending, DeliveriesDeleted, NotCombinable for another tag or
+    topic than the corrected notification has, and Invalid if the deliveries are deleted before the
+    correction is due.
+    """
+    found = Notification.objects.filter(pk=replaces, channel_id=channel_id).first()
+    if found is None:
+        raise NotificationNotFound("replaces", replaces)
+    _check_ended(found)
+    _check_kept(found, request.scheduled_at)
+    platforms = tuple(map(Platform, found.target_platforms))
+    return replace(
+        request,
+        content=_in_its_place(request.content, found.content),
+        target_platforms=request.target_platforms or platforms,
+        rule={"notification": str(found.pk), "outcome": "delivered"},
+        root_id=found.root_id or found.pk,
+    )
+
+
+def _check_ended(found: Notification) -> None:
+    """Raises StillSending if there may still be deliveries."""
+    if not found.is_unfinished:
+        return
+    if not found.is_stopped:
+        remedy = "Stop it first, or wait." if found.started_at else "Edit or cancel it instead."
+        state = "still being sent" if found.started_at else "not sent yet"
+        raise StillSending(f"Notification {found.pk} is {state}. {remedy}")
+    if Batch.objects.leased().filter(notification=found).exists():
+        raise StillSending
+
+
+def _check_kept(found: Notification, due_at: datetime | None) -> None:
+    """Retention deletes a batch together with its deliveries."""
+    days = settings.DELIVERY_RETENTION_DAYS
+    kept = Batch.objects.filter(notification=found).aggregate(sum=Sum("recipient_count"))["sum"]
+    if (kept or 0) < found.recipient_count:
+        raise DeliveriesDeleted(found.pk, days)
+    end = found.finished_at and found.finished_at + timedelta(days=days)
+    if due_at and end and due_at >= end:
+        detail = (
+            "Must be before the deliveries of the corrected notification are deleted:"
+            f" {format_timestamp(end)}."
+        )
+        raise Invalid([FieldError("scheduled_at", "out_of_range", detail)])
+
+
+def _in_its_place(content: Content, corrected: Content) -> Content:
+    """The content with the tags and the topic of the corrected notification, by which a device
+    finds what a message replaces. Raises NotCombinable for others, and if its variants had tags of
+    their own, because the correction is one message for all devices."""
+    for variant in corrected.variants:
+        if any("tag" in variant.get(name, {}) for name in _TAGGED):
+            detail = "Its variants have tags of their own, so one message cannot replace them all."
+            raise NotCombinable("replaces", detail)
+    _check_same("topic", content.topic, corrected.topic)
+    objects = {}
+    for name in _TAGGED:
+        own, its = getattr(content, name), getattr(corrected, name)
+        _check_same(f"{name}.tag", own.get("tag", ""), its.get("tag", ""))
+        objects[name] = own | {"tag": its["tag"]} if "tag" in its else own
+    return replace(content, topic=corrected.topic, **objects)
+
+
+def _check_same(attr: str, given: str, its: str) -> None:
+    if given and given != its:
+        its_words = f"`{its}`" if its else "none"
+        detail = f"Must be that of the corrected notification, which has {its_words}."
+        raise NotCombinable(attr, detail)
