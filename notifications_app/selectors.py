@@ -75,7 +75,8 @@ def notification_page(
     scheduled_after: datetime | None = None,
     scheduled_before: datetime | None = None,
 ) -> list[Notification]:
-    """A page of the channel's notifications, newest first. Empty if the offset is past the end.
+    """A page of the channel's notifications, newest first. Their ids sort by time. Empty if the
+    offset is past the end.
 
     `scheduled_after` is in the period, `scheduled_before` is not, so periods can follow each
     other."""
@@ -87,7 +88,7 @@ def notification_page(
     }
     given = {name: value for name, value in conditions.items() if value is not None}
     notifications = Notification.objects.filter(channel_id=channel_id, **given)
-    listed = notifications.defer("data", "data_names").order_by("-created_at", "-id")
+    listed = notifications.defer("data", "data_names").order_by("-id")
     return list(listed[offset : offset + limit])
 
 

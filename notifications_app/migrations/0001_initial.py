@@ -391,10 +391,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='notification',
-            index=models.Index(fields=['channel', '-created_at', '-id'], name='notification_list'),
-        ),
-        migrations.AddIndex(
-            model_name='notification',
             index=models.Index(condition=models.Q(('status', 'pending')), fields=['scheduled_at'], name='notification_due'),
         ),
         migrations.AddIndex(
@@ -427,7 +423,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='notification',
-            index=models.Index(condition=models.Q(('status__in', ['failed', 'cancelled'])), fields=['channel', '-created_at', '-id'], name='notification_unsent'),
+            index=models.Index(condition=models.Q(('status__in', ['failed', 'cancelled'])), fields=['channel', '-id'], name='notification_unsent'),
         ),
         migrations.AddIndex(
             model_name='notification',

@@ -195,7 +195,6 @@ class Notification(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["channel", "-created_at", "-id"], name="notification_list"),
             models.Index(
                 fields=["scheduled_at"], condition=Q(status="pending"), name="notification_due"
             ),
@@ -228,7 +227,7 @@ class Notification(models.Model):
             # For lists of a period, and of the few with these statuses.
             models.Index(fields=["channel", "scheduled_at"], name="notification_period"),
             models.Index(
-                fields=["channel", "-created_at", "-id"],
+                fields=["channel", "-id"],
                 condition=Q(status__in=["failed", "cancelled"]),
                 name="notification_unsent",
             ),
