@@ -146,11 +146,16 @@ def _day(automation: Automation, now: datetime) -> AutomationDay:
     day = automation.days.filter(ends_at__gt=now).order_by("-begins_at").first()
     if day is not None and (day.notification_id is None or _may_go_on(day.notification_id)):
         return day
-    zone = ZoneInfo(automation.channel.timezone)
-    midnight = datetime.combine(now.astimezone(zone).date() + timedelta(days=1), time(), zone)
-    # Clocks may be put forward at midnight.
-    ends_at = max(midnight.astimezone(UTC), now + EVERY)
+    ends_at = day_end(now, automation.channel.timezone)
     return AutomationDay.objects.create(automation=automation, begins_at=now, ends_at=ends_at)
+
+
+def day_end(now: datetime, timezone: str) -> datetime:
+    """The first moment of the next day in the time zone, at least a minute from now. Where the
+    clocks are put forward at midnight, the day begins at one."""
+    zone = ZoneInfo(timezone)
+    midnight = datetime.combine(now.astimezone(zone).date() + timedelta(days=1), time(), zone)
+    return max(midnight.astimezone(UTC), now + EVERY)
 
 
 def _may_go_on(notification_id: UUID) -> bool:

@@ -2,7 +2,8 @@
 wherever it is killed."""
 
 from contextlib import nullcontext
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import transaction
@@ -35,6 +36,7 @@ from pushsvc.common.errors import Unavailable
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
 from subscriptions_app.devices.services import subscription_expire
+from subscriptions_app.models import Subscription
 from subscriptions_app.people.counting import Changes, Standing, changes_count
 from subscriptions_app.people.linking import devices_link
 from subscriptions_app.tags.services import TagChange, device_tags_change, tag_members_change
@@ -42,7 +44,8 @@ from tests import factories
 from tests.pipeline import halting, support
 from tests.segments import attribute
 
-DAY = timedelta(days=1)
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+CLOCK_CHANGES_AT_MIDNIGHT = ("Africa/Cairo", "America/Havana", "America/Santiago", "Asia/Beirut")
 
 
 def fire():
@@ -184,6 +187,34 @@ def test_the_notification_of_a_device_expires_by_its_own_slice(channel):
     first, second = Plan.objects.filter(part__gt=0).order_by("part")
     assert timedelta(minutes=29) < second.deadline_at - first.deadline_at < timedelta(minutes=32)
     assert (second.deadline_at - second.release_at).total_seconds() == pytest.approx(3600)
+
+
+def test_in_its_quiet_hours_a_device_waits_and_the_others_do_not(sandbox, channel):
+    now = sql.now() + timedelta(hours=3)
+    quiet = {"from": f"{now - HOUR:%H:%M}", "to": f"{now + 2 * HOUR:%H:%M}"}
+    content = {"body": "x", "ttl": 86_400, "target_platforms": ["web"]}
+    automated(channel, send=loaded(content | {"quiet_hours": quiet}))
+    (east, row), (west, _) = factories.subscribe_browsers(sandbox, channel, 2)
+    Subscription.objects.update(timezone="Etc/GMT+5")
+    Subscription.objects.filter(pk=row.pk).update(timezone="Etc/GMT-3")
+    fire()
+    send()
+
+    (notification,) = made(channel)
+    assert (len(east.receipts), len(west.receipts)) == (0, 1)
+    assert support.delivery(notification, row).code == "quiet_hours"
+    assert support.counts(notification) == ("processing", 2, 1, 0)
+
+
+@pytest.mark.parametrize("zone", [*CLOCK_CHANGES_AT_MIDNIGHT, "Europe/Berlin", "Pacific/Apia"])
+def test_a_day_ends_with_the_first_moment_of_the_next_on_which_clocks_change_too(zone):
+    local = ZoneInfo(zone)
+    now = datetime(2026, 1, 1, 7, tzinfo=UTC)
+    while now.year < 2027:
+        end = automation_firing.day_end(now, zone)
+        before, after = (each.astimezone(local) for each in (end - timedelta(seconds=1), end))
+        assert before.date() == now.astimezone(local).date() < after.date()
+        now += timedelta(hours=7)
 
 
 # --- whom it is for -------------------------------------------------------------------------------
