@@ -4,6 +4,8 @@ Every read and every action of the console uses this module. Superusers may do e
 who is not active staff may do nothing.
 """
 
+from collections.abc import Mapping
+from typing import Final
 from uuid import UUID
 
 from django.contrib.auth.models import AnonymousUser, User
@@ -12,6 +14,8 @@ from django.db.models import QuerySet
 from channels_app.models import Account, Channel, Membership, Role
 
 AnyUser = User | AnonymousUser
+
+_KEPT: Final = "_roles_by_account"
 
 
 def accounts_of(user: AnyUser, role: Role = Role.VIEWER) -> QuerySet[Account]:
@@ -42,6 +46,11 @@ def may_anywhere(user: AnyUser, role: Role) -> bool:
     return is_superuser(user) or bool(_account_ids(user, role))
 
 
+def keep_roles(user: User, roles: Mapping[UUID, Role]) -> None:
+    """Stores the user's roles by account, which the caller has just read, with the user object."""
+    user.__dict__[_KEPT] = roles
+
+
 def is_superuser(user: AnyUser) -> bool:
     """Whether the user may do everything, in all accounts."""
     return user.is_active and user.is_staff and user.is_superuser
@@ -51,13 +60,13 @@ def _account_ids(user: AnyUser, role: Role) -> list[UUID]:
     return [account_id for account_id, held in _roles(user).items() if held.includes(role)]
 
 
-def _roles(user: AnyUser) -> dict[UUID, Role]:
+def _roles(user: AnyUser) -> Mapping[UUID, Role]:
     """The user's roles by account. Read once for each user object, which lasts for one request."""
     if not isinstance(user, User) or not (user.is_active and user.is_staff):
         return {}
-    roles: dict[UUID, Role] | None = user.__dict__.get("_roles_by_account")
+    roles: Mapping[UUID, Role] | None = user.__dict__.get(_KEPT)
     if roles is None:
         rows = Membership.objects.filter(user=user).values_list("account_id", "role")
         roles = {account_id: Role(role) for account_id, role in rows}
-        user.__dict__["_roles_by_account"] = roles
+        keep_roles(user, roles)
     return roles

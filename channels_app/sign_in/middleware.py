@@ -17,6 +17,7 @@ from django.urls import reverse
 from django.utils import translation
 
 from channels_app import audit
+from channels_app.console import access
 from channels_app.sign_in import provider_links, two_step
 from pushsvc.common.console.languages import reader_language
 from pushsvc.common.errors import TooManyRequests, Unavailable
@@ -36,6 +37,7 @@ class SecondStepMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if is_console(request) and request.user.is_authenticated and not _is_trusted(request):
             need = two_step.need_of(request.user)
+            access.keep_roles(request.user, need.roles)
             if not need.is_met(request):
                 logout(request)
             elif need.is_required and not (need.steps or _sets_it_up(request.path_info)):

@@ -8,6 +8,7 @@ passed with.
 import time
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 from allauth.mfa import signals
 from allauth.mfa.models import Authenticator
@@ -15,11 +16,12 @@ from django.contrib.auth.models import User
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import JSONObject
 from django.dispatch import receiver
 from django.http import HttpRequest
 
 from channels_app import audit
-from channels_app.models import Membership
+from channels_app.models import Membership, Role
 from pushsvc.common.store.crypto import decrypt, encrypt, is_current, is_readable
 
 _STEP: Final = "second_step"
@@ -29,10 +31,12 @@ _STEPS: Final = ~Q(type=_RECOVERY)
 
 
 class Need(NamedTuple):
-    """Which steps a user has, with the recovery codes, and whether an account requires one."""
+    """Which steps a user has, with the recovery codes, whether an account requires one, and the
+    user's roles by account."""
 
     steps: list[int]
     is_required: bool
+    roles: dict[UUID, Role]
 
     def is_met(self, request: HttpRequest) -> bool:
         """Whether the session has passed one of the user's steps, or the user has none."""
@@ -47,9 +51,13 @@ def on_for(user: str) -> Exists:
 def need_of(user: User) -> Need:
     """The user's need, read in one query."""
     steps = Authenticator.objects.filter(user=OuterRef("pk")).values("pk")
-    requiring = Membership.objects.filter(user=OuterRef("pk"), account__requires_two_step=True)
-    found = User.objects.filter(pk=user.pk).values_list(ArraySubquery(steps), Exists(requiring))
-    return Need(*found.get())
+    memberships = Membership.objects.filter(user=OuterRef("pk")).values(
+        found=JSONObject(account="account_id", role="role", is_strict="account__requires_two_step")
+    )
+    found = User.objects.filter(pk=user.pk)
+    step_ids, held = found.values_list(ArraySubquery(steps), ArraySubquery(memberships)).get()
+    roles = {UUID(each["account"]): Role(each["role"]) for each in held}
+    return Need(step_ids, any(each["is_strict"] for each in held), roles)
 
 
 def is_on(user: User) -> bool:
