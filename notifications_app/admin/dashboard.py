@@ -1,7 +1,7 @@
 """The dashboard, which is the console's first page, and its parts that refresh themselves."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
@@ -22,7 +23,7 @@ from notifications_app.admin.charts import Charts, chart_file, charts_of
 from notifications_app.admin.compose.approval import waiting_context
 from notifications_app.admin.first_steps import first_steps
 from notifications_app.admin.states import STAGES, state_of
-from notifications_app.reporting.activity import MOST_SHOWN, Sending, due_next, sending
+from notifications_app.reporting.activity import MOST_SHOWN, Sending, sending_and_due
 from notifications_app.reporting.attention import attention
 from notifications_app.reporting.bounce_reasons import APART_WORDS
 from notifications_app.reporting.campaigns import recent_campaigns
@@ -83,10 +84,11 @@ class Selection:
 
 def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     """The page's context, for `ConsoleSite`."""
-    selection, now = _selection(request), sql.now()
+    offered = _offered(request)
+    selection = _selection(request, offered)
+    choices = _choices(selection, offered)
+    now = offered[0].read_at if offered else sql.now()
     found = statistics_of(selection.channels, period(now, selection.days, reader_zone(request)))
-    choices = _choices(request, selection)
-    first = next(iter(choices["offered_channels"]), None)
     return (
         context
         | choices
@@ -106,7 +108,9 @@ def dashboard_context(request: HttpRequest, context: dict[str, Any]) -> dict[str
             "shown": selection.chosen and shown_lately(selection.chosen, now),
             "charts": _charts(selection, found),
             **_recent(request, selection, choices),
-            "steps": first_steps(request, selection.chosen or first, found.totals),
+            "steps": first_steps(
+                request, selection.chosen or next(iter(offered), None), found.totals
+            ),
         }
     )
 
@@ -152,23 +156,31 @@ def pages() -> list[URLPattern]:
     ]
 
 
-def _selection(request: HttpRequest) -> Selection:
+def _selection(request: HttpRequest, known: Iterable[Channel] = ()) -> Selection:
     """The selection that the query names. Raises Http404 for a channel that the user may not
-    see."""
+    see. `known`: channels that the user may see."""
     own, chosen = channels_of(request.user), None
     if given := request.GET.get("channel"):
-        chosen = channel_or_404(request, id_or_404(given))
+        wanted = id_or_404(given)
+        chosen = next((each for each in known if each.pk == wanted), None)
+        chosen = chosen or channel_or_404(request, wanted)
         own = own.filter(pk=chosen.pk)
     return Selection(own, chosen, parse_days(request.GET.get("days", "")) or _DEFAULT_DAYS)
 
 
-def _choices(request: HttpRequest, selection: Selection) -> dict[str, Any]:
-    offered = channels_of(request.user).only("name").order_by("name", "id")
-    found = list(offered[: _MOST_CHANNELS_OFFERED + 1])
+def _offered(request: HttpRequest) -> list[Any]:
+    """The user's channels, with the time at which they were read: at most _MOST_CHANNELS_OFFERED,
+    and one more if there are more."""
+    own = channels_of(request.user).only("name", "account_id").annotate(read_at=Now())
+    return list(own.order_by("name", "id")[: _MOST_CHANNELS_OFFERED + 1])
+
+
+def _choices(selection: Selection, offered: Sequence[Channel]) -> dict[str, Any]:
+    shown = offered[:_MOST_CHANNELS_OFFERED]
     return {
-        "offered_channels": found[:_MOST_CHANNELS_OFFERED],
-        "is_chosen_offered": selection.chosen in found[:_MOST_CHANNELS_OFFERED],
-        "has_more_channels": len(found) > _MOST_CHANNELS_OFFERED,
+        "offered_channels": shown,
+        "is_chosen_offered": selection.chosen in shown,
+        "has_more_channels": len(offered) > _MOST_CHANNELS_OFFERED,
         "periods": [
             {
                 "name": name,
@@ -297,7 +309,7 @@ def _is_used(found: Statistics, platform: Platform) -> bool:
 
 
 def _live(selection: Selection, now: datetime) -> dict[str, Any]:
-    running, due = sending(selection.channels), due_next(selection.channels)
+    running, due = sending_and_due(selection.channels)
     due_at = next((each.scheduled_at for each in due if not each.is_paused), None)
     return {
         "selection": selection,

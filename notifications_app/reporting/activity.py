@@ -6,11 +6,21 @@ Reads unfinished notifications, their open batches and their last minutes of out
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import BooleanField, Case, Exists, OuterRef, Q, QuerySet, Value, When
+from django.db.models import (
+    BooleanField,
+    Case,
+    Exists,
+    ExpressionWrapper,
+    OuterRef,
+    Q,
+    QuerySet,
+    Value,
+    When,
+)
 from django.db.models.functions import Now
 
 from channels_app.models import Channel
@@ -20,7 +30,7 @@ from pushsvc.common.quantities import share
 from pushsvc.common.store import sql
 
 MOST_SHOWN: Final = 10
-
+_MOST_DUE: Final = 5
 
 Stage = Literal[
     "planning", "sending", "retrying", "parked", "waiting", "stalled", "paused", "stopping"
@@ -70,19 +80,26 @@ class Sending:
         return share(self.notification.undeliverable_count, self.notification.recipient_count)
 
 
-def sending(channels: QuerySet[Channel]) -> list[Sending]:
-    """The oldest first, then those that wait for a release: at most MOST_SHOWN, and one more if
-    there are more."""
-    running = Notification.objects.filter(
-        channel__in=channels, status=NotificationStatus.PROCESSING
-    ).alias(is_waiting=_IS_WAITING)
-    found = list(
-        running.select_related("channel")
-        .defer("data", "data_names")
-        .order_by("is_waiting", "id")[: MOST_SHOWN + 1]
-    )
+def sending_and_due(channels: QuerySet[Channel]) -> tuple[list[Sending], list[Notification]]:
+    """What is being sent, the oldest first, then those that wait for a release: at most MOST_SHOWN,
+    and one more if there are more. And what is due next, the soonest first, then paused ones: at
+    most _MOST_DUE. A due notification that is not paused is about to start."""
+    own = Notification.objects.filter(channel__in=channels)
+    own = own.select_related("channel").defer("data", "data_names")
+    running = own.filter(status=NotificationStatus.PROCESSING).annotate(is_last=_IS_WAITING)
+    pending = own.filter(status=NotificationStatus.PENDING).annotate(is_last=_IS_PAUSED)
+    oldest = running.order_by("is_last", "id")[: MOST_SHOWN + 1]
+    soonest = pending.order_by("is_last", "scheduled_at", "id")[:_MOST_DUE]
+    found: list[Any] = list(oldest.union(soonest, all=True))
     states = states_of(found)
-    return [states[each.pk] for each in found if each.pk in states]
+    started = sorted(
+        (each for each in found if each.pk in states), key=lambda each: (each.is_last, each.pk)
+    )
+    due = sorted(
+        (each for each in found if each.status == NotificationStatus.PENDING),
+        key=lambda each: (each.is_last, each.scheduled_at, each.pk),
+    )
+    return [states[each.pk] for each in started], due
 
 
 def states_of(notifications: Iterable[Notification]) -> dict[UUID, Sending]:
@@ -93,16 +110,6 @@ def states_of(notifications: Iterable[Notification]) -> dict[UUID, Sending]:
     parameters = {"ids": list(running), "renewed": renewed, **_STATES}
     rows = sql.rows(_FACTS, parameters) if running else []
     return {row[0]: _sending(running[row[0]], _Facts(*row[1:])) for row in rows}
-
-
-def due_next(channels: QuerySet[Channel], most: int = 5) -> list[Notification]:
-    """The soonest first, then paused notifications. A due notification that is not paused is about
-    to start."""
-    pending = Notification.objects.filter(channel__in=channels, status=NotificationStatus.PENDING)
-    found = pending.alias(is_held=Q(paused_at__isnull=False)).order_by(
-        "is_held", "scheduled_at", "id"
-    )
-    return list(found.select_related("channel").defer("data", "data_names")[:most])
 
 
 class _Facts(NamedTuple):
@@ -147,6 +154,7 @@ def _stage(notification: Notification, facts: _Facts) -> Stage:
     return "waiting" if facts.release_at else "sending"
 
 
+_IS_PAUSED: Final = ExpressionWrapper(Q(paused_at__isnull=False), BooleanField())
 # Whether it waits for the release of a part. Only sends by local time are looked up.
 _OPEN_PARTS: Final = Plan.objects.filter(notification=OuterRef("pk"), status=PlanStatus.PLANNING)
 _OPEN_BATCHES: Final = Batch.objects.filter(notification=OuterRef("pk")).exclude(

@@ -12,30 +12,28 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
-from django.db.models import Count, Exists, F, Min, OuterRef, Q, QuerySet, Sum, Value
+from django.db.models import Count, Min, Q, QuerySet, Sum, Value
 from django.utils import timezone
 from django.utils.text import Truncator
 
-from channels_app.models import ApiKey, Channel, Feed, ProviderCredential, Webhook
+from channels_app.models import ApiKey, Channel, Feed, Webhook
 from channels_app.selectors import nearly_full_channels
 from notifications_app.delivery.registry import services_with_breaker
 from notifications_app.models import (
     BREAKING_BATCH,
-    HAS_NO_RATE,
     RECIPIENTS_LEFT,
-    WANTED_SINCE,
     Automation,
     Batch,
     Notification,
     Schedule,
 )
 from notifications_app.pipeline import breakers
-from notifications_app.reporting.bounce_reasons import words_for
+from notifications_app.reporting.credentials import credentials, refused_credentials
 from notifications_app.reporting.jumps import jumps
-from notifications_app.reporting.limited import is_not_limited, limited
-from notifications_app.reporting.unreached import unreached
+from notifications_app.reporting.late_batches import late_batches
+from notifications_app.reporting.limited import limited
 from notifications_app.reporting.unshown import unshown
-from notifications_app.states import BatchStatus, NotificationStatus
+from notifications_app.states import NotificationStatus
 from pushsvc.common import worker
 from pushsvc.common.findings import Finding, Kind, Severity, worst_first
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
@@ -47,15 +45,10 @@ Part = Callable[[QuerySet[Channel], datetime], Iterable[Finding]]
 
 MOST_OF_A_KIND: Final = 10
 
-# Google recommends rotating keys of service accounts at least every 90 days, to limit the use of a
-# leaked key (https://cloud.google.com/iam/docs/key-rotation). Apple recommends nothing similar.
-OLD_KEY: Final = timedelta(days=90)
 KEY_ENDS_SOON: Final = timedelta(days=14)
 KEY_IN_USE: Final = timedelta(days=30)
 
 LATE_START: Final = timedelta(seconds=15)
-LATE_BATCH: Final = timedelta(seconds=60)
-VERY_LATE_BATCH: Final = timedelta(minutes=10)
 
 FAILING_WEBHOOK: Final = timedelta(hours=1)
 
@@ -64,7 +57,6 @@ _DISABLED: Final = {
     "failing": "No call had succeeded for five days.",
 }
 _TEXT_SHOWN: Final = 60  # characters
-_PROVIDERS: Final = {Platform.ANDROID: "Google", Platform.IOS: "Apple"}
 
 
 def attention(channels: QuerySet[Channel], *, now: datetime) -> list[Finding]:
@@ -84,7 +76,7 @@ def channels_attention(channels: QuerySet[Channel], now: datetime, most: int) ->
     """The findings about the credentials, keys, limits, webhooks, schedules and automations of
     these channels, at most about `most` of each kind. A kind that cannot be read does not hide the
     others."""
-    parts = (_credentials, limited, _webhooks, _disabled, _api_keys_ending)
+    parts = (refused_credentials, limited, _webhooks, _disabled, _api_keys_ending)
     for part in parts:
         try:
             yield from part(channels, now, most)
@@ -100,7 +92,7 @@ def pauses_of(channel_id: UUID, platforms: Iterable[str]) -> list[Finding]:
     if not wanted:
         return []
     channels, now = Channel.objects.filter(pk=channel_id), timezone.now()
-    found = (*_credentials(channels, now), *_credentials_missing(channels, now))
+    found = credentials(channels, now)
     return [each for each in found if each.platform in wanted and each.severity == Severity.ERROR]
 
 
@@ -157,64 +149,6 @@ def _names(channels: QuerySet[Channel], ids: set[UUID]) -> dict[UUID, str]:
     return dict(channels.filter(pk__in=ids).values_list("pk", "name")) if ids else {}
 
 
-def _credentials(
-    channels: QuerySet[Channel], now: datetime, most: int = MOST_OF_A_KIND
-) -> Iterator[Finding]:
-    """Paused credentials first, then old ones."""
-    is_old = Q(platform=Platform.ANDROID, updated_at__lt=now - OLD_KEY)
-    notable = ProviderCredential.objects.filter(
-        Q(paused_at__isnull=False) | is_old, channel__in=channels
-    ).select_related("channel")
-    ordered = notable.order_by(F("paused_at").asc(nulls_last=True), "updated_at")
-    for each in ordered[: 2 * most]:
-        yield _old(each, now) if each.paused_at is None else _paused(each)
-
-
-def _paused(credential: ProviderCredential) -> Finding:
-    platform = Platform(credential.platform)
-    return Kind.PLATFORM_PAUSED.found(
-        name=PLATFORM_NAMES[platform],
-        provider=_PROVIDERS[platform],
-        meaning=words_for(platform, credential.paused_code).meaning,
-        quote=f"{credential.paused_code}: {credential.paused_detail}".rstrip(": "),
-        since=credential.paused_at,
-        tries=credential.tries,
-        subject=platform,
-        **_about(credential.channel, platform),
-    )
-
-
-def _old(credential: ProviderCredential, now: datetime) -> Finding:
-    return Kind.CREDENTIALS_OLD.found(
-        days=(now - credential.updated_at).days,
-        most=OLD_KEY.days,
-        since=credential.updated_at,
-        **_about(credential.channel, credential.platform),
-    )
-
-
-def _credentials_missing(channels: QuerySet[Channel], _now: datetime) -> Iterator[Finding]:
-    """Enabled platforms without credentials."""
-    marked = channels.annotate(**{f"lacks_{platform}": _lacks(platform) for platform in _PROVIDERS})
-    lacking = marked.filter(Q(lacks_android=True) | Q(lacks_ios=True)).order_by("name")
-    for channel in lacking[:MOST_OF_A_KIND]:
-        for platform, provider in _PROVIDERS.items():
-            if getattr(channel, f"lacks_{platform}"):
-                name = PLATFORM_NAMES[platform]
-                yield Kind.CREDENTIALS_MISSING.found(
-                    name=name, provider=provider, **_about(channel, platform)
-                )
-
-
-def _lacks(platform: Platform) -> Q:
-    stored = ProviderCredential.objects.filter(channel=OuterRef("pk"), platform=platform)
-    return Q(~Exists(stored), **{f"{platform}_enabled": True})
-
-
-def _about(channel: Channel, platform: str) -> dict[str, Any]:
-    return {"channel": (channel.pk, channel.name), "platform": platform}
-
-
 def _api_keys_ending(
     channels: QuerySet[Channel], now: datetime, most: int = MOST_OF_A_KIND
 ) -> Iterator[Finding]:
@@ -228,7 +162,9 @@ def _api_keys_ending(
     for key in ending.select_related("channel").order_by("expires_at")[:most]:
         days = (key.expires_at - now).days if key.expires_at else 0
         when = f"in {days} days" if days > 1 else "soon"
-        yield Kind.API_KEY_ENDS.found(key=key, when=when, subject=key.pk, **_about(key.channel, ""))
+        yield Kind.API_KEY_ENDS.found(
+            key=key, when=when, subject=key.pk, channel=(key.channel_id, key.channel.name)
+        )
 
 
 def _nearly_full(channels: QuerySet[Channel], _now: datetime) -> Iterator[Finding]:
@@ -238,32 +174,6 @@ def _nearly_full(channels: QuerySet[Channel], _now: datetime) -> Iterator[Findin
             stored=channel.stored,
             most=channel.most,
             channel=(channel.channel_id, channel.channel_name),
-        )
-
-
-def _queues(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
-    due = Batch.objects.unhalted().filter(
-        is_not_limited(),
-        HAS_NO_RATE,
-        channel__in=channels,
-        status=BatchStatus.READY,
-        due_at__lt=now - LATE_BATCH,
-    )
-    late = due.alias(wanted_since=WANTED_SINCE).filter(wanted_since__lt=now - LATE_BATCH)
-    queues = late.values("platform").annotate(
-        batches=Count("pk"), recipients=Sum(RECIPIENTS_LEFT), oldest=Min(WANTED_SINCE)
-    )
-    for queue in queues.order_by("oldest"):
-        platform, age = queue["platform"], now - queue["oldest"]
-        yield Kind.QUEUE_LATE.found(
-            severity=Severity.ERROR if age > VERY_LATE_BATCH else Severity.WARNING,
-            name=PLATFORM_NAMES[platform],
-            queue=platform,
-            recipients=queue["recipients"],
-            batches=queue["batches"],
-            age=duration(age.total_seconds()),
-            since=queue["oldest"],
-            platform=platform,
         )
 
 
@@ -363,14 +273,12 @@ _SHARED: Final[tuple[Part, ...]] = (
     _planner,
     _platforms,
     _late_starts,
-    _queues,
-    unreached,
+    late_batches,
     _webhooks,
 )
 PARTS: Final[tuple[Part, ...]] = (
     *_SHARED,
-    _credentials,
-    _credentials_missing,
+    credentials,
     limited,
     _breaking,
     _disabled,

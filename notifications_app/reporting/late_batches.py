@@ -1,65 +1,89 @@
-"""Finds recipients whose calls all fail, which no breaker shows if there are few."""
+"""Finds batches that wait because no worker takes them, or because all their calls fail.
+
+If few calls fail, no breaker shows them.
+"""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
-from django.db.models import Count, Min, QuerySet, Sum
+from django.db.models import Count, F, Min, QuerySet, Sum, Value
 
 from channels_app.models import Channel
 from notifications_app.delivery.registry import services_with_breaker
-from notifications_app.models import RECIPIENTS_LEFT, Batch, Delivery
+from notifications_app.models import HAS_NO_RATE, RECIPIENTS_LEFT, WANTED_SINCE, Batch, Delivery
 from notifications_app.reporting.limited import is_not_limited
 from notifications_app.states import BatchStatus, DeliveryStatus
 from pushsvc.common.findings import Finding, Kind, Severity
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.quantities import duration
 
+LATE_BATCH: Final = timedelta(seconds=60)
+VERY_LATE_BATCH: Final = timedelta(minutes=10)
 UNREACHED: Final = timedelta(seconds=60)
 LONG_UNREACHED: Final = timedelta(minutes=10)
 
 
-def unreached(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
-    """Platforms with batches that were called and reached nobody, for over a minute.
+def late_batches(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
+    """By platform: batches that are due and that nobody claimed for a minute, and batches that were
+    called and reached nobody for over a minute. Read in one statement."""
+    ready = Batch.objects.unhalted().filter(
+        is_not_limited(), channel__in=channels, status=BatchStatus.READY
+    )
+    failing = _failing(ready, now)
+    due = _counted(_due(ready, now), "due", Min(WANTED_SINCE))
+    called = _counted(failing, "called", Min("plan__due_at"))
+    found = sorted(due.union(called, all=True), key=lambda row: (row[0] != "due", row[-1]))
+    for what, platform, recipients, batches, since in found:
+        about: dict[str, Any] = {
+            "name": PLATFORM_NAMES[platform],
+            "recipients": recipients,
+            "batches": batches,
+            "age": duration((now - since).total_seconds()),
+            "since": since,
+            "platform": platform,
+        }
+        if what == "due":
+            severity = _severity(now - since > VERY_LATE_BATCH)
+            yield Kind.QUEUE_LATE.found(severity=severity, queue=platform, **about)
+        elif quote := _last_failure(failing.filter(platform=platform)):
+            severity = _severity(now - since > LONG_UNREACHED)
+            yield Kind.CALLS_FAIL.found(severity=severity, quote=quote, **about)
 
-    Push services without a breaker do not count: anybody can subscribe with a host that never
-    responds. Nor do push services that limit the channel.
-    """
+
+def _due(ready: QuerySet[Batch], now: datetime) -> QuerySet[Batch]:
+    late = ready.filter(HAS_NO_RATE, due_at__lt=now - LATE_BATCH)
+    return late.alias(wanted_since=WANTED_SINCE).filter(wanted_since__lt=now - LATE_BATCH)
+
+
+def _failing(ready: QuerySet[Batch], now: datetime) -> QuerySet[Batch]:
+    """Push services without a breaker do not count: anybody can subscribe with a host that never
+    responds. Nor do push services that limit the channel."""
     services = [
         service
         for platform in Platform
         for service in services_with_breaker(platform, settings.WEBPUSH_TRUSTED_ORIGINS)
     ]
-    failing = Batch.objects.unhalted().filter(
-        is_not_limited(),
-        channel__in=channels,
+    return ready.filter(
         push_service__in=services,
-        status=BatchStatus.READY,
         due_at__gt=now,
         lease_number__gt=0,
         delivered_count=0,
         bounced_count=0,
         plan__due_at__lt=now - UNREACHED,
     )
-    groups = failing.values("platform").annotate(
-        recipients=Sum(RECIPIENTS_LEFT), batches=Count("pk"), since=Min("plan__due_at")
+
+
+def _counted(batches: QuerySet[Batch], what: str, since: Min) -> QuerySet[Batch, tuple[Any, ...]]:
+    groups = batches.values(what=Value(what), on=F("platform")).annotate(
+        recipients=Sum(RECIPIENTS_LEFT), batches=Count("pk"), oldest=since
     )
-    for group in groups.order_by("since"):
-        platform = group["platform"]
-        quote = _last_failure(failing.filter(platform=platform))
-        if quote:
-            age = now - group["since"]
-            yield Kind.CALLS_FAIL.found(
-                severity=Severity.ERROR if age > LONG_UNREACHED else Severity.WARNING,
-                recipients=group["recipients"],
-                batches=group["batches"],
-                name=PLATFORM_NAMES[platform],
-                age=duration(age.total_seconds()),
-                quote=quote,
-                since=group["since"],
-                platform=platform,
-            )
+    return groups.values_list("what", "on", "recipients", "batches", "oldest")
+
+
+def _severity(is_long: bool) -> Severity:
+    return Severity.ERROR if is_long else Severity.WARNING
 
 
 def _last_failure(batches: QuerySet[Batch]) -> str:

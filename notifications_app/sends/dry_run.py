@@ -21,7 +21,7 @@ from notifications_app.sends.checks import (
     time_check,
     with_defaults,
 )
-from notifications_app.sends.sampling import largest_payloads
+from notifications_app.sends.sampling import SAMPLED, largest_payloads, sampled_devices
 from notifications_app.sends.timed import Release, named_by, releases_of
 from notifications_app.timing import Timing
 from pushsvc.common.errors import NotFound
@@ -31,6 +31,7 @@ from pushsvc.common.store import sql
 from subscriptions_app.audiences.sizes import Size, audience_size, services_seen
 from subscriptions_app.audiences.targets import TargetIds, targets_reach
 from subscriptions_app.categories.consent import consent_to
+from subscriptions_app.models import Segment, Subscription
 from subscriptions_app.segments.compiler import EVERYBODY, Condition
 from subscriptions_app.segments.rules import Rule
 from subscriptions_app.segments.selectors import segment_get
@@ -65,7 +66,8 @@ class DryRun:
     """The result of a dry run. For a send to targets: `unknown` are the targets that the channel
     does not have, and `missed` the platforms of the targets' devices that the send does not name.
     `releases`: when each time zone gets a send by local time or with quiet hours, which `timing`
-    has. `capped`: how many of the audience a cap would leave out now; None without caps.
+    has. `capped`: how many of the audience a cap would leave out now; None without caps. `segment`:
+    the send's. `sampled`: some devices that a personalized send would reach.
     """
 
     platforms: Mapping[Platform, PlatformDryRun]
@@ -75,6 +77,8 @@ class DryRun:
     timing: Timing | None = None
     releases: Sequence[Release] = ()
     capped: Size | None = None
+    segment: Segment | None = None
+    sampled: Mapping[Platform, Sequence[Subscription]] = field(default_factory=dict)
 
     @property
     def audience(self) -> int:
@@ -87,8 +91,11 @@ class DryRun:
         return least_seconds(self.audience, rate) if rate else None
 
 
-def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
-    """Checks everything that `notification_accept` checks, and stores nothing."""
+def notification_dry_run(
+    *, channel: Channel, request: SendRequest, sample: int = SAMPLED
+) -> DryRun:
+    """Checks everything that `notification_accept` checks, and stores nothing. `sample`: how many
+    devices of a platform `sampled` may have."""
     request = with_defaults(channel, request)
     channel_check(channel, request)
     sizes = content_check(request)
@@ -99,30 +106,35 @@ def notification_dry_run(*, channel: Channel, request: SendRequest) -> DryRun:
     consent = consent_to(request.category) if request.category else EVERYBODY
     caps = caps_from(caps_of(channel, request))
     over = _over(consent, caps, due.at or sql.now()) if caps else None
-    rule = audience_rule(channel.id, request)
-    sampled = _sampled(channel.id, request, rule)
+    segment = _segment(channel.id, request)
+    rule = segment.rule if segment else request.rule
+    platforms = request.target_platforms if request.content.personalize else ()
+    sampled = sampled_devices(channel.id, request, rule, platforms, limit=sample)
+    largest = largest_payloads(request, sampled)
     if not request.targets:
         audience = audience_size(channel.id, rule, sizes, consent)
         is_web = Platform.WEB in sizes
         seen = services_seen(channel.id, rule, Platform.WEB, consent) if is_web else ()
         services = _at_services(channel, request.content, sizes, seen)
-        platforms = _dry_runs(sizes, audience, sampled, services)
+        judged = _dry_runs(sizes, audience, largest, services)
         capped = audience_size(channel.id, rule, sizes, over) if over else None
         return DryRun(
-            platforms,
+            judged,
             rate_per_minute=_rate(channel, request),
             timing=timing,
             releases=releases,
             capped=_sum(capped.values()) if capped is not None else None,
+            segment=segment,
+            sampled=sampled,
         )
     reach = targets_reach(channel.id, named_by(request.targets), consent)
     counts = {platform: Size(count, estimated=False) for platform, count in reach.devices.items()}
     missed = tuple(each for each, count in reach.devices.items() if count and each not in sizes)
     at_targets = reach.services.get(Platform.WEB, ())
     services = _at_services(channel, request.content, sizes, at_targets)
-    platforms = _dry_runs(sizes, counts, sampled, services)
+    judged = _dry_runs(sizes, counts, largest, services)
     rate = _rate(channel, request)
-    found = DryRun(platforms, reach.unknown, missed, rate, timing, releases)
+    found = DryRun(judged, reach.unknown, missed, rate, timing, releases, sampled=sampled)
     if over is None:
         return found
     devices = targets_reach(channel.id, named_by(request.targets), over).devices
@@ -194,14 +206,6 @@ def too_large_words(found: PlatformDryRun) -> list[str]:
     ]
 
 
-def _sampled(
-    channel_id: UUID, request: SendRequest, rule: Rule | None
-) -> dict[Platform, int | None]:
-    if not request.content.personalize:
-        return {}
-    return largest_payloads(channel_id, request, rule)
-
-
 def _dry_runs(
     sizes: Mapping[Platform, int],
     audience: Mapping[Platform, Size],
@@ -237,10 +241,14 @@ def _at_services(
 
 def audience_rule(channel_id: UUID, request: SendRequest) -> Rule | None:
     """The rule of a send without targets; None means the whole channel. Raises SegmentNotFound."""
+    segment = _segment(channel_id, request)
+    return segment.rule if segment else request.rule
+
+
+def _segment(channel_id: UUID, request: SendRequest) -> Segment | None:
     if request.segment_id is None:
-        return request.rule
+        return None
     try:
-        rule: Rule = segment_get(channel_id=channel_id, segment_id=request.segment_id).rule
+        return segment_get(channel_id=channel_id, segment_id=request.segment_id)
     except NotFound as error:
         raise SegmentNotFound from error
-    return rule

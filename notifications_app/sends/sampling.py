@@ -24,12 +24,13 @@ SAMPLED: Final = 20  # devices of each platform
 
 
 def largest_payloads(
-    channel_id: UUID, request: SendRequest, rule: Rule | None
+    request: SendRequest, sampled: Mapping[Platform, Sequence[Subscription]]
 ) -> dict[Platform, int | None]:
-    """By platform: the largest message in bytes among those of SAMPLED devices; None without
-    devices. `rule`: of an audience without targets; None means the whole channel."""
-    sampled = sampled_devices(channel_id, request, rule, request.target_platforms, limit=SAMPLED)
-    return {platform: _largest(request, platform, own) for platform, own in sampled.items()}
+    """By platform: the largest message in bytes among those of the first SAMPLED devices; None
+    without devices."""
+    return {
+        platform: _largest(request, platform, own[:SAMPLED]) for platform, own in sampled.items()
+    }
 
 
 def _largest(
@@ -51,7 +52,8 @@ def sampled_devices(
     *,
     limit: int,
 ) -> dict[Platform, list[Subscription]]:
-    """Some devices of each platform that the send would reach, with their persons."""
+    """Some devices of each platform that the send would reach, with their persons. `rule`: of an
+    audience without targets; None means the whole channel."""
     found: dict[Platform, list[Subscription]] = {platform: [] for platform in platforms}
     ids = _sampled(channel_id, request, rule, found, limit) if found else ()
     devices = Subscription.objects.filter(id__in=ids).select_related("person").order_by("-id")

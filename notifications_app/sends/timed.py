@@ -65,12 +65,17 @@ def starts_at(channel: Channel, request: SendRequest, timing: Timing | None) -> 
     return releases_of(channel, request, timing)[0].release_at
 
 
+def _not_before_now(moment: datetime | None) -> datetime:
+    now = sql.now()
+    return max(moment or now, now)
+
+
 def releases_of(channel: Channel, request: SendRequest, timing: Timing) -> list[Release]:
     """The releases for the zones of the audience as of now, the earliest first."""
     named = named_by(request.targets) if request.targets else None
     zones = zones_present(channel.id, request.target_platforms, named)
     names = {name for each in zones.values() for name in each}
-    now = timing.after or max(request.scheduled_at or sql.now(), sql.now())
+    now = timing.after or _not_before_now(request.scheduled_at)
     return [
         Release(
             moment,

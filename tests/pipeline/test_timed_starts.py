@@ -10,7 +10,7 @@ from django.db.models.functions import Now
 from notifications_app.content.values import Content, SendRequest, TargetId
 from notifications_app.models import Notification, Plan, Target
 from notifications_app.pipeline import batches, plan_queue, planning, timed_starts
-from notifications_app.reporting.activity import sending
+from notifications_app.reporting.activity import sending_and_due
 from notifications_app.reporting.details import details_of
 from notifications_app.sends.services import notification_accept, notification_stop
 from notifications_app.timing import Timing, _zone
@@ -518,7 +518,7 @@ def test_a_waiting_one_is_shown_after_those_that_are_sent(channel):
     waiting = started(channel)
     other = factories.make_notification(channel)
     support.plan()
-    found = sending(type(channel).objects.all())
+    found, _ = sending_and_due(type(channel).objects.all())
     assert [(each.notification.pk, each.stage) for each in found] == [
         (other.pk, "sending"),
         (waiting.pk, "waiting"),

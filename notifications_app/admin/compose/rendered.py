@@ -15,14 +15,14 @@ from notifications_app.admin.compose.languages import (
     text_found,
     untranslated,
 )
-from notifications_app.admin.compose.personal import JUDGED, device_words
+from notifications_app.admin.compose.personal import device_words
 from notifications_app.admin.compose.sections import Section
 from notifications_app.content.values import Content, SendRequest
 from notifications_app.delivery.messages import Messages, Unsendable
 from notifications_app.device_values import spoken_by
 from notifications_app.sends.checks import ANY_ID, with_defaults
-from notifications_app.sends.dry_run import DryRun, audience_rule
-from notifications_app.sends.sampling import sampled_devices, sampled_languages, sampled_values
+from notifications_app.sends.dry_run import DryRun
+from notifications_app.sends.sampling import sampled_languages, sampled_values
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from subscriptions_app.models import Subscription
 
@@ -59,12 +59,10 @@ def in_languages(
     """What devices get, first those without a translation. `found`: the dry run of the send;
     `sections`: the form's languages."""
     request = with_defaults(channel, request)
-    rule = audience_rule(channel.pk, request)
     tags = [each.label for each in sections]
     shares = audience_shares(channel, request, found) if tags else {}
     devices: defaultdict[str, list[Subscription]] = defaultdict(list)
-    platforms = request.target_platforms if request.content.personalize else ()
-    for own in sampled_devices(channel.pk, request, rule, platforms, limit=JUDGED).values():
+    for own in found.sampled.values():
         for device in own:
             devices[text_found(spoken_by(device), tags)].append(device)
     missing = {each.label: _missing_texts(each) for each in sections}
@@ -86,7 +84,7 @@ def in_languages(
 
 def audience_shares(channel: Channel, request: SendRequest, found: DryRun) -> Mapping[str, float]:
     """The shares of languages among the devices that the send is for. `found`: its dry run."""
-    rule = audience_rule(channel.pk, request)
+    rule = found.segment.rule if found.segment else request.rule
     sizes = {platform: each.audience.size for platform, each in found.platforms.items()}
     return sampled_languages(channel.pk, request, rule, sizes)
 

@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from channels_app.models import Channel
 from notifications_app.admin.compose.audience import rule_words
 from notifications_app.admin.compose.form import ComposeForm, read_form, ttl_words
+from notifications_app.admin.compose.personal import JUDGED
 from notifications_app.admin.compose.rendered import in_languages
 from notifications_app.admin.compose.sections import sections_of
 from notifications_app.admin.compose.times import timed_words
@@ -32,7 +33,6 @@ from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
 from subscriptions_app.audiences.targets import TargetIds
 from subscriptions_app.models import Segment
-from subscriptions_app.segments.selectors import segment_find
 
 _KEY: Final = "console "
 
@@ -62,10 +62,9 @@ def review_context(channel: Channel, form: ComposeForm, request: HttpRequest) ->
     """The context of `console/notifications/reviewed.html`. Raises what `read_form` raises,
     and what a dry run raises."""
     send, _ = read_form(form)
-    found = notification_dry_run(channel=channel, request=send)
+    found = notification_dry_run(channel=channel, request=send, sample=JUDGED)
     reach = reach_of(found)
     sections = sections_of(form)
-    segment = segment_find(channel_id=channel.id, segment_id=send.segment_id)
     return {
         "form": form,
         "send": send,
@@ -79,8 +78,8 @@ def review_context(channel: Channel, form: ComposeForm, request: HttpRequest) ->
         "is_scheduled": _is_later(send, found),
         "timed_words": timed_words(found, reader_zone(request)),
         "local_day": datetime.fromisoformat(send.local_at) if send.local_at else None,
-        "segment": segment,
-        "seen": seen_of(send, segment),
+        "segment": found.segment,
+        "seen": seen_of(send, found.segment),
         "rule_words": "" if send.replaces else rule_words(send.rule, request),
         "literal": sent_literally(send.content),
         "languages_shown": in_languages(channel, send, found, sections["languages"]),

@@ -8,14 +8,14 @@ from django.urls import reverse
 from django.utils import timezone
 
 from notifications_app.models import Notification, OutcomeMinute
-from notifications_app.reporting.activity import due_next, sending
+from notifications_app.reporting.activity import sending_and_due
 from tests.admin.notifications.dashboards import all_of, html, running
 from tests.admin.support import signed_in
 from tests.factories import make_sent_notification
 
 
 def one_running(house):
-    (only,) = sending(all_of(house))
+    ((only,), _) = sending_and_due(all_of(house))
     return only
 
 
@@ -67,7 +67,7 @@ def test_a_waiting_notification_says_what_it_waits_for(alice):
     paused = running(alice.channel, batches=[{"status": "leased"}], paused_at=now)
     stopping = running(alice.channel, batches=[{}], stopped_at=now)
 
-    stages = {each.notification.id: each.stage for each in sending(all_of(alice))}
+    stages = {each.notification.id: each.stage for each in sending_and_due(all_of(alice))[0]}
 
     assert stages == {
         retrying.id: "retrying",
@@ -88,7 +88,7 @@ def test_due_notifications_are_listed_soonest_first(alice):
             scheduled_at=now + timedelta(hours=hours),
         )
 
-    assert [str(each) for each in due_next(all_of(alice))] == ["in 1", "in 3", "in 5"]
+    assert [str(each) for each in sending_and_due(all_of(alice))[1]] == ["in 1", "in 3", "in 5"]
 
 
 def pending(house, title, at, **fields):
@@ -99,12 +99,12 @@ def pending(house, title, at, **fields):
 
 def test_paused_notifications_do_not_hide_what_is_due(alice):
     now = timezone.now()
-    for hours in (2, 1):
+    for hours in range(1, 6):
         pending(alice, f"paused {hours}", now - timedelta(hours=hours), paused_at=now)
     pending(alice, "soon", now + timedelta(hours=2))
 
-    assert [str(each) for each in due_next(all_of(alice))] == ["soon", "paused 2", "paused 1"]
-    assert [str(each) for each in due_next(all_of(alice), most=1)] == ["soon"]
+    _, due = sending_and_due(all_of(alice))
+    assert [str(each) for each in due] == ["soon", *(f"paused {hours}" for hours in (5, 4, 3, 2))]
     assert "hx-get" not in live(alice)
 
 
