@@ -62,7 +62,8 @@ from notifications_app.sends.dry_run import (
 from notifications_app.sends.idempotency import checked_key, once
 from notifications_app.sends.services import notification_accept, notification_test
 from pushsvc.common.console.zones import reader_zone
-from pushsvc.common.errors import FieldError, Invalid, NotFound, PushsvcError
+from pushsvc.common.errors import FieldError, Invalid, NotFound, PushsvcError, TooManyRequests
+from pushsvc.common.http.ratelimit import Limit, enforce
 from pushsvc.common.texts import later
 from subscriptions_app.devices.selectors import devices_known_as
 from subscriptions_app.devices.test_devices import devices_of
@@ -70,6 +71,7 @@ from subscriptions_app.models import Subscription
 from subscriptions_app.segments.selectors import segment_find
 
 MOST_CHANNELS: Final = 500
+TESTS_OF_A_WRITER: Final = {60: 20, 24 * 3600: 200}  # by seconds
 
 
 class ComposePage(WriterPage):
@@ -280,7 +282,8 @@ class ComposeCheck(WriterPage):
 
 
 class ComposeTest(WriterPage):
-    """Sends a test to one device and shows its progress. A writer can only choose own devices."""
+    """Sends a test to one device and shows its progress. A writer can only choose own devices, and
+    sends at most TESTS_OF_A_WRITER."""
 
     title = later("Test")
     http_method_names = ["post"]
@@ -291,14 +294,21 @@ class ComposeTest(WriterPage):
             device = _test_device(self.chosen, request, self.own_devices_of)
             form = ComposeForm.posted(request.POST)
             content = read_content(form, platform=device.platform)
+            self._count()
             test = notification_test(
                 channel=self.chosen, content=content, subscription_id=device.id
             )
         except Invalid as error:
             return self._shown(errors=labelled(error.errors))
-        except NotFound as error:
+        except (NotFound, TooManyRequests) as error:
             return self._shown(errors=[error.detail])
         return self._shown(notification=test, device=device)
+
+    def _count(self) -> None:
+        """Raises TooManyRequests. Who may send to everybody has no limit."""
+        if self.own_devices_of is not None:
+            for seconds, most in TESTS_OF_A_WRITER.items():
+                enforce(Limit(f"tests-in-{seconds}", str(self.staff.pk), most, seconds))
 
     @property
     def own_devices_of(self) -> User | None:

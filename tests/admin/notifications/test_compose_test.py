@@ -5,8 +5,11 @@ from auditlog.models import LogEntry
 from django.db.models.functions import Now
 from django.urls import reverse
 
+from notifications_app.admin.compose.page import TESTS_OF_A_WRITER
 from notifications_app.models import Notification
+from pushsvc.common.http.ratelimit import Limit, take
 from pushsvc.common.store import sql
+from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.devices.test_devices import device_add, device_give
 from subscriptions_app.models import Subscription
 from tests.admin.notifications.composing import COMPOSE, TEST, written
@@ -149,6 +152,22 @@ def test_a_writer_tests_on_own_devices_and_on_no_other(alice, bob):
     assert test.only_subscription_id == mine.pk
     entry = LogEntry.objects.filter(object_pk=str(test.pk)).get()
     assert entry.actor == writer
+
+
+def test_a_writer_sends_few_tests_a_minute_and_a_day(alice):
+    writer, sender = alice.members["writer"], signed_in(alice.members["sender"])
+    mine = add_subscriptions(alice.channel, 1)[0]
+    add_own(alice, mine, writer=writer)
+    given = written(alice) | {"test_device": str(mine.pk)}
+    client = signed_in(writer)
+    for seconds, most in TESTS_OF_A_WRITER.items():
+        before = Notification.objects.count()
+        redis_client().flushdb()
+        take(Limit(f"tests-in-{seconds}", str(writer.pk), most, seconds), cost=most - 1)
+        assert "Sending the test…" in client.post(TEST, given).content.decode()
+        assert "seconds before the next" in client.post(TEST, given).content.decode()
+        assert "Sending the test…" in sender.post(TEST, given).content.decode()
+        assert Notification.objects.count() == before + 2
 
 
 def test_a_sender_decides_which_device_is_a_writers(alice, bob):
