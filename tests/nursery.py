@@ -15,10 +15,11 @@ import selectors
 import shutil
 import socket
 import sys
+import zoneinfo
 from functools import partial
 from pathlib import Path
 
-# Importing them reads neither settings nor the environment, and starts no thread.
+# Importing them reads no settings and starts no thread. Of the environment, zoneinfo reads a path.
 LIBRARIES = (
     "aioapns",
     "celery.apps.beat",
@@ -62,6 +63,7 @@ def _main():
     order = _Nursery(socket.socket(fileno=os.dup(0))).serve()
     os.environ.clear()
     os.environ.update(order["environment"])
+    zoneinfo.reset_tzpath()  # it has read PYTHONTZPATH of the nursery
     _enter(order["folder"])
     _run(*order["words"])
 
