@@ -7,7 +7,7 @@ from itertools import cycle
 
 from pushsvc.common.ids import uuid7
 from tests.faults import broker, database, webhooks
-from tests.faults.exactness import assert_exact
+from tests.faults.exactness import DELIVERED, assert_exact, outcomes
 from tests.faults.processes import EVERYTHING, HOOKS, PLATFORMS, until
 from tests.faults.support import audience, await_part, many, requests, wait_at_random
 from tests.zones import write_zones
@@ -160,6 +160,27 @@ WHERE audience <> (SELECT count(*) FROM subscriptions_app_subscription
 """
 
 
+def correct(system, channel, notification):
+    """Corrects a notification that has ended, while something breaks. Returns the correction."""
+    before = requests(channel)
+    own = channel.send(*PLATFORMS, replaces=str(notification), cap="ignore")
+    await_part(channel, system.random.uniform(0.0, 0.5), since=before)
+    break_something(system, channel)
+    assert_exact(channel, [own])
+    reached = {id_ for id_, row in outcomes(channel, notification).items() if row[0] == DELIVERED}
+    assert outcomes(channel, own).keys() == reached
+    return own
+
+
+def break_something(system, channel):
+    fault = system.random.choice(FAULTS)
+    print(f"after {requests(channel)} requests: {fault.__name__}", flush=True)  # noqa: T201 (said)
+    fault(system)
+    until(system.is_whole, "the service is up again, and beat ticks")
+    if not system.alive(HOOKS):
+        system.start(HOOKS)
+
+
 def break_at_random(system, channel, receiver):
     audience(channel, many(200))
     channel.cap((10, 1))
@@ -175,16 +196,12 @@ def break_at_random(system, channel, receiver):
         notifications.append(channel.send(*PLATFORMS, **content))
         move_some(system, channel)
         await_part(channel, system.random.uniform(0.0, 0.5), since=before)
-        fault = system.random.choice(FAULTS)
-        print(f"after {requests(channel)} requests: {fault.__name__}", flush=True)  # noqa: T201 (said)
-        fault(system)
-        until(system.is_whole, "the service is up again, and beat ticks")
-        if not system.alive(HOOKS):
-            system.start(HOOKS)
+        break_something(system, channel)
         if len(notifications) % 10 == 0:
             assert_exact(channel, notifications)
     assert_exact(channel, notifications)
     assert_contacted(channel)
+    notifications.append(correct(system, channel, notifications[-1]))
     webhooks.wait_until_sent(channel)
     told = webhooks.told(channel, ["notifications.finished"])
     assert set(told["notifications.finished"]) == {str(each) for each in notifications}
