@@ -15,6 +15,7 @@ from django.db import InterfaceError, OperationalError
 from django.db.models import Count, Min, Q, QuerySet, Sum, Value
 from django.utils import timezone
 from django.utils.text import Truncator
+from django.utils.translation import gettext
 
 from channels_app.models import ApiKey, Channel, Feed, Webhook
 from channels_app.selectors import nearly_full_channels
@@ -38,6 +39,7 @@ from pushsvc.common import worker
 from pushsvc.common.findings import Finding, Kind, Severity, worst_first
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.quantities import duration
+from pushsvc.common.texts import later
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -53,8 +55,8 @@ LATE_START: Final = timedelta(seconds=15)
 FAILING_WEBHOOK: Final = timedelta(hours=1)
 
 _DISABLED: Final = {
-    "gone": "Its receiver responded with 410, which means that it wants no more messages.",
-    "failing": "No call had succeeded for five days.",
+    "gone": later("Its receiver responded with 410, which means that it wants no more messages."),
+    "failing": later("No call had succeeded for five days."),
 }
 _TEXT_SHOWN: Final = 60  # characters
 
@@ -100,7 +102,7 @@ def _planner(_channels: QuerySet[Channel], _now: datetime) -> Iterator[Finding]:
     """Findings about Redis, the planner and beat. Does not read the database."""
     alive = worker.liveness(["plan", "tick"])
     if alive is None:
-        yield Kind.REDIS_UNAVAILABLE.found(reason="The doctor reports the reason.")
+        yield Kind.REDIS_UNAVAILABLE.found(reason=gettext("The doctor reports the reason."))
     elif not (alive.processes["plan"] and alive.processes["tick"]):
         yield Kind.PLANNER_MISSING.found()
     elif not alive.has_ticked:
@@ -161,7 +163,7 @@ def _api_keys_ending(
     )
     for key in ending.select_related("channel").order_by("expires_at")[:most]:
         days = (key.expires_at - now).days if key.expires_at else 0
-        when = f"in {days} days" if days > 1 else "soon"
+        when = gettext("in %(days)s days") % {"days": days} if days > 1 else gettext("soon")
         yield Kind.API_KEY_ENDS.found(
             key=key, when=when, subject=key.pk, channel=(key.channel_id, key.channel.name)
         )

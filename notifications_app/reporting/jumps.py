@@ -5,11 +5,13 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db.models import F, Max, Q, QuerySet, Sum
+from django.utils.translation import gettext
 
 from channels_app.models import Channel
 from notifications_app.models import HourlyStat
 from pushsvc.common.findings import Finding, Kind
 from pushsvc.common.platforms import PLATFORM_NAMES, PLATFORM_VALUES
+from pushsvc.common.texts import localized
 
 UNDELIVERABLE: Final = F("bounced") - F("stopped") - F("opted_out") - F("expired")
 _MOST_COMPARED: Final = 100
@@ -53,12 +55,17 @@ def _compared(row: Mapping[str, Any]) -> Iterator[Finding]:
     """A finding if the share of bounces jumped. A week with few outcomes is not compared with."""
     bounced, bounced_before = row["bounced_lately"], row["bounced_before"]
     lately = bounced / (bounced + row["delivered_lately"])
-    least, compared = MUCH_WITHOUT_COMPARISON, "there are too few earlier outcomes to compare with"
+    least, compared = (
+        MUCH_WITHOUT_COMPARISON,
+        gettext("there are too few earlier outcomes to compare with"),
+    )
     ended_before = bounced_before + row["delivered_before"]
     if ended_before >= LEAST_TO_COMPARE:
         before = bounced_before / ended_before
         least = max(JUMP_FACTOR * before, before + JUMP_POINTS)
-        compared = f"in the seven days before it was {before:.1%}"
+        compared = gettext("in the seven days before it was %(before)s") % {
+            "before": localized(f"{before:.1%}")
+        }
     if lately >= least:
         yield Kind.BOUNCES_MANY.found(
             name=PLATFORM_NAMES[row["platform"]],

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet, Sum
 from django.db.models.functions import Least
+from django.utils.translation import gettext
 
 from channels_app.models import Channel
 from notifications_app.models import RECIPIENTS_LEFT, Batch, Notification
@@ -20,16 +21,17 @@ from notifications_app.states import BatchStatus, NotificationStatus
 from pushsvc.common.findings import Finding, Kind
 from pushsvc.common.platforms import Platform
 from pushsvc.common.quantities import duration
+from pushsvc.common.texts import later, localized
 
 _MOST_SHOWN: Final = 10
 _BROWSERS: Final = {"fcm": "Chrome", "mozilla": "Mozilla", "apple": "Apple", "wns": "Microsoft"}
 # https://developer.chrome.com/blog/web-push-rate-limits
-_CHROME_HELP: Final = (
+_CHROME_HELP: Final = later(
     "Google rates each site daily by its messages and permission prompts for the time that people "
     "spend on it. Send fewer messages, to people who open them, and ask for permission only where "
     "people expect it. The limit lasts a day, then 7, then 14 days; 42 good days reset that."
 )
-_HELP: Final = "Send fewer messages, or spread them over time."
+_HELP: Final = later("Send fewer messages, or spread them over time.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +51,22 @@ class Outlook:
 
     @property
     def title(self) -> str:
-        return Kind.LIMITED.title.format(**self.facts)
+        return Kind.LIMITED.titled(**self.facts)
 
     @property
     def effect(self) -> str:
         if not self.waiting:
-            return "Nobody waits for it now."
+            return gettext("Nobody waits for it now.")
         texts = [
-            f"{self.waiting:,} recipients wait; the last of them is called in about "
-            f"{duration(self.lasts.total_seconds())}."
+            gettext("%(waiting)s recipients wait; the last of them is called in about %(lasts)s.")
+            % {
+                "waiting": localized(f"{self.waiting:,}"),
+                "lasts": duration(self.lasts.total_seconds()),
+            }
         ]
         if self.expiring:
-            texts.append(f"About {self.expiring:,} of them will expire before.")
+            words = gettext("About %(expiring)s of them will expire before.")
+            texts.append(words % {"expiring": localized(f"{self.expiring:,}")})
         return " ".join(texts)
 
     @property
@@ -69,7 +75,8 @@ class Outlook:
 
 
 def name_of(service: str) -> str:
-    return _BROWSERS.get(service, f"The push service {service}")
+    named = gettext("The push service %(service)s") % {"service": service}
+    return _BROWSERS.get(service, named)
 
 
 def limited_by(notification: Notification) -> str | None:
@@ -104,13 +111,17 @@ def slow_words(channel_id: UUID, audience: int, ttl: int) -> list[str]:
 
 def _slow_words(limit: Limit, audience: int, ttl: int) -> str:
     seconds = 60 * audience / limit.per_minute
-    text = (
-        f"{name_of(limit.service)} accepts about {_rounded(limit.per_minute):,} messages a minute "
-        f"of this channel now. If all {audience:,} browsers are there, this takes "
-        f"{duration(seconds)}."
-    )
+    text = gettext(
+        "%(service)s accepts about %(rate)s messages a minute of this channel now. If all "
+        "%(audience)s browsers are there, this takes %(duration)s."
+    ) % {
+        "service": name_of(limit.service),
+        "rate": localized(f"{_rounded(limit.per_minute):,}"),
+        "audience": localized(f"{audience:,}"),
+        "duration": duration(seconds),
+    }
     if seconds > ttl:
-        text += " Those that are not reached within the time to live expire."
+        text += " " + gettext("Those that are not reached within the time to live expire.")
     return text
 
 

@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from django.utils.translation import gettext
+
 from channels_app.models import Channel
 from notifications_app.content.values import Content, SendRequest
 from notifications_app.delivery.registry import TRANSPORTS
@@ -28,6 +30,7 @@ from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.quantities import duration
 from pushsvc.common.store import sql
+from pushsvc.common.texts import localized
 from subscriptions_app.audiences.sizes import Size, audience_size, services_seen
 from subscriptions_app.audiences.targets import TargetIds, targets_reach
 from subscriptions_app.categories.consent import consent_to
@@ -156,15 +159,24 @@ def _sum(sizes: Collection[Size]) -> Size:
 def missed_words(found: DryRun) -> str:
     """A text for people: on which other platforms the targets have devices."""
     names = ", ".join(PLATFORM_NAMES[each] for each in found.missed)
-    return f"The targets also have devices on {names}, which get nothing."
+    words = gettext("The targets also have devices on %(names)s, which get nothing.")
+    return words % {"names": names}
 
 
 def capped_words(found: DryRun) -> str:
     """A text for people: how many of the audience a cap leaves out. "" if nobody."""
     if found.capped is None or not found.capped.size:
         return ""
-    about = "About " if found.capped.estimated else ""
-    return f"{about}{found.capped.size:,} of the audience have had enough and are skipped."
+    words = (
+        gettext("About %(number)s of the audience have had enough and are skipped.")
+        if found.capped.estimated
+        else gettext("%(number)s of the audience have had enough and are skipped.")
+    )
+    return words % {"number": _grouped(found.capped.size)}
+
+
+def _grouped(number: int) -> str:
+    return localized(f"{number:,}")
 
 
 def rate_words(found: DryRun, request: SendRequest) -> tuple[str, str]:
@@ -174,7 +186,8 @@ def rate_words(found: DryRun, request: SendRequest) -> tuple[str, str]:
     if not rate:
         return "", ""
     seconds = 60 * audience / rate
-    words = f"About {rate:,} a minute. {audience:,} take about {duration(seconds)}."
+    values = {"rate": _grouped(rate), "audience": _grouped(audience), "time": duration(seconds)}
+    words = gettext("About %(rate)s a minute. %(audience)s take about %(time)s.") % values
     room = time_to_live(request.content.ttl)
     if request.expires_at:
         now = sql.now()
@@ -185,10 +198,10 @@ def rate_words(found: DryRun, request: SendRequest) -> tuple[str, str]:
     late = audience - int(rate * room.total_seconds() / 60)
     if found.takes_at_least_seconds is None or late <= 0:
         return words, ""
-    return words, (
-        f"At {rate:,} a minute, about {late:,} of {audience:,} are not reached within "
-        f"{duration(room.total_seconds())}, and expire."
-    )
+    return words, gettext(
+        "At %(rate)s a minute, about %(late)s of %(audience)s are not reached within %(time)s, and "
+        "expire."
+    ) % (values | {"late": _grouped(late), "time": duration(room.total_seconds())})
 
 
 def _rate(channel: Channel, request: SendRequest) -> int | None:
@@ -199,7 +212,8 @@ def _rate(channel: Channel, request: SendRequest) -> int | None:
 def too_large_words(found: PlatformDryRun) -> list[str]:
     """Texts for people: for which devices of the audience the message is too large."""
     return [
-        f"{_TIGHT[name]} gets no message over {each.payload_limit:,} bytes. This one has {size:,}."
+        gettext("%(browser)s gets no message over %(most)s bytes. This one has %(size)s.")
+        % {"browser": _TIGHT[name], "most": _grouped(each.payload_limit), "size": _grouped(size)}
         for name, each in found.services.items()
         if name in _TIGHT
         and (size := max(each.payload_bytes, found.largest_sampled or 0)) > each.payload_limit

@@ -4,12 +4,19 @@ The doctor, the dashboard and /metrics report these findings. The runbook lists 
 to one of its sections.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum, StrEnum
+from string import Formatter
 from typing import Any, Final
 from uuid import UUID
+
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as noop
+from typing_extensions import override
+
+from pushsvc.common.texts import localized
 
 
 class Severity(StrEnum):
@@ -52,6 +59,17 @@ def worst_first(found: Iterable[Finding]) -> list[Finding]:
     return sorted(found, key=lambda finding: severities.index(finding.severity))
 
 
+class _Figures(Formatter):
+    @override
+    def format_field(self, value: Any, format_spec: str) -> str:
+        shown: str = super().format_field(value, format_spec)
+        return localized(shown) if format_spec else shown
+
+
+def _filled(text: str, words: Mapping[str, Any]) -> str:
+    return _Figures().vformat(gettext(text), (), words)
+
+
 _ERROR, _WARNING, _INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 _AWAY: Final = "the-service-does-not-respond"
 _STANDS_STILL: Final = "requests-hang-or-ticks-do-not-end"
@@ -70,7 +88,7 @@ _WEBHOOKS: Final = "webhooks-do-not-arrive"
 
 class Kind(Enum):
     """The severity, the title and the remedy of each finding, and the section of docs/runbook.md
-    that says more."""
+    that says more. What the console's pages show is marked for translation."""
 
     SETTING = (_ERROR, "{message} ({id})", "{hint}", "a-process-does-not-start")
 
@@ -183,9 +201,11 @@ class Kind(Enum):
 
     REDIS_UNAVAILABLE = (
         _ERROR,
-        "Redis is unavailable, or accepts no writes",
-        "Sends are stored, rate limits allow everything, and it is unknown which workers are "
-        "running. If the broker is the same Redis, nothing is sent until it is back. {reason}",
+        noop("Redis is unavailable, or accepts no writes"),
+        noop(
+            "Sends are stored, rate limits allow everything, and it is unknown which workers are "
+            "running. If the broker is the same Redis, nothing is sent until it is back. {reason}"
+        ),
         _REDIS,
     )
     BROKER_UNAVAILABLE = (
@@ -222,24 +242,32 @@ class Kind(Enum):
 
     PLANNER_MISSING = (
         _ERROR,
-        "The planner is not running",
-        "No process plans notifications, so new and scheduled ones wait. Nothing is lost. Start "
-        "worker-plan. If it is running, its REDIS_URL names another Redis than this process's.",
+        noop("The planner is not running"),
+        noop(
+            "No process plans notifications, so new and scheduled ones wait. Nothing is lost. "
+            "Start worker-plan. If it is running, its REDIS_URL names another Redis than this "
+            "process's."
+        ),
         _PENDING,
     )
     BEAT_MISSING = (
         _ERROR,
-        "No tick ended in the last 15 seconds",
-        "Schedules and retries are late. Nothing is lost. Start beat. If it is running, the "
-        "processes of worker-plan hang, or ticks wait for the database or the broker; the doctor "
-        "reports the cause.",
+        noop("No tick ended in the last 15 seconds"),
+        noop(
+            "Schedules and retries are late. Nothing is lost. Start beat. If it is running, the "
+            "processes of worker-plan hang, or ticks wait for the database or the broker; the "
+            "doctor reports the cause."
+        ),
         _PENDING,
     )
     WORKERS_MISSING = (
         _ERROR,
-        "No worker for {name} is running",
-        "Recipients on {name} wait, and bounce when their time to live ends. Start "
-        "worker-{queue}. If it is running, its REDIS_URL names another Redis than this process's.",
+        noop("No worker for {name} is running"),
+        noop(
+            "Recipients on {name} wait, and bounce when their time to live ends. Start "
+            "worker-{queue}. If it is running, its REDIS_URL names another Redis than this "
+            "process's."
+        ),
         _PROCESSING,
     )
     WEB_MISSING = (
@@ -275,139 +303,174 @@ class Kind(Enum):
 
     START_LATE = (
         _ERROR,
-        "Notifications that are late to start: {number:,}",
-        "The oldest was due {age} ago. The planner or beat is not running, or is overloaded. Start "
-        "them, or start more worker-plan processes.",
+        noop("Notifications that are late to start: {number:,}"),
+        noop(
+            "The oldest was due {age} ago. The planner or beat is not running, or is overloaded. "
+            "Start them, or start more worker-plan processes."
+        ),
         _PENDING,
     )
     QUEUE_LATE = (
         _WARNING,
-        "{recipients:,} recipients wait on {name}",
-        "{batches:,} batches are due and not yet claimed, the oldest for {age}. If this continues, "
-        "start more worker-{queue} processes, or check whether they hang, or the push service is "
-        "slow.",
+        noop("{recipients:,} recipients wait on {name}"),
+        noop(
+            "{batches:,} batches are due and not yet claimed, the oldest for {age}. If this "
+            "continues, start more worker-{queue} processes, or check whether they hang, or the "
+            "push service is slow."
+        ),
         _SLOW,
     )
     SERVICE_FAILING = (
         _WARNING,
-        "The push service {service} is failing",
-        "Most of the recent calls failed there, so batches wait for up to two minutes before the "
-        "next attempt: those of the channel that is named, otherwise all. Others are not delayed.",
+        noop("The push service {service} is failing"),
+        noop(
+            "Most of the recent calls failed there, so batches wait for up to two minutes before "
+            "the next attempt: those of the channel that is named, otherwise all. Others are not "
+            "delayed."
+        ),
         _SERVICE,
     )
     CALLS_FAIL = (
         _WARNING,
-        "Calls for {recipients:,} recipients on {name} fail",
-        "No recipient of these {batches:,} batches was reached, the oldest for {age}. Either the "
-        "push service fails, or the workers cannot reach it: check their DNS, firewall, proxy and "
-        "clocks. Recipients bounce an hour after their first attempt.",
+        noop("Calls for {recipients:,} recipients on {name} fail"),
+        noop(
+            "No recipient of these {batches:,} batches was reached, the oldest for {age}. Either "
+            "the push service fails, or the workers cannot reach it: check their DNS, firewall, "
+            "proxy and clocks. Recipients bounce an hour after their first attempt."
+        ),
         _SERVICE,
     )
     WORKERS_BREAK = (
         _WARNING,
-        "Workers fail on “{text}”",
-        "{recipients:,} of its recipients are called one by one; others are not delayed. Either "
-        "worker processes die while they send it: look for out-of-memory kills. Or the database "
-        "refuses a recipient's row: look for outcome.refused in the log.",
+        noop("Workers fail on “{text}”"),
+        noop(
+            "{recipients:,} of its recipients are called one by one; others are not delayed. "
+            "Either worker processes die while they send it: look for out-of-memory kills. Or the "
+            "database refuses a recipient's row: look for outcome.refused in the log."
+        ),
         _LEASES,
     )
     LIMITED = (
         _WARNING,
-        "{service} limits this channel to about {per_minute:,} messages a minute",
-        "{effect} No message is lost before its deadline. {help}",
+        noop("{service} limits this channel to about {per_minute:,} messages a minute"),
+        noop("{effect} No message is lost before its deadline. {help}"),
         _PROCESSING,
     )
     BOUNCES_MANY = (
         _WARNING,
-        "{name}: {lately:.0%} of recipients bounce",
-        "{bounced:,} bounced in the last 24 hours, {lately:.1%}; {compared}. The pages of the "
-        "latest notifications show the reasons.",
+        noop("{name}: {lately:.0%} of recipients bounce"),
+        noop(
+            "{bounced:,} bounced in the last 24 hours, {lately:.1%}; {compared}. The pages of the "
+            "latest notifications show the reasons."
+        ),
         _BOUNCES,
     )
     WEB_UNSHOWN = (
         _WARNING,
-        "Web: {lately:.0%} of the delivered messages are shown",
-        "In a week, browsers received {delivered:,} messages and reported {received:,} as shown. "
-        "In the four weeks before it was {before:.0%}. Usually another service worker of the site "
-        "has replaced the one that shows them, or its file has lost the importScripts line. Add "
-        "the line to the worker, and load push.js on every page.",
+        noop("Web: {lately:.0%} of the delivered messages are shown"),
+        noop(
+            "In a week, browsers received {delivered:,} messages and reported {received:,} as "
+            "shown. In the four weeks before it was {before:.0%}. Usually another service worker "
+            "of the site has replaced the one that shows them, or its file has lost the "
+            "importScripts line. Add the line to the worker, and load push.js on every page."
+        ),
         "messages-are-delivered-and-not-shown",
     )
     CHANNEL_FULL = (
         _WARNING,
-        "The channel holds {stored:,} of at most {most:,} subscriptions",
-        "When it is full, a new subscription replaces the oldest one that no push service ever "
-        "accepted a message for. If there is none, the new one is refused. Raise the limit in the "
-        "channel's settings, or find out who subscribes.",
+        noop("The channel holds {stored:,} of at most {most:,} subscriptions"),
+        noop(
+            "When it is full, a new subscription replaces the oldest one that no push service ever "
+            "accepted a message for. If there is none, the new one is refused. Raise the limit in "
+            "the channel's settings, or find out who subscribes."
+        ),
         "a-channel-is-full",
     )
     HOOKS_MISSING = (
         _ERROR,
-        "The worker of webhooks is not running",
-        "Messages of webhooks wait; nothing is lost for 14 days. Start worker-hooks. If it is "
-        "running, its REDIS_URL names another Redis than this process's.",
+        noop("The worker of webhooks is not running"),
+        noop(
+            "Messages of webhooks wait; nothing is lost for 14 days. Start worker-hooks. If it is "
+            "running, its REDIS_URL names another Redis than this process's."
+        ),
         _WEBHOOKS,
     )
     FACTS_UNREADABLE = (
         _ERROR,
-        "Facts for webhooks that cannot be read: {number:,}",
-        "They are in no message, and are kept for 14 days. Usually a newer version has written "
-        "them. The log has webhook.facts_unreadable with the kind and the error.",
+        noop("Facts for webhooks that cannot be read: {number:,}"),
+        noop(
+            "They are in no message, and are kept for 14 days. Usually a newer version has written "
+            "them. The log has webhook.facts_unreadable with the kind and the error."
+        ),
         _WEBHOOKS,
     )
     SCHEDULE_DISABLED = (
         _ERROR,
-        "The schedule “{schedule}” was disabled: {code}",
-        "Its last occurrence was refused, so it sends nothing more. Open the schedule, correct "
-        "what it sends, and save it.",
+        noop("The schedule “{schedule}” was disabled: {code}"),
+        noop(
+            "Its last occurrence was refused, so it sends nothing more. Open the schedule, correct "
+            "what it sends, and save it."
+        ),
         "a-schedule-was-disabled",
     )
     AUTOMATION_DISABLED = (
         _ERROR,
-        "The automation “{automation}” was disabled: {code}",
-        "Its notification was refused, so it sends nothing more. Correct what it sends. Who waits "
-        "is sent to afterwards, for a day.",
+        noop("The automation “{automation}” was disabled: {code}"),
+        noop(
+            "Its notification was refused, so it sends nothing more. Correct what it sends. Who "
+            "waits is sent to afterwards, for a day."
+        ),
         "an-automation-was-disabled",
     )
     WEBHOOK_DISABLED = (
         _ERROR,
-        "The webhook {webhook} was disabled",
-        "{reason} Its messages are kept for 14 days. Correct the receiver, enable the webhook, and "
-        "send the failed messages again.",
+        noop("The webhook {webhook} was disabled"),
+        noop(
+            "{reason} Its messages are kept for 14 days. Correct the receiver, enable the webhook, "
+            "and send the failed messages again."
+        ),
         _WEBHOOKS,
     )
     WEBHOOK_FAILING = (
         _WARNING,
-        "Calls of the webhook {webhook} fail",
-        "No call has succeeded for over an hour. Messages are tried again for three days; after "
-        "five days without a success the webhook is disabled.",
+        noop("Calls of the webhook {webhook} fail"),
+        noop(
+            "No call has succeeded for over an hour. Messages are tried again for three days; "
+            "after five days without a success the webhook is disabled."
+        ),
         _WEBHOOKS,
     )
     API_KEY_ENDS = (
         _WARNING,
-        "The API key “{key}” expires {when}",
-        "It is in use. Issue another key and give it to the programs that use this one.",
+        noop("The API key “{key}” expires {when}"),
+        noop("It is in use. Issue another key and give it to the programs that use this one."),
     )
     PLATFORM_PAUSED = (
         _ERROR,
-        "{name} is paused: {provider} refused the credentials",
-        "{meaning} Recipients wait for up to an hour, then bounce. Correct it at {provider}, or "
-        "store other credentials. The platform is tried again by itself and resumes when "
-        "{provider} accepts; a check of the credentials tries it at once.",
+        noop("{name} is paused: {provider} refused the credentials"),
+        noop(
+            "{meaning} Recipients wait for up to an hour, then bounce. Correct it at {provider}, "
+            "or store other credentials. The platform is tried again by itself and resumes when "
+            "{provider} accepts; a check of the credentials tries it at once."
+        ),
         _PARKED,
     )
     CREDENTIALS_MISSING = (
         _ERROR,
-        "{name} has no credentials",
-        "The platform is enabled, but no credentials for {provider} are stored. Its recipients "
-        "wait for up to an hour, then bounce.",
+        noop("{name} has no credentials"),
+        noop(
+            "The platform is enabled, but no credentials for {provider} are stored. Its recipients "
+            "wait for up to an hour, then bounce."
+        ),
         "phones-receive-nothing",
     )
     CREDENTIALS_OLD = (
         _INFO,
-        "Google's key has been in use for {days} days",
-        "Google recommends replacing the key of a service account every {most} days, because a "
-        "leaked key works until it is replaced.",
+        noop("Google's key has been in use for {days} days"),
+        noop(
+            "Google recommends replacing the key of a service account every {most} days, because a "
+            "leaked key works until it is replaced."
+        ),
     )
 
     CREDENTIALS_REFUSED = (
@@ -468,6 +531,10 @@ class Kind(Enum):
     def code(self) -> str:
         return self.name.lower()
 
+    def titled(self, **words: Any) -> str:
+        """The title with these words in its gaps, in the language that is active."""
+        return _filled(self.title, words)
+
     def found(
         self,
         *,
@@ -480,13 +547,14 @@ class Kind(Enum):
         subject: object = "",
         **words: Any,
     ) -> Finding:
-        """`severity`: if it is not the usual one. `words`: fill the gaps of title and remedy."""
+        """The finding in the language that is active. `severity`: if it is not the usual one.
+        `words`: fill the gaps of title and remedy."""
         channel_id, channel_name = channel or (None, "")
         return Finding(
             self.code,
             severity or self.severity,
-            self.title.format(**words),
-            self.remedy.format(**words),
+            self.titled(**words),
+            _filled(self.remedy, words),
             self.section,
             quote,
             since,

@@ -1,5 +1,6 @@
 """Texts of the console that are written before the reader's language is known (.ci/texts.py)."""
 
+from django.utils.formats import get_format
 from django.utils.functional import lazy
 from django.utils.translation import gettext
 
@@ -9,6 +10,14 @@ def later(text: str, **values: object) -> str:
     once, such as an attribute of a class. It is a `str` to the type checker, but cannot be joined
     to others with `join`."""
     return _in_language(text, values)
+
+
+def localized(figure: str) -> str:
+    """The figure with the separators of the active language instead of the English ones."""
+    separators = get_format("THOUSAND_SEPARATOR"), get_format("DECIMAL_SEPARATOR")
+    if separators == (",", "."):
+        return figure
+    return figure.translate(str.maketrans(",.", "".join(separators)))
 
 
 def _translated(text: str, values: dict[str, object]) -> str:

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from typing import Final
 
 from django import template
-from django.utils.formats import get_format
 from django.utils.html import format_html
 from django.utils.translation import gettext
 
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.quantities import duration
+from pushsvc.common.texts import localized
 
 NOTHING: Final = "\N{EN DASH}"
 _TO_THE_MINUTE: Final = "%Y-%m-%d %H:%M"
@@ -31,13 +31,13 @@ def translated(text: object) -> str:
 @register.filter
 def grouped(number: int) -> str:
     """1234567 → 1,234,567"""
-    return _localized(f"{number:,}")
+    return localized(f"{number:,}")
 
 
 @register.filter
 def signed(number: int) -> str:
     """1234 → +1,234; 0 → 0. A negative number gets a real minus sign."""
-    return _localized(f"{number:+,}".replace("-", "\N{MINUS SIGN}")) if number else "0"
+    return localized(f"{number:+,}".replace("-", "\N{MINUS SIGN}")) if number else "0"
 
 
 @register.filter
@@ -49,13 +49,13 @@ def platform_name(platform: str) -> str:
 @register.filter
 def rate(a_second: float) -> str:
     """4.2; without a fraction from 10 on."""
-    return _localized(f"{a_second:,.1f}" if a_second < 10 else f"{a_second:,.0f}")
+    return localized(f"{a_second:,.1f}" if a_second < 10 else f"{a_second:,.0f}")
 
 
 @register.filter
 def percent(of: float | None) -> str:
     """0.1234 → 12.3 %"""
-    return NOTHING if of is None else _localized(f"{100 * of:.1f} %")
+    return NOTHING if of is None else localized(f"{100 * of:.1f} %")
 
 
 @register.filter
@@ -74,11 +74,3 @@ def moment(at: datetime | None, how: str = "") -> str:
         return NOTHING
     in_utc = f"{at.astimezone(UTC):{_FORMATS.get(how, _TO_THE_MINUTE)}} UTC"
     return format_html('<time data-local="{}" datetime="{}">{}</time>', how, at.isoformat(), in_utc)
-
-
-def _localized(figure: str) -> str:
-    """The figure with the separators of the reader's language instead of the English ones."""
-    separators = get_format("THOUSAND_SEPARATOR"), get_format("DECIMAL_SEPARATOR")
-    if separators == (",", "."):
-        return figure
-    return figure.translate(str.maketrans(",.", "".join(separators)))

@@ -2,13 +2,18 @@
 
 import importlib.util
 import re
+from datetime import timedelta
+from html import unescape
 from pathlib import Path
 
 import pytest
 from django.test import Client
 from django.urls import reverse
-from django.utils import translation
+from django.utils import timezone, translation
 
+from channels_app.models import Channel
+from notifications_app.models import HourlyStat
+from notifications_app.reporting.attention import attention
 from pushsvc.common.console import figures
 from tests.admin.support import fill_hours, signed_in
 from tests.factories import make_sent_notification
@@ -17,7 +22,7 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 CATALOGS = sorted(CHECKOUT.glob("pushsvc/locale/*/LC_MESSAGES/django.po"))
 ZONE = reverse("admin:time_zone")
 GERMAN = {"accept-language": "de-AT,de;q=0.9"}
-PLACEHOLDER = re.compile(r"%\(\w+\)s|%%|\{\w*\}|</?\w+")
+PLACEHOLDER = re.compile(r"%\(\w+\)s|%%|\{\w*[^{}]*\}|</?\w+")
 
 
 def texts():
@@ -52,6 +57,22 @@ def test_the_readers_choice_precedes_the_browser_until_it_is_taken_back(viewer):
     assert '<html lang="ar" dir="rtl"' in page_of(viewer, ZONE, **GERMAN)
     viewer.post(ZONE, {"language": "xx", "zone": ""}, headers=GERMAN)
     assert '<html lang="de" dir="ltr"' in page_of(viewer, ZONE, **GERMAN)
+
+
+def test_findings_are_in_the_readers_language_and_for_others_in_english(viewer, alice):
+    make_sent_notification(
+        alice.channel, status="pending", scheduled_at=timezone.now() - timedelta(minutes=90)
+    )
+    fill_hours(alice.channel, days=1)
+    HourlyStat.objects.filter(platform="web").update(bounced=12_345)
+
+    german = unescape(page_of(viewer, **GERMAN))
+    english = {each.title for each in attention(Channel.objects.all(), now=timezone.now())}
+
+    assert "Benachrichtigungen mit verspätetem Beginn: 1" in german
+    assert "Die älteste war vor 1 h 30 min fällig." in german
+    assert re.search(r"[1-9]\d*\.\d{3} waren in den letzten 24 Stunden unzustellbar", german)
+    assert "Notifications that are late to start: 1" in english
 
 
 def test_the_next_request_of_the_thread_is_english_again(viewer):
