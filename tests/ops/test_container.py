@@ -48,7 +48,7 @@ def test_what_compose_asks_for_is_in_the_example_of_its_environment():
 def test_every_setting_of_the_example_exists():
     settings = (CHECKOUT / "docs" / "configuration.md").read_text()
 
-    for name in given() - {"POSTGRES_PASSWORD", "CERTIFICATES"}:
+    for name in given() - {"POSTGRES_PASSWORD", "CERTIFICATES", "WITH"}:
         assert f"`{name}`" in settings
 
 
@@ -69,6 +69,20 @@ def test_the_image_is_built_from_files_that_the_build_can_see():
 
     for file in named | programs | {f"requirements/{each}.txt" for each in offered}:
         assert f"!{file}" in seen
+
+
+def test_every_optional_package_can_be_added_to_the_image_and_is_documented():
+    offered = set(re.findall(r"--build-arg WITH=(\w+)", (CONTAINER / "Containerfile").read_text()))
+    required = re.findall(
+        r'of="(\w+)", for_setting', (CHECKOUT / "pushsvc/settings.py").read_text()
+    )
+    guide = (CHECKOUT / "docs" / "install.md").read_text()
+
+    assert set(required) == offered
+    assert set(re.findall(r"--build-arg WITH=(\w+)`", guide)) == offered
+    builds = [each["build"]["args"] for each in composed().values() if "build" in each]
+    assert builds
+    assert all(each == {"WITH": "${WITH:-base}"} for each in builds)
 
 
 def test_the_image_has_the_check_that_compose_gives_web():
