@@ -139,6 +139,28 @@ class Migration(migrations.Migration):
                 ('dismissed_count', models.PositiveBigIntegerField(db_default=0, default=0)),
                 ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='notifications', to='channels_app.channel')),
             ],
+            options={
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('status__in', ['pending', 'processing', 'sent', 'failed', 'cancelled'])), name='notification_status'),
+                    models.CheckConstraint(condition=models.Q(('target_platforms__contained_by', ['web', 'android', 'ios'])), name='notification_platforms'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('status__in', ['sent', 'failed']), _negated=True), ('recipient_count', django.db.models.expressions.CombinedExpression(models.F('delivered_count'), '+', models.F('bounced_count'))), _connector='OR'), name='notification_terminal_sums'),
+                    models.CheckConstraint(condition=models.Q(('recipient_count__gte', django.db.models.expressions.CombinedExpression(models.F('delivered_count'), '+', models.F('bounced_count')))), name='notification_running_sums'),
+                ],
+                'indexes': [
+                    models.Index(condition=models.Q(('status', 'pending')), fields=['scheduled_at'], name='notification_due'),
+                    models.Index(condition=models.Q(('status', 'pending'), ('timing__isnull', False)), fields=['channel', 'scheduled_at'], name='notification_due_timed'),
+                    models.Index(condition=models.Q(('status', 'pending')), fields=['channel', 'scheduled_at'], name='notification_due_of_channel'),
+                    models.Index(condition=models.Q(('status', 'processing')), fields=['id'], name='notification_running'),
+                    models.Index(condition=models.Q(('segment_id__isnull', False), ('status__in', ['pending', 'processing'])), fields=['segment_id'], name='notification_segment_open'),
+                    models.Index(fields=['channel', '-id'], name='notification_newest'),
+                    models.Index(condition=models.Q(('has_targets', False), ('only_subscription_id__isnull', True)), fields=['channel', '-id'], name='notification_broadcast'),
+                    models.Index(fields=['channel', 'scheduled_at'], name='notification_period'),
+                    models.Index(condition=models.Q(('status__in', ['failed', 'cancelled'])), fields=['channel', '-id'], name='notification_unsent'),
+                    models.Index(condition=models.Q(('status', 'sent')), fields=['channel', 'finished_at'], name='notification_ended'),
+                    models.Index(condition=models.Q(('root_id__isnull', False)), fields=['root_id'], name='notification_corrections'),
+                    django.contrib.postgres.indexes.GinIndex(condition=models.Q(('labels__isnull', False)), fields=['labels'], name='notification_labels', opclasses=['jsonb_path_ops']),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='EventHour',
@@ -151,6 +173,11 @@ class Migration(migrations.Migration):
                 ('dismissed', models.BigIntegerField(db_default=0, default=0)),
                 ('notification', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='notifications_app.notification')),
             ],
+            options={
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('platform__in', ['web', 'android', 'ios'])), name='event_hour_platform'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='ActionCount',
@@ -185,6 +212,11 @@ class Migration(migrations.Migration):
                 ('count', models.BigIntegerField()),
                 ('notification', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='notifications_app.notification')),
             ],
+            options={
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('platform__in', ['web', 'android', 'ios'])), name='outcome_platform'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Plan',
@@ -214,6 +246,18 @@ class Migration(migrations.Migration):
                 ('channel', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='channels_app.channel')),
                 ('notification', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='plans', to='notifications_app.notification')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('notification', 'platform', 'part'), name='plan_part_once'),
+                    models.CheckConstraint(condition=models.Q(('platform__in', ['web', 'android', 'ios'])), name='plan_platform'),
+                    models.CheckConstraint(condition=models.Q(('status__in', ['planning', 'delivering', 'settling', 'done'])), name='plan_status'),
+                ],
+                'indexes': [
+                    models.Index(condition=models.Q(models.Q(('status', 'done'), _negated=True), ('recipient_count__gt', 0)), fields=['platform', 'id'], name='plan_with_recipients'),
+                    models.Index(condition=models.Q(('status', 'planning')), fields=['due_at'], name='plan_due'),
+                    models.Index(condition=models.Q(('status__in', ['delivering', 'settling'])), fields=['id'], name='plan_ending'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Batch',
@@ -241,6 +285,27 @@ class Migration(migrations.Migration):
                 ('notification', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='batches', to='notifications_app.notification')),
                 ('plan', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='batches', to='notifications_app.plan')),
             ],
+            options={
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('platform__in', ['web', 'android', 'ios'])), name='batch_platform'),
+                    models.CheckConstraint(condition=models.Q(('status__in', ['ready', 'leased', 'parked', 'done'])), name='batch_status'),
+                    models.CheckConstraint(condition=models.Q(('recipient_count__gte', django.db.models.expressions.CombinedExpression(models.F('delivered_count'), '+', models.F('bounced_count')))), name='batch_running_sums'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('status', 'done'), _negated=True), ('recipient_count', django.db.models.expressions.CombinedExpression(models.F('delivered_count'), '+', models.F('bounced_count'))), _connector='OR'), name='batch_terminal_sums'),
+                    models.CheckConstraint(condition=models.Q(('bounced_count__gte', django.db.models.expressions.CombinedExpression(models.F('refused_count'), '+', models.F('suspect_count')))), name='batch_bounce_sums'),
+                ],
+                'indexes': [
+                    models.Index(condition=models.Q(('status', 'ready')), fields=['plan', 'due_at'], name='batch_ready'),
+                    models.Index(condition=models.Q(('status', 'ready')), fields=['platform', 'due_at'], name='batch_ready_due'),
+                    models.Index(condition=models.Q(('recipient_count__lte', 500), ('status', 'ready')), fields=['channel', 'platform', 'push_service', 'due_at', 'id'], name='batch_ready_small'),
+                    models.Index(condition=models.Q(('status', 'leased')), fields=['lease_until'], name='batch_leased'),
+                    models.Index(condition=models.Q(('status', 'parked')), fields=['parked_at'], name='batch_parked'),
+                    models.Index(condition=models.Q(('status', 'done')), fields=['finished_at'], name='batch_finished'),
+                    models.Index(fields=['plan', '-claimed_at'], name='batch_plan_claimed'),
+                    models.Index(fields=['channel', 'platform', '-claimed_at'], name='batch_channel_claimed'),
+                    models.Index(condition=models.Q(('status', 'done'), _negated=True), fields=['notification'], name='batch_open'),
+                    models.Index(condition=models.Q(('lease_losses__gte', 3), models.Q(('status', 'done'), _negated=True)), fields=['notification'], name='batch_breaking'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='SendRate',
@@ -289,6 +354,11 @@ class Migration(migrations.Migration):
                 ('updated_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='templates', to='channels_app.channel')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('channel', 'name'), name='template_name_once'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Schedule',
@@ -308,6 +378,13 @@ class Migration(migrations.Migration):
                 ('updated_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='schedules', to='channels_app.channel')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['channel', '-created_at', '-id'], name='schedule_list'),
+                    models.Index(condition=models.Q(('is_enabled', True), ('next_at__isnull', False)), fields=['next_at'], name='schedule_due'),
+                    models.Index(condition=models.Q(('is_enabled', False), models.Q(('disabled_code', ''), _negated=True)), fields=['channel'], name='schedule_disabled'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Once',
@@ -331,6 +408,11 @@ class Migration(migrations.Migration):
                 ('code', models.CharField(max_length=64)),
                 ('schedule', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='occurrences', to='notifications_app.schedule')),
             ],
+            options={
+                'indexes': [
+                    models.Index(condition=models.Q(('notification_id__isnull', False)), fields=['notification_id'], name='occurrence_notification'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Draft',
@@ -389,182 +471,6 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('channel', 'key'), name='idempotency_key_once')],
             },
         ),
-        migrations.AddIndex(
-            model_name='notification',
-            index=models.Index(condition=models.Q(('status', 'pending')), fields=['scheduled_at'], name='notification_due'),
-        ),
-        migrations.AddIndex(
-            model_name='notification',
-            index=models.Index(condition=models.Q(('status', 'pending'), ('timing__isnull', False)), fields=['channel', 'scheduled_at'], name='notification_due_timed'),
-        ),
-        migrations.AddIndex(
-            model_name='notification',
-            index=models.Index(condition=models.Q(('status', 'pending')), fields=['channel', 'scheduled_at'], name='notification_due_of_channel'),
-        ),
-        migrations.AddIndex(
-            model_name='notification',
-            index=models.Index(condition=models.Q(('status', 'processing')), fields=['id'], name='notification_running'),
-        ),
-        migrations.AddIndex(
-            model_name='notification',
-            index=models.Index(condition=models.Q(('segment_id__isnull', False), ('status__in', ['pending', 'processing'])), fields=['segment_id'], name='notification_segment_open'),
-        ),
-        migrations.AddIndex(
-            model_name='notification',
-            index=models.Index(fields=['channel', '-id'], name='notification_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='notification',
-            index=models.Index(condition=models.Q(('has_targets', False), ('only_subscription_id__isnull', True)), fields=['channel', '-id'], name='notification_broadcast'),
-        ),
-        migrations.AddIndex(
-            model_name='notification',
-            index=models.Index(fields=['channel', 'scheduled_at'], name='notification_period'),
-        ),
-        migrations.AddIndex(
-            model_name='notification',
-            index=models.Index(condition=models.Q(('status__in', ['failed', 'cancelled'])), fields=['channel', '-id'], name='notification_unsent'),
-        ),
-        migrations.AddIndex(
-            model_name='notification',
-            index=models.Index(condition=models.Q(('status', 'sent')), fields=['channel', 'finished_at'], name='notification_ended'),
-        ),
-        migrations.AddConstraint(
-            model_name='notification',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['pending', 'processing', 'sent', 'failed', 'cancelled'])), name='notification_status'),
-        ),
-        migrations.AddConstraint(
-            model_name='notification',
-            constraint=models.CheckConstraint(condition=models.Q(('target_platforms__contained_by', ['web', 'android', 'ios'])), name='notification_platforms'),
-        ),
-        migrations.AddConstraint(
-            model_name='notification',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status__in', ['sent', 'failed']), _negated=True), ('recipient_count', django.db.models.expressions.CombinedExpression(models.F('delivered_count'), '+', models.F('bounced_count'))), _connector='OR'), name='notification_terminal_sums'),
-        ),
-        migrations.AddConstraint(
-            model_name='notification',
-            constraint=models.CheckConstraint(condition=models.Q(('recipient_count__gte', django.db.models.expressions.CombinedExpression(models.F('delivered_count'), '+', models.F('bounced_count')))), name='notification_running_sums'),
-        ),
-        migrations.AddConstraint(
-            model_name='eventhour',
-            constraint=models.CheckConstraint(condition=models.Q(('platform__in', ['web', 'android', 'ios'])), name='event_hour_platform'),
-        ),
-        migrations.AddConstraint(
-            model_name='outcomeminute',
-            constraint=models.CheckConstraint(condition=models.Q(('platform__in', ['web', 'android', 'ios'])), name='outcome_platform'),
-        ),
-        migrations.AddIndex(
-            model_name='plan',
-            index=models.Index(condition=models.Q(models.Q(('status', 'done'), _negated=True), ('recipient_count__gt', 0)), fields=['platform', 'id'], name='plan_with_recipients'),
-        ),
-        migrations.AddIndex(
-            model_name='plan',
-            index=models.Index(condition=models.Q(('status', 'planning')), fields=['due_at'], name='plan_due'),
-        ),
-        migrations.AddIndex(
-            model_name='plan',
-            index=models.Index(condition=models.Q(('status__in', ['delivering', 'settling'])), fields=['id'], name='plan_ending'),
-        ),
-        migrations.AddConstraint(
-            model_name='plan',
-            constraint=models.UniqueConstraint(fields=('notification', 'platform', 'part'), name='plan_part_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='plan',
-            constraint=models.CheckConstraint(condition=models.Q(('platform__in', ['web', 'android', 'ios'])), name='plan_platform'),
-        ),
-        migrations.AddConstraint(
-            model_name='plan',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['planning', 'delivering', 'settling', 'done'])), name='plan_status'),
-        ),
-        migrations.AddIndex(
-            model_name='batch',
-            index=models.Index(condition=models.Q(('status', 'ready')), fields=['plan', 'due_at'], name='batch_ready'),
-        ),
-        migrations.AddIndex(
-            model_name='batch',
-            index=models.Index(condition=models.Q(('status', 'ready')), fields=['platform', 'due_at'], name='batch_ready_due'),
-        ),
-        migrations.AddIndex(
-            model_name='batch',
-            index=models.Index(condition=models.Q(('recipient_count__lte', 500), ('status', 'ready')), fields=['channel', 'platform', 'push_service', 'due_at', 'id'], name='batch_ready_small'),
-        ),
-        migrations.AddIndex(
-            model_name='batch',
-            index=models.Index(condition=models.Q(('status', 'leased')), fields=['lease_until'], name='batch_leased'),
-        ),
-        migrations.AddIndex(
-            model_name='batch',
-            index=models.Index(condition=models.Q(('status', 'parked')), fields=['parked_at'], name='batch_parked'),
-        ),
-        migrations.AddIndex(
-            model_name='batch',
-            index=models.Index(condition=models.Q(('status', 'done')), fields=['finished_at'], name='batch_finished'),
-        ),
-        migrations.AddIndex(
-            model_name='batch',
-            index=models.Index(fields=['plan', '-claimed_at'], name='batch_plan_claimed'),
-        ),
-        migrations.AddIndex(
-            model_name='batch',
-            index=models.Index(fields=['channel', 'platform', '-claimed_at'], name='batch_channel_claimed'),
-        ),
-        migrations.AddIndex(
-            model_name='batch',
-            index=models.Index(condition=models.Q(('status', 'done'), _negated=True), fields=['notification'], name='batch_open'),
-        ),
-        migrations.AddIndex(
-            model_name='batch',
-            index=models.Index(condition=models.Q(('lease_losses__gte', 3), models.Q(('status', 'done'), _negated=True)), fields=['notification'], name='batch_breaking'),
-        ),
-        migrations.AddConstraint(
-            model_name='batch',
-            constraint=models.CheckConstraint(condition=models.Q(('platform__in', ['web', 'android', 'ios'])), name='batch_platform'),
-        ),
-        migrations.AddConstraint(
-            model_name='batch',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['ready', 'leased', 'parked', 'done'])), name='batch_status'),
-        ),
-        migrations.AddConstraint(
-            model_name='batch',
-            constraint=models.CheckConstraint(condition=models.Q(('recipient_count__gte', django.db.models.expressions.CombinedExpression(models.F('delivered_count'), '+', models.F('bounced_count')))), name='batch_running_sums'),
-        ),
-        migrations.AddConstraint(
-            model_name='batch',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'done'), _negated=True), ('recipient_count', django.db.models.expressions.CombinedExpression(models.F('delivered_count'), '+', models.F('bounced_count'))), _connector='OR'), name='batch_terminal_sums'),
-        ),
-        migrations.AddConstraint(
-            model_name='batch',
-            constraint=models.CheckConstraint(condition=models.Q(('bounced_count__gte', django.db.models.expressions.CombinedExpression(models.F('refused_count'), '+', models.F('suspect_count')))), name='batch_bounce_sums'),
-        ),
-        migrations.AddConstraint(
-            model_name='template',
-            constraint=models.UniqueConstraint(fields=('channel', 'name'), name='template_name_once'),
-        ),
-        migrations.AddIndex(
-            model_name='schedule',
-            index=models.Index(fields=['channel', '-created_at', '-id'], name='schedule_list'),
-        ),
-        migrations.AddIndex(
-            model_name='schedule',
-            index=models.Index(condition=models.Q(('is_enabled', True), ('next_at__isnull', False)), fields=['next_at'], name='schedule_due'),
-        ),
-        migrations.AddIndex(
-            model_name='notification',
-            index=models.Index(condition=models.Q(('root_id__isnull', False)), fields=['root_id'], name='notification_corrections'),
-        ),
-        migrations.AddIndex(
-            model_name='notification',
-            index=django.contrib.postgres.indexes.GinIndex(condition=models.Q(('labels__isnull', False)), fields=['labels'], name='notification_labels', opclasses=['jsonb_path_ops']),
-        ),
-        migrations.AddIndex(
-            model_name='occurrence',
-            index=models.Index(condition=models.Q(('notification_id__isnull', False)), fields=['notification_id'], name='occurrence_notification'),
-        ),
-        migrations.AddIndex(
-            model_name='schedule',
-            index=models.Index(condition=models.Q(('is_enabled', False), models.Q(('disabled_code', ''), _negated=True)), fields=['channel'], name='schedule_disabled'),
-        ),
         migrations.CreateModel(
             name='ImageRemoval',
             fields=[
@@ -618,6 +524,18 @@ class Migration(migrations.Migration):
                 ('updated_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='automations', to='channels_app.channel')),
             ],
+            options={
+                'constraints': [
+                    models.CheckConstraint(condition=models.Q(('event__in', ['subscriptions.created', 'subscriptions.tagged', 'notifications.clicked', 'notifications.unclicked'])), name='automation_event'),
+                    models.CheckConstraint(condition=models.Q(('recipient__in', ['device', 'person'])), name='automation_recipient'),
+                ],
+                'indexes': [
+                    models.Index(fields=['channel', '-created_at', '-id'], name='automation_list'),
+                    models.Index(condition=models.Q(('is_enabled', True)), fields=['channel', 'event'], name='automation_listening'),
+                    models.Index(condition=models.Q(('is_enabled', True)), fields=['fire_at'], name='automation_firing'),
+                    models.Index(condition=models.Q(('is_enabled', False), models.Q(('disabled_code', ''), _negated=True)), fields=['channel'], name='automation_disabled'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='AutomationContact',
@@ -628,6 +546,12 @@ class Migration(migrations.Migration):
                 ('expires_on', models.DateField(help_text='From this day on (UTC), it may be deleted, or it is looked at again.')),
                 ('automation', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='notifications_app.automation')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['key'], name='automationcontact_key'),
+                    models.Index(fields=['expires_on'], name='automationcontact_expired'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='AutomationDay',
@@ -645,6 +569,11 @@ class Migration(migrations.Migration):
                 ('late', models.BigIntegerField(default=0)),
                 ('automation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='days', to='notifications_app.automation')),
             ],
+            options={
+                'indexes': [
+                    models.Index(condition=models.Q(('notification_id__isnull', False)), fields=['notification_id'], name='automationday_notification'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='AutomationEntry',
@@ -654,50 +583,12 @@ class Migration(migrations.Migration):
                 ('due_at', models.DateTimeField()),
                 ('automation', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='notifications_app.automation')),
             ],
-        ),
-        migrations.AddIndex(
-            model_name='automation',
-            index=models.Index(fields=['channel', '-created_at', '-id'], name='automation_list'),
-        ),
-        migrations.AddIndex(
-            model_name='automation',
-            index=models.Index(condition=models.Q(('is_enabled', True)), fields=['channel', 'event'], name='automation_listening'),
-        ),
-        migrations.AddIndex(
-            model_name='automation',
-            index=models.Index(condition=models.Q(('is_enabled', True)), fields=['fire_at'], name='automation_firing'),
-        ),
-        migrations.AddIndex(
-            model_name='automation',
-            index=models.Index(condition=models.Q(('is_enabled', False), models.Q(('disabled_code', ''), _negated=True)), fields=['channel'], name='automation_disabled'),
-        ),
-        migrations.AddConstraint(
-            model_name='automation',
-            constraint=models.CheckConstraint(condition=models.Q(('event__in', ['subscriptions.created', 'subscriptions.tagged', 'notifications.clicked', 'notifications.unclicked'])), name='automation_event'),
-        ),
-        migrations.AddConstraint(
-            model_name='automation',
-            constraint=models.CheckConstraint(condition=models.Q(('recipient__in', ['device', 'person'])), name='automation_recipient'),
-        ),
-        migrations.AddIndex(
-            model_name='automationcontact',
-            index=models.Index(fields=['key'], name='automationcontact_key'),
-        ),
-        migrations.AddIndex(
-            model_name='automationcontact',
-            index=models.Index(fields=['expires_on'], name='automationcontact_expired'),
-        ),
-        migrations.AddIndex(
-            model_name='automationday',
-            index=models.Index(condition=models.Q(('notification_id__isnull', False)), fields=['notification_id'], name='automationday_notification'),
-        ),
-        migrations.AddIndex(
-            model_name='automationentry',
-            index=models.Index(fields=['automation', 'due_at', 'id'], name='automationentry_due'),
-        ),
-        migrations.AddIndex(
-            model_name='automationentry',
-            index=models.Index(fields=['subscription_id', 'automation'], name='automationentry_device'),
+            options={
+                'indexes': [
+                    models.Index(fields=['automation', 'due_at', 'id'], name='automationentry_due'),
+                    models.Index(fields=['subscription_id', 'automation'], name='automationentry_device'),
+                ],
+            },
         ),
         migrations.RunSQL(_ADD_ENTRIES, "DROP FUNCTION automation_add"),
         migrations.RunSQL(_LEAVE_ROOM_FOR_OUTCOMES, migrations.RunSQL.noop),

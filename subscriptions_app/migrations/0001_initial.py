@@ -67,6 +67,14 @@ class Migration(migrations.Migration):
                 ('left_at', models.DateTimeField(blank=True, help_text='Since then the person has no active device.', null=True)),
                 ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='people', to='channels_app.channel')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('channel', 'external_id'), name='person_once'),
+                ],
+                'indexes': [
+                    models.Index(condition=models.Q(('choices', {}), ('left_at__isnull', False), ('opted_out_at__isnull', True)), fields=['channel', 'left_at'], name='person_left_channel'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Segment',
@@ -78,6 +86,11 @@ class Migration(migrations.Migration):
                 ('updated_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ('channel', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='segments', to='channels_app.channel')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('channel', 'name'), name='segment_name_once'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Subscription',
@@ -109,6 +122,24 @@ class Migration(migrations.Migration):
                 ('person', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.RESTRICT, related_name='devices', to='subscriptions_app.person')),
                 ('vapid_key', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='channels_app.vapidkey')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('channel', 'platform', 'address_sha256', 'is_set_aside'), name='subscription_place_once'),
+                    models.CheckConstraint(condition=models.Q(('is_set_aside', False), ('expired_at__isnull', False), _connector='OR'), name='subscription_set_aside_expired'),
+                    models.CheckConstraint(condition=models.Q(('platform__in', ['web', 'android', 'ios'])), name='subscription_platform'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('platform', 'web'), _negated=True), ('vapid_key__isnull', False), _connector='OR'), name='subscription_web_has_vapid_key'),
+                ],
+                'indexes': [
+                    models.Index(condition=models.Q(('expired_at__isnull', True)), fields=['channel', 'platform', 'id'], name='subscription_active'),
+                    models.Index(condition=models.Q(('expired_at__isnull', True)), fields=['channel', 'platform', 'timezone', 'id'], name='subscription_zone'),
+                    models.Index(condition=models.Q(('expired_at__isnull', True), ('timezone_changed_at__isnull', False)), fields=['channel', 'platform', 'timezone_changed_at'], name='subscription_moved'),
+                    models.Index(condition=models.Q(('expired_at__isnull', False)), fields=['expired_at'], name='subscription_expired'),
+                    models.Index(condition=models.Q(('expired_at__isnull', False)), fields=['channel', 'id'], name='subscription_ended'),
+                    models.Index(condition=models.Q(('is_proven', False)), fields=['channel', 'id'], name='subscription_unproven'),
+                    django.contrib.postgres.indexes.GinIndex(condition=models.Q(('expired_at__isnull', True)), fields=['attributes'], name='subscription_attributes', opclasses=['jsonb_path_ops']),
+                    models.Index(condition=models.Q(('person__isnull', False)), fields=['person'], name='subscription_person'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Tag',
@@ -119,6 +150,11 @@ class Migration(migrations.Migration):
                 ('tag', models.CharField(db_collation='C', max_length=64)),
                 ('subscription', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='tags', to='subscriptions_app.subscription')),
             ],
+            options={
+                'indexes': [
+                    models.Index(fields=['subscription'], name='tag_subscription'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='LastClick',
@@ -138,6 +174,12 @@ class Migration(migrations.Migration):
                 ('writer', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('channel', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='test_devices', to='channels_app.channel')),
             ],
+            options={
+                'constraints': [
+                    models.UniqueConstraint(fields=('channel', 'name'), name='test_device_name_once'),
+                    models.UniqueConstraint(fields=('channel', 'subscription_id'), name='test_device_subscription_once'),
+                ],
+            },
         ),
         migrations.CreateModel(
             name='Category',
@@ -155,78 +197,6 @@ class Migration(migrations.Migration):
             options={
                 'constraints': [models.UniqueConstraint(fields=('channel', 'key'), name='category_key_once')],
             },
-        ),
-        migrations.AddIndex(
-            model_name='person',
-            index=models.Index(condition=models.Q(('choices', {}), ('left_at__isnull', False), ('opted_out_at__isnull', True)), fields=['channel', 'left_at'], name='person_left_channel'),
-        ),
-        migrations.AddConstraint(
-            model_name='person',
-            constraint=models.UniqueConstraint(fields=('channel', 'external_id'), name='person_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='segment',
-            constraint=models.UniqueConstraint(fields=('channel', 'name'), name='segment_name_once'),
-        ),
-        migrations.AddIndex(
-            model_name='subscription',
-            index=models.Index(condition=models.Q(('expired_at__isnull', True)), fields=['channel', 'platform', 'id'], name='subscription_active'),
-        ),
-        migrations.AddIndex(
-            model_name='subscription',
-            index=models.Index(condition=models.Q(('expired_at__isnull', True)), fields=['channel', 'platform', 'timezone', 'id'], name='subscription_zone'),
-        ),
-        migrations.AddIndex(
-            model_name='subscription',
-            index=models.Index(condition=models.Q(('expired_at__isnull', True), ('timezone_changed_at__isnull', False)), fields=['channel', 'platform', 'timezone_changed_at'], name='subscription_moved'),
-        ),
-        migrations.AddIndex(
-            model_name='subscription',
-            index=models.Index(condition=models.Q(('expired_at__isnull', False)), fields=['expired_at'], name='subscription_expired'),
-        ),
-        migrations.AddIndex(
-            model_name='subscription',
-            index=models.Index(condition=models.Q(('expired_at__isnull', False)), fields=['channel', 'id'], name='subscription_ended'),
-        ),
-        migrations.AddIndex(
-            model_name='subscription',
-            index=models.Index(condition=models.Q(('is_proven', False)), fields=['channel', 'id'], name='subscription_unproven'),
-        ),
-        migrations.AddIndex(
-            model_name='subscription',
-            index=django.contrib.postgres.indexes.GinIndex(condition=models.Q(('expired_at__isnull', True)), fields=['attributes'], name='subscription_attributes', opclasses=['jsonb_path_ops']),
-        ),
-        migrations.AddIndex(
-            model_name='subscription',
-            index=models.Index(condition=models.Q(('person__isnull', False)), fields=['person'], name='subscription_person'),
-        ),
-        migrations.AddConstraint(
-            model_name='subscription',
-            constraint=models.UniqueConstraint(fields=('channel', 'platform', 'address_sha256', 'is_set_aside'), name='subscription_place_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='subscription',
-            constraint=models.CheckConstraint(condition=models.Q(('is_set_aside', False), ('expired_at__isnull', False), _connector='OR'), name='subscription_set_aside_expired'),
-        ),
-        migrations.AddConstraint(
-            model_name='subscription',
-            constraint=models.CheckConstraint(condition=models.Q(('platform__in', ['web', 'android', 'ios'])), name='subscription_platform'),
-        ),
-        migrations.AddConstraint(
-            model_name='subscription',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('platform', 'web'), _negated=True), ('vapid_key__isnull', False), _connector='OR'), name='subscription_web_has_vapid_key'),
-        ),
-        migrations.AddIndex(
-            model_name='tag',
-            index=models.Index(fields=['subscription'], name='tag_subscription'),
-        ),
-        migrations.AddConstraint(
-            model_name='testdevice',
-            constraint=models.UniqueConstraint(fields=('channel', 'name'), name='test_device_name_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='testdevice',
-            constraint=models.UniqueConstraint(fields=('channel', 'subscription_id'), name='test_device_subscription_once'),
         ),
         migrations.RunSQL(_DELETE_TAGS_TOO, migrations.RunSQL.noop),
         migrations.RunSQL(_DELETE_CLICKS_TOO, migrations.RunSQL.noop),
