@@ -29,6 +29,7 @@ def test_this_browser_becomes_a_test_device(console, alice, sender, scheme):
     with page.context.expect_page() as opened:
         page.get_by_role("link", name="Use this browser").click()
     joining = opened.value
+    joining.wait_for_load_state()  # a click before the script has run does nothing
     assert violations_of(joining) == []
     joining.get_by_role("button", name="Use this browser for testing").click()
 
