@@ -15,7 +15,9 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import ModuleType
 from urllib.parse import urlsplit
 
 import pytest
@@ -73,6 +75,19 @@ LONG = (
     "tests/delivery/",
     "tests/sandbox/",
     "tests/pipeline/",
+)
+# With coverage, a test takes more than twice the processor time. These make thousands of requests
+# of the same kinds, or judge other processes.
+UNMEASURED = (
+    "tests/admin/attacks/test_html.py",
+    "tests/admin/attacks/test_requests.py",
+    "tests/admin/attacks/test_tenancy.py",
+    "tests/browser/",
+    "tests/clients/",
+    "tests/faults/",
+    "tests/isolation/test_api.py",
+    "tests/isolation/test_console.py",
+    "tests/pipeline/test_model.py",
 )
 
 
@@ -188,6 +203,32 @@ def _opened(folder: Path) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Stops coverage in this thread during a test of UNMEASURED, except for imports: the lines that
+    define something run once in each process."""
+    trace = sys.gettrace()
+    if not trace or not item.nodeid.startswith(UNMEASURED):
+        return (yield)
+    execute = SourceFileLoader.exec_module
+
+    def execute_measured(loader: SourceFileLoader, module: ModuleType) -> None:
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            execute(loader, module)
+        finally:
+            sys.settrace(before)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SourceFileLoader, "exec_module", execute_measured)
+        sys.settrace(None)
+        try:
+            return (yield)
+        finally:
+            sys.settrace(trace)
 
 
 @pytest.hookimpl(wrapper=True)
