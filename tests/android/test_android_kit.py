@@ -6,7 +6,9 @@ import threading
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import User
 
+from subscriptions_app.devices.test_devices import device_names, invite
 from tests.android import build
 from tests.android.conftest import until
 from tests.factories import make_category
@@ -273,6 +275,19 @@ def test_categories_are_chosen(phone, shop):
     assert phone.result("categories")["categories"] == [{"key": "offers", "chosen": True}]
     phone.result("choose", {"offers": None})
     assert phone.result("categories")["categories"] == [{"key": "offers", "chosen": False}]
+
+
+def test_the_invitation_of_a_qr_code_makes_the_phone_a_test_device(phone, shop):
+    sender = User.objects.create_user("sender", is_staff=True)
+    shop.channel.account.memberships.create(user=sender, role="sender")
+    invitation = invite(channel=shop.channel, name="the kitchen phone", user=sender)
+    phone.start(None)
+    assert phone.result("joinAsTestDevice", invitation)["code"] == "not_registered"
+
+    phone.start(shop.device(by_fid=True).address)
+    assert phone.result("joinAsTestDevice", invitation + "x")["code"] == "forbidden"
+    assert phone.result("joinAsTestDevice", invitation)["result"] == "done"
+    assert device_names(shop.channel.pk) == {shop.row().pk: "the kitchen phone"}
 
 
 def test_an_unsubscribed_device_stays_unsubscribed_until_it_subscribes(phone, shop, network):

@@ -129,6 +129,7 @@ class Phone {
                 val shown = list?.map { JSONObject().put("key", it.key).put("chosen", it.isChosen) }
                 results.put(described(name, result).put("categories", shown?.let(::JSONArray)))
             }
+            "joinAsTestDevice" -> Push.joinAsTestDevice(text(0), callback)
             "subscribe" -> Push.subscribe(callback)
             "unsubscribe" -> Push.unsubscribe(callback)
             "report" -> Push.report(text(0), text(1), null, callback)

@@ -100,6 +100,17 @@ object Push {
         main.post { callback.onResult(result, categories) }
     }
 
+    /**
+     * Makes this a test device of the channel. [invitation] is the fragment of the link in a QR code
+     * that the console shows for the app. It needs the network and a device that is subscribed: if
+     * the result is `not_registered`, call it again after [register].
+     */
+    @JvmStatic
+    @JvmOverloads
+    fun joinAsTestDevice(invitation: String, callback: PushCallback? = null) = post {
+        tell(callback, app?.joinAsTestDevice(invitation) ?: NOT_STARTED)
+    }
+
     /** Subscribes the device again after [unsubscribe]. A new device subscribes by [register]. */
     @JvmStatic
     @JvmOverloads
@@ -275,6 +286,18 @@ object Push {
                 is Answer.Accepted -> PushResult.Done to read(answer.body.getJSONArray("categories"))
                 is Answer.Later -> refused("unavailable", answer.reason) to null
                 is Answer.Refused -> answer.result to null
+            }
+        }
+
+        fun joinAsTestDevice(invitation: String): PushResult {
+            send() // a registration that waits
+            val id = store.subscriptionId
+            if (id == null || !store.isSubscribed) return refused("not_registered", "Not subscribed yet.")
+            val body = JSONObject().put("invitation", invitation).put("subscription_id", id)
+            return when (val answer = service.post("/test-device/${options.channel}/join", body, proof = "name")) {
+                is Answer.Accepted -> PushResult.Done
+                is Answer.Later -> refused("unavailable", answer.reason)
+                is Answer.Refused -> answer.result
             }
         }
 

@@ -41,8 +41,8 @@ sealed class PushResult {
 
     /**
      * It was not done and is not repeated. [code] is a code of docs/errors.md, or one of the kit:
-     * `not_started`, `unsubscribed`, `superseded` (by a later login), `queue_full`, `bad_address`,
-     * `redirected`, `cleartext` and `internal`. [status] is 0 if the service was not asked.
+     * `not_started`, `not_registered`, `unsubscribed`, `superseded` (by a later login), `queue_full`,
+     * `unavailable`, `bad_address`, `redirected`, `cleartext` and `internal`. [status] is 0 if the service was not asked.
      */
     data class Refused(val status: Int, val code: String, val detail: String) : PushResult()
 }
