@@ -14,10 +14,8 @@ import signal
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from importlib.machinery import SourceFileLoader
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from types import ModuleType
 from urllib.parse import urlsplit
 
 import pytest
@@ -27,6 +25,7 @@ from xdist.scheduler import LoadScopeScheduling
 from local import embedded
 from tests import forked, leftovers, missing
 from tests.nursery import GARBAGE
+from tests.unmeasured import unmeasured
 
 _REDIS_DATABASES = 16  # Redis's default
 _HOME = pytest.StashKey[tuple[Path, embedded.Servers]]()
@@ -76,8 +75,7 @@ LONG = (
     "tests/sandbox/",
     "tests/pipeline/",
 )
-# With coverage, a test takes more than twice the processor time. These make thousands of requests
-# of the same kinds, or judge other processes.
+# These make thousands of requests of the same kinds, or judge other processes.
 UNMEASURED = (
     "tests/admin/attacks/test_html.py",
     "tests/admin/attacks/test_requests.py",
@@ -189,7 +187,8 @@ def pytest_collection() -> Generator[None, object, object]:
             fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             fcntl.flock(folder, fcntl.LOCK_SH)
-        result = yield
+        with unmeasured():
+            result = yield
     # Modules and tests are kept until the end, so the garbage collector need not visit them.
     gc.collect()
     gc.freeze()
@@ -207,28 +206,8 @@ def _opened(folder: Path) -> Iterator[int]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Stops coverage in this thread during a test of UNMEASURED, except for imports: the lines that
-    define something run once in each process."""
-    trace = sys.gettrace()
-    if not trace or not item.nodeid.startswith(UNMEASURED):
+    with unmeasured() if item.nodeid.startswith(UNMEASURED) else nullcontext():
         return (yield)
-    execute = SourceFileLoader.exec_module
-
-    def execute_measured(loader: SourceFileLoader, module: ModuleType) -> None:
-        before = sys.gettrace()
-        sys.settrace(trace)
-        try:
-            execute(loader, module)
-        finally:
-            sys.settrace(before)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SourceFileLoader, "exec_module", execute_measured)
-        sys.settrace(None)
-        try:
-            return (yield)
-        finally:
-            sys.settrace(trace)
 
 
 @pytest.hookimpl(wrapper=True)

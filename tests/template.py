@@ -8,6 +8,8 @@ import os
 from django.core.management import call_command
 from django.db import connection
 
+from tests.unmeasured import unmeasured
+
 _PREFIX = "template_of_run_"
 _LOCK = 5_200_811
 
@@ -40,7 +42,8 @@ def _migrate(name):
     connection.close()
     connection.settings_dict["NAME"] = name
     try:
-        call_command("migrate", verbosity=0, interactive=False)
+        with unmeasured():  # the other processes wait
+            call_command("migrate", verbosity=0, interactive=False)
     finally:
         connection.close()  # a database with sessions cannot be copied
         connection.settings_dict["NAME"] = own
