@@ -359,10 +359,13 @@
   form.addEventListener("click", ({ target }) => {
     if (target.closest("[data-adds-device]")) isAddingDevice = true;
   });
-  window.addEventListener("focus", () => {
-    if (isAddingDevice) window.htmx.trigger("#test-devices", "refresh");
+  const offerDevices = () => {
+    if (!isAddingDevice || document.hidden) return;
     isAddingDevice = false;
-  });
+    window.htmx.trigger("#test-devices", "refresh");
+  };
+  window.addEventListener("focus", offerDevices); // from another window
+  document.addEventListener("visibilitychange", offerDevices); // from another tab
   once(form);
 
   chooseZone();
