@@ -24,6 +24,12 @@ from pushsvc.common.endpoints import EndpointNotAllowed, normalise_origin
 from pushsvc.common.mail_server import Security
 
 _REDIS_SCHEMES = frozenset({"redis", "rediss", "unix"})
+# Settings with origins of the installation.
+_TRUSTED_ORIGINS = (
+    "WEBPUSH_TRUSTED_ORIGINS",
+    "WEBHOOK_TRUSTED_ORIGINS",
+    "NEWSFEED_TRUSTED_ORIGINS",
+)
 _HOST = re.compile(r"[a-z0-9-]{1,63}(\.[a-z0-9-]{1,63})*", re.ASCII)
 _HOST_AND_PORT = re.compile(r"[A-Za-z0-9.-]+:[0-9]{1,5}", re.ASCII)
 _GOOGLE = "https://fcm.googleapis.com"
@@ -100,7 +106,7 @@ def _servers() -> Iterator[CheckMessage]:
 
 
 def _push_services() -> Iterator[CheckMessage]:
-    for name in ("WEBPUSH_TRUSTED_ORIGINS", "WEBHOOK_TRUSTED_ORIGINS"):
+    for name in _TRUSTED_ORIGINS:
         for origin in getattr(settings, name):
             if not _succeeds(normalise_origin, origin):
                 message = f"{name} contains {origin!r}, which is not an origin."

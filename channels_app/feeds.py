@@ -39,6 +39,7 @@ class EventKind(StrEnum):
     LIMITED = "limit.learned"
     SCHEDULE_DISABLED = "schedule.disabled"
     AUTOMATION_DISABLED = "automation.disabled"
+    NEWSFEED_DISABLED = "newsfeed.disabled"
     ALERT = "alert.raised"
     TEST = "webhook.test"
 

@@ -41,6 +41,8 @@ AGAIN: Final = {
     Kind.WEBHOOK_DISABLED.code: _WEEK,
     Kind.SCHEDULE_DISABLED.code: _WEEK,
     Kind.AUTOMATION_DISABLED.code: _WEEK,
+    Kind.NEWSFEED_DISABLED.code: _WEEK,
+    Kind.NEWSFEED_FAILING.code: _WEEK,
 }
 _MOST: Final = 100_000  # findings of a kind in a run
 _MOST_TOLD: Final = 1_000  # of an account in a run, which others wait for

@@ -1,4 +1,4 @@
-"""Errors of sending, inboxes, editing, cancelling, templates, schedules, and deleting segments."""
+"""Errors of sends, of what sends by itself, and of inboxes, templates and segments."""
 
 from uuid import UUID
 
@@ -71,6 +71,13 @@ class TooManyAutomations(Conflict):
     title = "Too many automations"
 
 
+class TooManyNewsfeeds(Conflict):
+    """The channel has as many newsfeeds as it may have."""
+
+    code = "too_many_newsfeeds"
+    title = "Too many newsfeeds"
+
+
 class NeverHappens(Invalid):
     """A schedule without an occurrence."""
 
@@ -82,7 +89,7 @@ class NeverHappens(Invalid):
         super().__init__([FieldError("recurrence.rule", self.code, detail)])
 
 
-_USERS = {"scheduled": "Schedule", "automated": "Automation"}
+_USERS = {"scheduled": "Schedule", "automated": "Automation", "newsfeed": "Newsfeed"}
 
 
 class SegmentInUse(Conflict):
@@ -92,7 +99,7 @@ class SegmentInUse(Conflict):
     title = "Segment in use"
 
     def __init__(self, user_id: UUID, status: str) -> None:
-        """`status`: of the notification, or `scheduled`, which is a schedule's, or `automated`."""
+        """`status`: of the notification, or a key of _USERS."""
         if status in _USERS:
             super().__init__(f"{_USERS[status]} {user_id} is enabled and targets this segment.")
         else:

@@ -243,6 +243,21 @@ class ScheduleQuerySet(QuerySet[Row]):
         return due.filter(channel__deletion_asked_at__isnull=True)
 
 
+class NewsfeedQuerySet(QuerySet[Row]):
+    def working(self) -> Self:
+        """Enabled newsfeeds. None of channels that are being deleted."""
+        return self.filter(is_enabled=True, channel__deletion_asked_at__isnull=True)
+
+    def due(self) -> Self:
+        """Those that can be checked now."""
+        is_free = Q(lease_until__isnull=True) | Q(lease_until__lt=Now())
+        return self.working().filter(is_free, next_at__lte=Now(), found__isnull=True)
+
+    def found_some(self) -> Self:
+        """Those with entries that are to be sent."""
+        return self.working().filter(found__isnull=False)
+
+
 class IdempotencyRecordQuerySet(QuerySet[Row]):
     def expired(self) -> Self:
         return self.filter(created_at__lte=Now() - IDEMPOTENCY_KEPT)

@@ -27,6 +27,7 @@ from notifications_app.models import (
     Automation,
     Batch,
     Delivery,
+    Newsfeed,
     Notification,
     Occurrence,
     OutcomeMinute,
@@ -325,6 +326,12 @@ def segment_schedule(channel_id: UUID, segment_id: UUID) -> UUID | None:
     using = Schedule.objects.filter(
         channel_id=channel_id, segment_id=segment_id, is_enabled=True, next_at__isnull=False
     )
+    return next(iter(using.values_list("pk", flat=True)[:1]), None)
+
+
+def segment_newsfeed(channel_id: UUID, segment_id: UUID) -> UUID | None:
+    """The id of an enabled newsfeed of the channel that targets the segment, or None."""
+    using = Newsfeed.objects.filter(channel_id=channel_id, segment_id=segment_id, is_enabled=True)
     return next(iter(using.values_list("pk", flat=True)[:1]), None)
 
 

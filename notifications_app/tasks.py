@@ -14,7 +14,8 @@ from django.db import InterfaceError, OperationalError
 
 from channels_app.sign_in import mailing, mails
 from notifications_app import deletion, retention
-from notifications_app.models import AHEAD, Automation, Schedule
+from notifications_app.models import AHEAD, Automation, Newsfeed, Schedule
+from notifications_app.newsfeeds import checks
 from notifications_app.pipeline import (
     batches,
     connections,
@@ -96,7 +97,8 @@ def send_mails() -> None:
 
 @shared_task
 def send_webhooks() -> None:
-    """Turns facts into messages and sends them until nothing is due or the turn ends."""
+    """Turns facts into messages and sends them, and checks newsfeeds, until nothing is due or the
+    turn ends."""
     with spans.span("turn", correlation.woken_by(), queue="hooks"):
         is_more = turns.work(seconds=_TURN_SECONDS)
     if is_more and not worker.is_stopping():
@@ -159,7 +161,8 @@ def _request_mails() -> None:
 
 
 def _request_firing() -> None:
-    if Schedule.objects.due_within(AHEAD).exists() or Automation.objects.due().exists():
+    automations, newsfeeds = Automation.objects.due(), Newsfeed.objects.found_some()
+    if any(each.exists() for each in (Schedule.objects.due_within(AHEAD), automations, newsfeeds)):
         wakeup.request_firing()
 
 
@@ -173,7 +176,7 @@ def _wake_workers() -> None:
     random.shuffle(due)  # platforms that share the rate of a send are first in turn
     for platform, number in due:
         wakeup.wake(platform, number)
-    if attempts.is_any_due():
+    if attempts.is_any_due() or checks.is_any_due():
         wakeup.wake("hooks", settings.WORKER_CONCURRENCY)
 
 

@@ -70,6 +70,7 @@ SPECTACULAR_SETTINGS = {
             "name": "automations",
             "description": "For the channel's owner: sends that follow events.",
         },
+        {"name": "newsfeeds", "description": "For the channel's owner: entries of RSS and Atom."},
         {"name": "tags", "description": "For the channel's owner: what devices follow."},
         {"name": "segments", "description": "For the channel's owner: who a send may be for."},
         {"name": "categories", "description": "For the channel's owner: what devices may refuse."},

@@ -367,6 +367,7 @@ GOOGLE_TOKEN_URI = ENV.text("GOOGLE_TOKEN_URI", "https://oauth2.googleapis.com/t
 APNS_SERVER = ENV.text("APNS_SERVER")  # host:port instead of Apple's, for both environments
 PROVIDER_CA_FILE = ENV.text("PROVIDER_CA_FILE")
 WEBHOOK_TRUSTED_ORIGINS = frozenset(ENV.words("WEBHOOK_TRUSTED_ORIGINS"))
+NEWSFEED_TRUSTED_ORIGINS = frozenset(ENV.words("NEWSFEED_TRUSTED_ORIGINS"))
 
 # --- Images ---------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from notifications_app.content.values import Content, SendRequest, TargetId
 from notifications_app.models import (
     Automation,
     Draft,
+    Newsfeed,
     Notification,
     Plan,
     Schedule,
@@ -30,6 +31,7 @@ from notifications_app.models import (
     Template,
 )
 from notifications_app.sends.automations import automation_create
+from notifications_app.sends.newsfeeds import newsfeed_create
 from notifications_app.sends.schedules import schedule_create
 from notifications_app.sends.templates import template_create
 from pushsvc.common import base64url
@@ -87,6 +89,19 @@ def make_category(channel: Channel, key: str = "offers", *, default: bool = Fals
 
 def make_template(channel: Channel, name: str = "Order shipped", content: Any = None) -> Template:
     return template_create(channel=channel, name=name, content=content or {"body": "It left."})
+
+
+def make_newsfeed(channel: Channel, name: str = "News") -> Newsfeed:
+    """Of a feed that nothing serves."""
+    content = Content(title="{{ entry.title }}", body=name)
+    return newsfeed_create(
+        channel=channel,
+        name=name,
+        url=f"https://{name.lower()}.example.com/feed",
+        send=SendRequest(content=content, target_platforms=(Platform.WEB,)),
+        every_minutes=15,
+        daily_limit=5,
+    )
 
 
 def make_schedule(channel: Channel, name: str = "Digest", **send: Any) -> Schedule:

@@ -37,6 +37,15 @@ export class Methods extends Calls {
      */
     changeTagMembers(tag: string, body: Schemas["MembersInput"]): Promise<Schemas["MembersOutput"]>;
     /**
+     * Check a newsfeed now.
+     *
+     * Makes the next check due now, or a minute after the last one.
+     *
+     * @param {string} newsfeedId
+     * @returns {Promise<Schemas["NewsfeedOutput"]>}
+     */
+    checkNewsfeed(newsfeedId: string): Promise<Schemas["NewsfeedOutput"]>;
+    /**
      * Create an automation.
      *
      * An automation sends a notification to each device or person to whom something happened. The
@@ -70,6 +79,16 @@ export class Methods extends Calls {
      * @returns {Promise<Schemas["ShownIdentityKeyOutput"]>}
      */
     createIdentityKey(body: Schemas["IdentityKeyInput"]): Promise<Schemas["ShownIdentityKeyOutput"]>;
+    /**
+     * Create a newsfeed.
+     *
+     * A newsfeed sends each new entry of an RSS or Atom feed. The first check sends nothing. See
+     * [newsfeeds](/docs/newsfeeds).
+     *
+     * @param {Schemas["NewsfeedInput"]} body
+     * @returns {Promise<Schemas["NewsfeedOutput"]>}
+     */
+    createNewsfeed(body: Schemas["NewsfeedInput"]): Promise<Schemas["NewsfeedOutput"]>;
     /**
      * Create a schedule.
      *
@@ -145,6 +164,15 @@ export class Methods extends Calls {
      * @returns {Promise<void>}
      */
     deleteIdentityKey(identityKeyId: string): Promise<void>;
+    /**
+     * Delete a newsfeed.
+     *
+     * It sends nothing more. Notifications that it sent stay. A second call returns 404.
+     *
+     * @param {string} newsfeedId
+     * @returns {Promise<void>}
+     */
+    deleteNewsfeed(newsfeedId: string): Promise<void>;
     /**
      * Delete a schedule.
      *
@@ -324,6 +352,24 @@ export class Methods extends Calls {
      */
     getDeliverySettings(): Promise<Schemas["DeliverySettingsOutput"]>;
     /**
+     * Get a newsfeed.
+     *
+     * What it checks and sends, and what became of it last.
+     *
+     * @param {string} newsfeedId
+     * @returns {Promise<Schemas["NewsfeedOutput"]>}
+     */
+    getNewsfeed(newsfeedId: string): Promise<Schemas["NewsfeedOutput"]>;
+    /**
+     * Preview a newsfeed.
+     *
+     * What it would send of the newest entry of its last check. Sends nothing.
+     *
+     * @param {string} newsfeedId
+     * @returns {Promise<Schemas["NewsfeedPreview"]>}
+     */
+    getNewsfeedPreview(newsfeedId: string): Promise<Schemas["NewsfeedPreview"]>;
+    /**
      * Get notification statistics.
      *
      * `recipient_count` is `delivered_count` + `bounced_count` once it is `sent` or `failed`.
@@ -455,6 +501,13 @@ export class Methods extends Calls {
      * @returns {Promise<Schemas["IdentityKeyOutput"][]>}
      */
     listIdentityKeys(): Promise<Schemas["IdentityKeyOutput"][]>;
+    /**
+     * List the channel's newsfeeds, newest first.
+     *
+     * @param {Query<"list_newsfeeds">} [query]
+     * @returns {AsyncGenerator<Schemas["NewsfeedOutput"], void, void>}
+     */
+    listNewsfeeds(query?: Query<"list_newsfeeds">): AsyncGenerator<Schemas["NewsfeedOutput"], void, void>;
     /**
      * List whom a notification names, in the order of the send.
      *
@@ -701,6 +754,17 @@ export class Methods extends Calls {
      * @returns {Promise<Schemas["DeliverySettingsOutput"]>}
      */
     updateDeliverySettings(body: Schemas["DeliverySettingsInput"]): Promise<Schemas["DeliverySettingsOutput"]>;
+    /**
+     * Replace a newsfeed.
+     *
+     * With another `url`, and when it is enabled again, the next check sends nothing. Enables a
+     * newsfeed that the service disabled, unless `enabled` is false. Safe to repeat.
+     *
+     * @param {string} newsfeedId
+     * @param {Schemas["NewsfeedInput"]} body
+     * @returns {Promise<Schemas["NewsfeedOutput"]>}
+     */
+    updateNewsfeed(newsfeedId: string, body: Schemas["NewsfeedInput"]): Promise<Schemas["NewsfeedOutput"]>;
     /**
      * Change a person and all devices of the person.
      *

@@ -50,6 +50,18 @@ export class Methods extends Calls {
   }
 
   /**
+   * Check a newsfeed now.
+   *
+   * Makes the next check due now, or a minute after the last one.
+   *
+   * @param {string} newsfeedId
+   * @returns {Promise<Schemas["NewsfeedOutput"]>}
+   */
+  checkNewsfeed(newsfeedId) {
+    return this.request("POST", path`/channel/${this.channel}/newsfeeds/${newsfeedId}/check`, { isRepeatable: true });
+  }
+
+  /**
    * Create an automation.
    *
    * An automation sends a notification to each device or person to whom something happened. The
@@ -88,6 +100,19 @@ export class Methods extends Calls {
    */
   createIdentityKey(body) {
     return this.request("POST", path`/channel/${this.channel}/identity-keys`, { body });
+  }
+
+  /**
+   * Create a newsfeed.
+   *
+   * A newsfeed sends each new entry of an RSS or Atom feed. The first check sends nothing. See
+   * [newsfeeds](/docs/newsfeeds).
+   *
+   * @param {Schemas["NewsfeedInput"]} body
+   * @returns {Promise<Schemas["NewsfeedOutput"]>}
+   */
+  createNewsfeed(body) {
+    return this.request("POST", path`/channel/${this.channel}/newsfeeds`, { body });
   }
 
   /**
@@ -180,6 +205,18 @@ export class Methods extends Calls {
    */
   deleteIdentityKey(identityKeyId) {
     return this.request("DELETE", path`/channel/${this.channel}/identity-keys/${identityKeyId}`);
+  }
+
+  /**
+   * Delete a newsfeed.
+   *
+   * It sends nothing more. Notifications that it sent stay. A second call returns 404.
+   *
+   * @param {string} newsfeedId
+   * @returns {Promise<void>}
+   */
+  deleteNewsfeed(newsfeedId) {
+    return this.request("DELETE", path`/channel/${this.channel}/newsfeeds/${newsfeedId}`);
   }
 
   /**
@@ -415,6 +452,30 @@ export class Methods extends Calls {
   }
 
   /**
+   * Get a newsfeed.
+   *
+   * What it checks and sends, and what became of it last.
+   *
+   * @param {string} newsfeedId
+   * @returns {Promise<Schemas["NewsfeedOutput"]>}
+   */
+  getNewsfeed(newsfeedId) {
+    return this.request("GET", path`/channel/${this.channel}/newsfeeds/${newsfeedId}`);
+  }
+
+  /**
+   * Preview a newsfeed.
+   *
+   * What it would send of the newest entry of its last check. Sends nothing.
+   *
+   * @param {string} newsfeedId
+   * @returns {Promise<Schemas["NewsfeedPreview"]>}
+   */
+  getNewsfeedPreview(newsfeedId) {
+    return this.request("GET", path`/channel/${this.channel}/newsfeeds/${newsfeedId}/preview`);
+  }
+
+  /**
    * Get notification statistics.
    *
    * `recipient_count` is `delivered_count` + `bounced_count` once it is `sent` or `failed`.
@@ -589,6 +650,16 @@ export class Methods extends Calls {
    */
   listIdentityKeys() {
     return this.request("GET", path`/channel/${this.channel}/identity-keys`);
+  }
+
+  /**
+   * List the channel's newsfeeds, newest first.
+   *
+   * @param {Query<"list_newsfeeds">} [query]
+   * @returns {AsyncGenerator<Schemas["NewsfeedOutput"], void, void>}
+   */
+  listNewsfeeds(query = {}) {
+    return this.pages(path`/channel/${this.channel}/newsfeeds`, query);
   }
 
   /**
@@ -908,6 +979,20 @@ export class Methods extends Calls {
    */
   updateDeliverySettings(body) {
     return this.request("PUT", path`/channel/${this.channel}/delivery-settings`, { body });
+  }
+
+  /**
+   * Replace a newsfeed.
+   *
+   * With another `url`, and when it is enabled again, the next check sends nothing. Enables a
+   * newsfeed that the service disabled, unless `enabled` is false. Safe to repeat.
+   *
+   * @param {string} newsfeedId
+   * @param {Schemas["NewsfeedInput"]} body
+   * @returns {Promise<Schemas["NewsfeedOutput"]>}
+   */
+  updateNewsfeed(newsfeedId, body) {
+    return this.request("PUT", path`/channel/${this.channel}/newsfeeds/${newsfeedId}`, { body });
   }
 
   /**

@@ -292,6 +292,98 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/channel/{channel_id}/newsfeeds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the channel's newsfeeds, newest first
+         * @description A `limit` over 100 counts as 100. The `Link` header holds the addresses of the next and the previous page.
+         */
+        get: operations["list_newsfeeds"];
+        put?: never;
+        /**
+         * Create a newsfeed
+         * @description A newsfeed sends each new entry of an RSS or Atom feed. The first check sends nothing. See [newsfeeds](/docs/newsfeeds).
+         */
+        post: operations["create_newsfeed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/channel/{channel_id}/newsfeeds/{newsfeed_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a newsfeed
+         * @description What it checks and sends, and what became of it last.
+         */
+        get: operations["get_newsfeed"];
+        /**
+         * Replace a newsfeed
+         * @description With another `url`, and when it is enabled again, the next check sends nothing. Enables a newsfeed that the service disabled, unless `enabled` is false. Safe to repeat.
+         */
+        put: operations["update_newsfeed"];
+        post?: never;
+        /**
+         * Delete a newsfeed
+         * @description It sends nothing more. Notifications that it sent stay. A second call returns 404.
+         */
+        delete: operations["delete_newsfeed"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/channel/{channel_id}/newsfeeds/{newsfeed_id}/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check a newsfeed now
+         * @description Makes the next check due now, or a minute after the last one.
+         */
+        post: operations["check_newsfeed"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/channel/{channel_id}/newsfeeds/{newsfeed_id}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Preview a newsfeed
+         * @description What it would send of the newest entry of its last check. Sends nothing.
+         */
+        get: operations["get_newsfeed_preview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/channel/{channel_id}/people/devices": {
         parameters: {
             query?: never;
@@ -2554,6 +2646,109 @@ export interface components {
         };
         /** @description A fixed time, or one that moves with the clock. */
         Moment: (string | Date) | components["schemas"]["DaysAgo"];
+        /** @description The values of an entry for placeholders, as plain text; "" if the entry has none. */
+        NewsfeedEntry: {
+            /** @description `entry.title`, at most 200 characters. */
+            title: string;
+            /** @description `entry.summary`, at most 300 characters. */
+            summary: string;
+            /** @description `entry.link` */
+            link: string;
+            /** @description `entry.image` */
+            image: string;
+            /** @description `entry.author` */
+            author: string;
+            /** @description `entry.categories`, separated by commas. */
+            categories: string;
+            /** @description `entry.published`, in UTC. */
+            published: string;
+        } | null;
+        /** @description A newsfeed to make, or what replaces one. */
+        NewsfeedInput: {
+            /** @description For people. */
+            name: string;
+            /** @description The https address of an RSS or Atom feed. */
+            url: string;
+            /** @description false: it is not checked, and sends nothing. Default: `true`. */
+            enabled?: boolean | null;
+            /** @description How often it is checked. Default: `15`. */
+            every_minutes?: number | null;
+            /** @description How many entries are sent on one day of the channel's time zone, the newest first. Others are never sent. Default: `5`. */
+            daily_limit?: number | null;
+            /** @description What is sent of each new entry: a send, as `POST /send-notification` takes it, without times and targets. Texts can contain `{{ entry.title }}`, see [newsfeeds](/docs/newsfeeds). Without `url`, it opens the entry's link. */
+            notification: components["schemas"]["ScheduledSendInput"];
+        };
+        /** @description A newsfeed. */
+        NewsfeedOutput: {
+            /**
+             * Format: uuid
+             * @description The newsfeed's id.
+             */
+            newsfeed_id: string;
+            /** @description For people. */
+            name: string;
+            /** @description The address that is checked. */
+            url: string;
+            /** @description false: it sends nothing. */
+            enabled: boolean;
+            /** @description How often it is checked. */
+            every_minutes: number;
+            /** @description How many entries are sent on one day. */
+            daily_limit: number;
+            /** @description What it sends of each entry, in full. */
+            notification: components["schemas"]["ScheduledSendInput"];
+            /**
+             * Format: date-time
+             * @description The next check; null: disabled.
+             */
+            next_check_at: string | null;
+            /**
+             * Format: date-time
+             * @description When the last check ended.
+             */
+            checked_at: string | null;
+            /** @description What went wrong last, with a remedy. Null: nothing. */
+            last_error: string | null;
+            /** @description Checks without a success since. */
+            failures: number;
+            /** @description How many entries the feed had at the last check. */
+            entries: number;
+            /** @description How many notifications it made today. */
+            readonly sent_today: number;
+            /**
+             * Format: uuid
+             * @description The notification that it made last.
+             */
+            last_notification_id: string | null;
+            /** @description Why the service disabled it: `gone`, `failing`, or a code of [errors](/docs/errors). Null: it did not. */
+            disabled_code: string | null;
+            /**
+             * Format: date-time
+             * @description When the newsfeed was created.
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description When the owner last changed it.
+             */
+            updated_at: string;
+        };
+        /** @description What a newsfeed would send of its newest entry. */
+        NewsfeedPreview: {
+            /**
+             * Format: date-time
+             * @description When the last check ended.
+             */
+            checked_at: string | Date | null;
+            /** @description What went wrong, or null. */
+            last_error: string | null;
+            /** @description The newest entry, or null: none was read. */
+            entry: components["schemas"]["NewsfeedEntry"];
+            /** @description The content with the values of the entry. */
+            notification: {
+                [key: string]: unknown;
+            } | null;
+        };
         /** @description A notification with all that is known of its result. */
         NotificationDetailsOutput: {
             /**
@@ -4173,7 +4368,7 @@ export interface components {
          * @description What a webhook is told. See [webhooks](/docs/webhooks).
          * @enum {string}
          */
-        WebhookEvent: "notifications.finished" | "notifications.cancelled" | "notifications.clicked" | "notifications.dismissed" | "subscriptions.created" | "subscriptions.expired" | "subscriptions.imported" | "credential.paused" | "credential.resumed" | "limit.learned" | "schedule.disabled" | "automation.disabled" | "alert.raised";
+        WebhookEvent: "notifications.finished" | "notifications.cancelled" | "notifications.clicked" | "notifications.dismissed" | "subscriptions.created" | "subscriptions.expired" | "subscriptions.imported" | "credential.paused" | "credential.resumed" | "limit.learned" | "schedule.disabled" | "automation.disabled" | "newsfeed.disabled" | "alert.raised";
         /**
          * @description What a webhook gets: signed messages, or texts for a chat.
          * @enum {string}
@@ -6155,6 +6350,663 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_newsfeeds: {
+        parameters: {
+            query?: {
+                /** @description How many entries a page has at most. */
+                limit?: number;
+                /** @description How many entries come before the page. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
+                    Link?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewsfeedOutput"][];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_newsfeed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewsfeedInput"];
+            };
+        };
+        responses: {
+            /** @description Created. */
+            201: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewsfeedOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description No such channel */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many newsfeeds */
+            409: {
+                headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_newsfeed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+                /** @description The newsfeed's id. */
+                newsfeed_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Found. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewsfeedOutput"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    update_newsfeed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+                /** @description The newsfeed's id. */
+                newsfeed_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewsfeedInput"];
+            };
+        };
+        responses: {
+            /** @description Changed. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewsfeedOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_newsfeed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+                /** @description The newsfeed's id. */
+                newsfeed_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    check_newsfeed: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+                /** @description The newsfeed's id. */
+                newsfeed_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It will be checked. */
+            202: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewsfeedOutput"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_newsfeed_preview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The channel's id. */
+                channel_id: string;
+                /** @description The newsfeed's id. */
+                newsfeed_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Found. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewsfeedPreview"];
+                };
             };
             /** @description An API key is needed */
             401: {

@@ -10,6 +10,12 @@ from notifications_app.api.explain_views import ExplainView
 from notifications_app.api.halt_views import PauseView, ResumeView, StopView
 from notifications_app.api.image_views import ImageView
 from notifications_app.api.inbox_views import InboxView
+from notifications_app.api.newsfeed_views import (
+    NewsfeedCheckView,
+    NewsfeedListView,
+    NewsfeedPreviewView,
+    NewsfeedView,
+)
 from notifications_app.api.person_views import PersonExportView, PersonView
 from notifications_app.api.schedule_views import (
     OccurrencesView,
@@ -53,6 +59,10 @@ urlpatterns = [
     endpoint("channel/<id:channel_id>/automations", AutomationListView),
     endpoint("channel/<id:channel_id>/automations/<id:automation_id>", AutomationView),
     endpoint("channel/<id:channel_id>/automations/<id:automation_id>/days", AutomationDaysView),
+    endpoint("channel/<id:channel_id>/newsfeeds", NewsfeedListView),
+    endpoint("channel/<id:channel_id>/newsfeeds/<id:newsfeed_id>", NewsfeedView),
+    endpoint("channel/<id:channel_id>/newsfeeds/<id:newsfeed_id>/check", NewsfeedCheckView),
+    endpoint("channel/<id:channel_id>/newsfeeds/<id:newsfeed_id>/preview", NewsfeedPreviewView),
     endpoint("channel/<id:channel_id>/explain", ExplainView),
     endpoint("channel/<id:channel_id>/person", PersonView),
     endpoint("channel/<id:channel_id>/person/export", PersonExportView),

@@ -19,6 +19,7 @@ from notifications_app.content.fields import (
 from notifications_app.content.placeholders import (
     ATTRIBUTES,
     DEVICE,
+    ENTRY,
     VARS,
     NotATemplate,
     Placeholder,
@@ -121,8 +122,11 @@ def sent_literally(content: Content) -> list[str]:
 
 def template_of(place: Place) -> Template:
     """Parses the text. Raises NotATemplate, also for a link if a value could change where it
-    leads."""
+    leads, and for a value of an entry."""
     template = parsed(place.text)
+    if any(each.scope == ENTRY for each in template.placeholders):
+        words = "only a newsfeed's notification has values of an entry."
+        raise NotATemplate(place.text.find("{{") + 1, words)
     if place.kind is not None:
         _check_link(place, place.kind, template)
     return template

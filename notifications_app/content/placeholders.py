@@ -25,6 +25,7 @@ Filters: TypeAlias = Sequence[tuple[Callable[..., Value], Sequence[Value]]]
 ATTRIBUTES: Final = "attributes"
 VARS: Final = "vars"
 DEVICE: Final = "device"
+ENTRY: Final = "entry"  # of a newsfeed, replaced before the send
 DEVICE_NAMES: Final = frozenset(
     {"external_id", "language", "timezone", "platform", "notification_id"}
 )
@@ -42,7 +43,7 @@ _STRING: Final = r"\"[^\"]*\"|'[^']*'"
 _BLANKS: Final = r"[ \t\r\n]*"
 _HEAD: Final = re.compile(
     rf"{_BLANKS}(?:(?P<string>{_STRING})"
-    rf"|(?P<path>(?P<scope>attributes|vars)(?:\.(?P<member>{_NAME})|\[(?P<quoted>{_STRING})\])"
+    rf"|(?P<path>(?P<scope>attributes|vars|entry)(?:\.(?P<member>{_NAME})|\[(?P<quoted>{_STRING})\])"
     rf"|(?P<bare>{_NAME})(?![\w.\[])))"
     rf"{_BLANKS}"
 )
@@ -55,7 +56,10 @@ _UNWANTED: Final = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud8
 
 
 class NotATemplate(ValueError):
-    """The text cannot be personalized. `position`: of the wrong character, from 1."""
+    """The text cannot be personalized. `position`: of the wrong character, from 1. `attr`: the path
+    of the text, if it is known."""
+
+    attr = ""
 
     def __init__(self, position: int, words: str) -> None:
         super().__init__(f"Character {position}: {words}")
@@ -161,7 +165,7 @@ def _place(head: re.Match[str]) -> tuple[str, str]:
         return head["scope"], head["quoted"][1:-1]
     name = head["member"] or head["bare"]
     is_bare = head["bare"] is not None
-    if name in _RESERVED or (is_bare and name in (ATTRIBUTES, VARS)):
+    if name in _RESERVED or (is_bare and name in (ATTRIBUTES, VARS, ENTRY)):
         raise NotATemplate(head.start("path") + 1, f"`{name}` is no name of a value. {_NAMES}")
     if not is_bare:
         return head["scope"], name

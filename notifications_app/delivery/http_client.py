@@ -8,6 +8,7 @@ import asyncio
 import ssl
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ from aiohappyeyeballs import AddrInfoType
 
 from notifications_app.delivery.http_connection import Connection
 from pushsvc.common.egress import (
+    MAX_RESPONSE_BODY,
     LookUp,
     MakeSocket,
     Response,
@@ -39,7 +41,7 @@ class HttpClient:
     `connections_per_origin`: how many requests to an origin may be in flight, each on its own
     connection; others wait in a queue. `keepalive`: seconds for which an idle connection stays
     open. `is_guarded`: anyone can name the hosts, so the client uses only https and only public
-    addresses.
+    addresses. `max_body`: bytes of a response's body that are read.
     """
 
     def __init__(
@@ -50,12 +52,14 @@ class HttpClient:
         keepalive: float,
         is_guarded: bool = False,
         look_up: LookUp = look_up,
+        max_body: int = MAX_RESPONSE_BODY,
     ) -> None:
         self._tls = tls
         self._connections_per_origin = connections_per_origin
         self._keepalive = keepalive
         self._is_guarded = is_guarded
         self._look_up = look_up
+        self._max_body = max_body
         self._loop = asyncio.get_running_loop()
         self._origins: dict[str, _Origin] = {}
         self._sweep: asyncio.TimerHandle | None = None
@@ -107,6 +111,7 @@ class HttpClient:
             keepalive=self._keepalive,
             make_socket=public_socket if self._is_guarded else any_socket,
             look_up=self._look_up,
+            max_body=self._max_body,
         )
         if self._sweep is None:
             self._sweep = self._loop.call_later(self._keepalive, self._end_idle)
@@ -134,6 +139,7 @@ class _Origin:
         keepalive: float,
         make_socket: MakeSocket,
         look_up: LookUp,
+        max_body: int,
     ) -> None:
         parts = urlsplit(text)
         self.authority = parts.netloc
@@ -143,6 +149,7 @@ class _Origin:
         self._keepalive = keepalive
         self._make_socket = make_socket
         self._look_up = look_up
+        self._make_connection = partial(Connection, max_body)
         self._loop = asyncio.get_running_loop()
         self._room = asyncio.Semaphore(room)
         self._requests = 0
@@ -224,7 +231,7 @@ class _Origin:
 
     async def _connected(self) -> Connection:
         connection = await connect(
-            Connection,
+            self._make_connection,
             few(await self._addresses()),
             host=self._host,
             tls=self._tls,

@@ -10,7 +10,10 @@ from typing_extensions import override
 
 from pushsvc.common.egress import MAX_RESPONSE_BODY, Response
 
-MAX_RESPONSE: Final = 64 * 1024  # bytes of one response, including headers and framing
+# Bytes of one response besides the part of its body that is read: headers, framing, and the rest of
+# a body that is not much longer.
+_MORE: Final = 60 * 1024
+MAX_RESPONSE: Final = MAX_RESPONSE_BODY + _MORE
 
 _SWITCHING_PROTOCOLS: Final = 101
 
@@ -20,9 +23,10 @@ class NoResponseError(ConnectionError):
 
 
 class Connection(asyncio.Protocol):
-    """For one request at a time. It never sends a request twice."""
+    """For one request at a time. It never sends a request twice. Of a response, it reads at most
+    `max_body` bytes of the body."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_body: int = MAX_RESPONSE_BODY) -> None:
         self._loop = asyncio.get_running_loop()
         self._parser = HttpResponseParser(self)
         # Otherwise a line end without CR, or an unusual header, would hide an accepted message.
@@ -33,8 +37,9 @@ class Connection(asyncio.Protocol):
         self._future: asyncio.Future[Response] | None = None
         self._status = 0
         self._headers: list[tuple[bytes, bytes]] = []
-        self._body = b""
-        self._left = MAX_RESPONSE
+        self._max_body = max_body
+        self._body = bytearray()
+        self._left = max_body + _MORE
         self._is_whole = True
         self.ended = asyncio.Event()
         self.idle_since = 0.0
@@ -52,7 +57,7 @@ class Connection(asyncio.Protocol):
         Raises OSError or TimeoutError if no status arrived. If the status arrived, the body is the
         part that arrived.
         """
-        self._status, self._body, self._left = 0, b"", MAX_RESPONSE
+        self._status, self._body, self._left = 0, bytearray(), self._max_body + _MORE
         self._headers = []
         self._is_whole = False
         self._future = self._loop.create_future()
@@ -94,7 +99,7 @@ class Connection(asyncio.Protocol):
         except (HttpParserError, HttpParserUpgrade) as error:
             self._end(NoResponseError(type(error).__name__))
             return
-        is_enough = len(self._body) == MAX_RESPONSE_BODY and not self._future.done()
+        is_enough = len(self._body) == self._max_body and not self._future.done()
         if len(taken) < len(data) or is_enough:
             self._end(NoResponseError("too long"))
 
@@ -112,7 +117,7 @@ class Connection(asyncio.Protocol):
         if self._future is None or self._future.done():
             return
         if self._status:
-            self._future.set_result(self._response())
+            self._future.set_result(self._response(is_whole=False))
         else:
             self._future.set_exception(error)
 
@@ -134,15 +139,15 @@ class Connection(asyncio.Protocol):
             self._headers = []
 
     def on_body(self, part: bytes) -> None:
-        self._body += part[: MAX_RESPONSE_BODY - len(self._body)]
+        self._body += part[: self._max_body - len(self._body)]
 
     def on_message_complete(self) -> None:
         if self._status and self._future and not self._future.done():
             self._is_whole = self._parser.should_keep_alive()
-            self._future.set_result(self._response())
+            self._future.set_result(self._response(is_whole=True))
 
-    def _response(self) -> Response:
+    def _response(self, *, is_whole: bool) -> Response:
         headers = (
             (name.decode("latin-1"), value.decode("latin-1")) for name, value in self._headers
         )
-        return Response(self._status, CIMultiDict(headers), self._body)
+        return Response(self._status, CIMultiDict(headers), bytes(self._body), is_whole)

@@ -219,6 +219,8 @@ WHERE id = ANY(%(ids)s) AND (
   OR EXISTS (SELECT FROM notifications_app_draft AS each
              WHERE each.channel_id = image.channel_id AND strpos(each.form::text, image.name) > 0)
   OR EXISTS (SELECT FROM notifications_app_schedule AS each
+             WHERE each.channel_id = image.channel_id AND strpos(each.send_json, image.name) > 0)
+  OR EXISTS (SELECT FROM notifications_app_newsfeed AS each
              WHERE each.channel_id = image.channel_id AND strpos(each.send_json, image.name) > 0))
 """
 _STILL_OLD: Final = """

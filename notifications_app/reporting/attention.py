@@ -12,7 +12,8 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
-from django.db.models import Count, Min, Q, QuerySet, Sum, Value
+from django.db.models import Count, DateTimeField, F, Min, Q, QuerySet, Sum, Value
+from django.db.models.functions import Cast
 from django.utils import timezone
 from django.utils.text import Truncator
 from django.utils.translation import gettext
@@ -23,8 +24,10 @@ from notifications_app.delivery.registry import services_with_breaker
 from notifications_app.models import (
     BREAKING_BATCH,
     RECIPIENTS_LEFT,
+    TROUBLED_AFTER,
     Automation,
     Batch,
+    Newsfeed,
     Notification,
     Schedule,
 )
@@ -75,9 +78,9 @@ def shared_attention(*, now: datetime) -> Iterator[Finding]:
 
 
 def channels_attention(channels: QuerySet[Channel], now: datetime, most: int) -> Iterator[Finding]:
-    """The findings about the credentials, keys, limits, webhooks, schedules and automations of
-    these channels, at most about `most` of each kind. A kind that cannot be read does not hide the
-    others."""
+    """The findings about the credentials, keys, limits and webhooks of these channels, and about
+    what sends by itself, at most about `most` of each kind. A kind that cannot be read does not
+    hide the others."""
     parts = (refused_credentials, limited, _webhooks, _disabled, _api_keys_ending)
     for part in parts:
         try:
@@ -211,11 +214,13 @@ def _late_starts(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding
 def _webhooks(
     channels: QuerySet[Channel], now: datetime, most: int = MOST_OF_A_KIND
 ) -> Iterator[Finding]:
-    """The worker, if a webhook needs it, facts that it could not read, then webhooks that the
-    service disabled, and failing ones."""
+    """The worker, if a webhook or a newsfeed needs it, facts that it could not read, then webhooks
+    that the service disabled, and failing ones."""
     own = Webhook.objects.filter(channel__in=channels)
     alive = worker.liveness(["hooks"])
-    if alive and not alive.processes["hooks"] and own.filter(is_enabled=True).exists():
+    newsfeeds = Newsfeed.objects.filter(channel__in=channels, is_enabled=True).values("pk")
+    needs_it = own.filter(is_enabled=True).values("pk").union(newsfeeds, all=True)
+    if alive and not alive.processes["hooks"] and needs_it.exists():
         yield Kind.HOOKS_MISSING.found()
     facts = Feed.objects.filter(unreadable_at__isnull=False, channel_id__in=channels.values("pk"))
     if number := facts.count():
@@ -239,27 +244,42 @@ def _webhooks(
 def _disabled(
     channels: QuerySet[Channel], _now: datetime, most: int = MOST_OF_A_KIND
 ) -> Iterator[Finding]:
-    """Schedules and automations that the service disabled."""
-    schedules, automations = (
-        model.objects.filter(channel__in=channels, is_enabled=False)
-        .exclude(disabled_code="")
-        .order_by("pk")
-        .values_list("pk", "name", "disabled_code", "channel_id", "channel__name", Value(kind))[
-            :most
-        ]
-        for model, kind in ((Schedule, "schedule"), (Automation, "automation"))
+    """Schedules, automations and newsfeeds that the service disabled, and newsfeeds that cannot be
+    read. One statement finds them."""
+    none = Cast(Value(None), DateTimeField())
+    stopped = ~Q(disabled_code="") & Q(is_enabled=False)
+    troubled = ~Q(disabled_code="") | Q(
+        is_enabled=True, failing_since__isnull=False, failures__gte=TROUBLED_AFTER
     )
-    for pk, name, code, channel_id, channel_name, kind in schedules.union(automations, all=True):
+    first, *others = (
+        model.objects.filter(which, channel__in=channels)
+        .order_by("pk")
+        .values_list(
+            "pk", "name", "disabled_code", "channel_id", "channel__name", error, since, Value(kind)
+        )[:most]
+        for model, kind, which, error, since in (
+            (Schedule, "schedule", stopped, Value(""), none),
+            (Automation, "automation", stopped, Value(""), none),
+            (Newsfeed, "newsfeed", troubled, F("last_error"), F("failing_since")),
+        )
+    )
+    for pk, name, code, channel_id, channel_name, error, since, kind in first.union(
+        *others, all=True
+    ):
         name = Truncator(name).chars(_TEXT_SHOWN)
         about: dict[str, Any] = {
-            "code": code,
             "subject": pk,
             "channel": (channel_id, channel_name),
+            "since": since,
         }
         if kind == "schedule":
-            yield Kind.SCHEDULE_DISABLED.found(schedule=name, **about)
+            yield Kind.SCHEDULE_DISABLED.found(schedule=name, code=code, **about)
+        elif kind == "automation":
+            yield Kind.AUTOMATION_DISABLED.found(automation=name, code=code, **about)
+        elif code:
+            yield Kind.NEWSFEED_DISABLED.found(newsfeed=name, code=code, **about)
         else:
-            yield Kind.AUTOMATION_DISABLED.found(automation=name, **about)
+            yield Kind.NEWSFEED_FAILING.found(newsfeed=name, error=error, **about)
 
 
 def _unshown(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:

@@ -11,7 +11,15 @@ from channels_app.models import Channel, VapidKey, Webhook
 from channels_app.selectors import vapid_private_keys
 from notifications_app.content.values import CONTENT, DEFAULTS
 from notifications_app.images.services import content_of, images_of
-from notifications_app.models import Automation, Image, Notification, Schedule, Target, Template
+from notifications_app.models import (
+    Automation,
+    Image,
+    Newsfeed,
+    Notification,
+    Schedule,
+    Target,
+    Template,
+)
 from notifications_app.reporting.deliveries import deliveries_page, delivery_texts
 from notifications_app.selectors import COUNTS
 from pushsvc.common.http.exports import MOST_ROWS, NO_ID
@@ -77,6 +85,7 @@ def channel_files(channel: Channel, *, with_keys: bool) -> Iterator[tuple[str, I
     yield "templates", _lines(_template, Template, channel)
     yield "schedules", _lines(_schedule, Schedule, channel)
     yield "automations", _lines(_automation, Automation, channel)
+    yield "newsfeeds", _lines(_newsfeed, Newsfeed, channel)
     yield "images", map(json_line, map(_image, images_of(channel.pk)))
     yield "notifications", map(json_line, map(_notification, _notifications(channel.pk)))
     yield "deliveries", _deliveries(channel.pk)
@@ -211,7 +220,23 @@ def _automation(each: Automation) -> Row:
     )
 
 
-def _named(id_name: str, each: Segment | Template | Schedule | Automation, **own: Any) -> Row:
+def _newsfeed(each: Newsfeed) -> Row:
+    return _named(
+        "newsfeed_id",
+        each,
+        enabled=each.is_enabled,
+        url=each.url,
+        every_minutes=each.every_minutes,
+        daily_limit=each.daily_limit,
+        notification=each.send,
+        last_notification_id=each.last_notification_id,
+        disabled_code=each.disabled_code or None,
+    )
+
+
+def _named(
+    id_name: str, each: Segment | Template | Schedule | Automation | Newsfeed, **own: Any
+) -> Row:
     times = {"created_at": each.created_at, "updated_at": each.updated_at}
     return {id_name: each.pk, "name": each.name, **own, **times}
 

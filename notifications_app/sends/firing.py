@@ -1,4 +1,4 @@
-"""Sends the occurrences of schedules, and fires automations.
+"""Sends the occurrences of schedules, fires automations, and sends what newsfeeds found.
 
 Each occurrence becomes an ordinary scheduled notification, AHEAD of its time, so that the planner
 starts it to the second. One transaction writes the notification, the occurrence and the time of the
@@ -23,6 +23,7 @@ from notifications_app.pipeline import wakeup
 from notifications_app.recurrence import NEXT_WITHIN
 from notifications_app.sends import automation_firing
 from notifications_app.sends.disabling import code_of, disable
+from notifications_app.sends.publishing import publish_next
 from notifications_app.sends.schedules import following
 from notifications_app.sends.services import notification_accept
 from notifications_app.sends.stored_sends import loaded
@@ -53,7 +54,7 @@ def work(*, seconds: float) -> bool:
     until = time.monotonic() + seconds
     while time.monotonic() < until and not worker.is_stopping():
         # Schedules first, because each occurrence has its second.
-        if not fire_next() and not automation_firing.fire_next():
+        if not (fire_next() or automation_firing.fire_next() or publish_next()):
             return False
     return True
 

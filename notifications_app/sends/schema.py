@@ -1,6 +1,6 @@
 """The input of a send. The API and the console read it with the same serializer."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -339,11 +339,15 @@ def read_send(data: object) -> SendRequest:
     return _request(given)
 
 
-def read_scheduled(data: object) -> SendRequest:
-    """The send of a schedule, in which a template is already resolved. Raises DRF's
-    ValidationError."""
+def _as_it_is(content: Content) -> Content:
+    return content
+
+
+def read_scheduled(data: object, seen: Callable[[Content], Content] = _as_it_is) -> SendRequest:
+    """The send of a schedule, in which a template is already resolved. `seen` makes the content
+    whose placeholders are checked. Raises DRF's ValidationError."""
     given = ScheduledSend.checked(data)
-    return _request({**dict.fromkeys(_UNSCHEDULED), **given})
+    return _request({**dict.fromkeys(_UNSCHEDULED), **given}, seen=seen)
 
 
 def read_edit(notification: Notification, changes: Mapping[str, Any]) -> SendRequest:
@@ -362,8 +366,14 @@ def read_edit(notification: Notification, changes: Mapping[str, Any]) -> SendReq
     return replace(request, **own)
 
 
-def _request(given: dict[str, Any], *, has_own_values: bool = False) -> SendRequest:
-    """`has_own_values`: whether stored targets may have values, which are not in `given`."""
+def _request(
+    given: dict[str, Any],
+    *,
+    has_own_values: bool = False,
+    seen: Callable[[Content], Content] = _as_it_is,
+) -> SendRequest:
+    """`has_own_values`: whether stored targets may have values, which are not in `given`. `seen`
+    makes the content whose placeholders are checked."""
     named = given["targets"] or ()
     with_vars = [index for index, each in enumerate(named) if each.get("vars")]
     targets = pop_targets(given)
@@ -378,9 +388,10 @@ def _request(given: dict[str, Any], *, has_own_values: bool = False) -> SendRequ
     if not content.personalize and (content.vars or with_vars):
         attr = "vars" if content.vars else f"targets.{with_vars[0]}.vars"
         raise NotCombinable(attr, _UNUSED_VALUES)
-    check_placeholders(content)
+    checked = seen(content)
+    check_placeholders(checked)
     if content.personalize and not (has_own_values or with_vars):
-        check_shown(content)
+        check_shown(checked)
     return SendRequest(content=content, targets=targets, **given)
 
 

@@ -149,7 +149,7 @@ def notification_stop(*, channel_id: UUID, notification_id: UUID) -> Notificatio
 
 def segment_delete(*, channel_id: UUID, segment_id: UUID) -> None:
     """Deletes the segment. Raises NotFound, and SegmentInUse while an unfinished notification, an
-    enabled schedule or an enabled automation uses it.
+    enabled schedule, automation or newsfeed uses it.
 
     A concurrent send that names the segment is either seen here or refused.
     """
@@ -164,6 +164,9 @@ def segment_delete(*, channel_id: UUID, segment_id: UUID) -> None:
         automation_id = selectors.segment_automation(channel_id, segment_id)
         if automation_id is not None:
             raise SegmentInUse(automation_id, "automated")
+        newsfeed_id = selectors.segment_newsfeed(channel_id, segment_id)
+        if newsfeed_id is not None:
+            raise SegmentInUse(newsfeed_id, "newsfeed")
         audit.record(segment, audit.Action.DELETE, audit.fields_of(segment))
         segment.delete()
 

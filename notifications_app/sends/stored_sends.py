@@ -21,9 +21,14 @@ _ALL: Final = "all"
 _IDS: Final = ("segment_id", "template_id")
 
 
+def content_of(content: Content) -> dict[str, Any]:
+    """The fields of a content that have not their default."""
+    values = {name: getattr(content, name) for name in CONTENT}
+    return {name: value for name, value in values.items() if value != DEFAULTS.get(name)}
+
+
 def body_of(request: SendRequest) -> dict[str, Any]:
     """The body of a request that means this send, which has no targets and no times."""
-    content = {name: getattr(request.content, name) for name in CONTENT}
     audience = {
         "category": request.category,
         "rule": request.rule,
@@ -39,7 +44,7 @@ def body_of(request: SendRequest) -> dict[str, Any]:
     if request.rate_per_minute is not None:
         given["rate_per_minute"] = request.rate_per_minute
     return {
-        **{name: value for name, value in content.items() if value != DEFAULTS.get(name)},
+        **content_of(request.content),
         "target_platforms": [each.value for each in request.target_platforms] or [_ALL],
         **given,
     }

@@ -69,12 +69,14 @@ class NameNotFound(socket.gaierror):
 @dataclass(frozen=True, slots=True)
 class Response:
     """A server's response. `headers` ignores the case of names. `body` has at most
-    MAX_RESPONSE_BODY bytes. It is shorter than announced if the server stalled or closed the
-    connection."""
+    MAX_RESPONSE_BODY bytes, or as many as the client reads. It is shorter than announced if the
+    server stalled or closed the connection. `is_whole`: whether the response ended as it
+    announced."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    is_whole: bool = True
 
 
 def address_is_public(address: str) -> bool:

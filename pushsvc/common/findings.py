@@ -422,6 +422,18 @@ class Kind(Enum):
         ),
         "an-automation-was-disabled",
     )
+    NEWSFEED_DISABLED = (
+        _ERROR,
+        noop("The newsfeed “{newsfeed}” was disabled: {code}"),
+        noop("It sends nothing more. Correct its address or what it sends, and enable it."),
+        "a-newsfeed-fails",
+    )
+    NEWSFEED_FAILING = (
+        _WARNING,
+        noop("The newsfeed “{newsfeed}” cannot be read"),
+        noop("Its last checks failed: {error} It is disabled after five days without a success."),
+        "a-newsfeed-fails",
+    )
     WEBHOOK_DISABLED = (
         _ERROR,
         noop("The webhook {webhook} was disabled"),

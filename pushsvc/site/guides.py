@@ -36,6 +36,7 @@ GROUPS: Final = {
         "templates": "Templates",
         "schedules": "Schedules",
         "automations": "Automations: welcome and follow up",
+        "newsfeeds": "Newsfeeds",
         "identity": "People and their devices",
         "direct": "Send to people",
         "segments": "Segments",

@@ -21,6 +21,7 @@ _PATH_IDS: Final = {
     "template_id": "The template's id.",
     "schedule_id": "The schedule's id.",
     "automation_id": "The automation's id.",
+    "newsfeed_id": "The newsfeed's id.",
     "webhook_id": "The webhook's id.",
     "identity_key_id": "The identity key's id.",
 }

@@ -18,7 +18,13 @@ from channels_app.webhooks import webhook_create
 from notifications_app.content.tracking import make_token
 from pushsvc.common.ids import uuid7
 from tests.api.document import CHECKS
-from tests.factories import make_automation, make_schedule, make_segment, make_template
+from tests.factories import (
+    make_automation,
+    make_newsfeed,
+    make_schedule,
+    make_segment,
+    make_template,
+)
 from tests.segments import attribute
 
 OPERATIONS = [
@@ -41,6 +47,7 @@ def own(alice):
         "identity_key_id": str(uuid7()),
         "webhook_id": str(make_webhook(alice)),
         "schedule_id": str(make_schedule(alice.channel).pk),
+        "newsfeed_id": str(make_newsfeed(alice.channel).pk),
         "automation_id": str(make_automation(alice.channel).pk),
     }
 

@@ -85,6 +85,21 @@ def use_automations(push):
     push.delete_automation(automation_id)
 
 
+def use_newsfeeds(push):
+    news = {
+        "name": "News",
+        "url": "https://www.shop.com/feed/",
+        "notification": {"body": "{{ entry.title }}"},
+    }
+    newsfeed_id = push.create_newsfeed(**news)["newsfeed_id"]
+    paused = push.update_newsfeed(newsfeed_id, **news, enabled=False)
+    assert (paused["enabled"], paused["daily_limit"]) == (False, 5)
+    assert push.get_newsfeed(newsfeed_id) == paused == next(push.list_newsfeeds())
+    assert push.get_newsfeed_preview(newsfeed_id)["entry"] is None
+    assert push.check_newsfeed(newsfeed_id)["newsfeed_id"] == newsfeed_id
+    push.delete_newsfeed(newsfeed_id)
+
+
 def use_webhooks(push):
     where = {"url": "https://backend.shop.com/", "events": ["notifications.finished"]}
     webhook = push.create_webhook(**where)
@@ -187,6 +202,7 @@ def use_everything(push, browser):
     use_content(push)
     use_schedules(push)
     use_automations(push)
+    use_newsfeeds(push)
     use_webhooks(push)
     use_people(push, subscription_id)
     assert push.erase_person(external_id="user 42")["erased"]
@@ -199,6 +215,7 @@ USES = [
     use_content,
     use_schedules,
     use_automations,
+    use_newsfeeds,
     use_webhooks,
     use_people,
     use_events,

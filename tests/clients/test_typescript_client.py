@@ -29,6 +29,7 @@ content Deals Sent
 lists 103 101 100
 schedules Digest false 0
 automations Welcome false 0
+newsfeeds News false null
 web push keys true false
 webhooks 1 true webhook.test 0
 people 1 1 1 1

@@ -32,6 +32,7 @@ from tests.factories import (
     make_category,
     make_device,
     make_key,
+    make_newsfeed,
     make_notification,
     make_person,
     make_schedule,
@@ -134,6 +135,7 @@ def make_estate(name: str, word: str) -> Estate:
         "template": make_template(channel, word, {"title": word, "body": word}),
         "schedule": make_schedule(channel, word),
         "automation": make_automation(channel, word),
+        "newsfeed": make_newsfeed(channel, word),
         "draft": make_waiting(channel, house.members["editor"], title=word, note=word),
         "device": make_device(channel, devices[0], house.members["owner"], name=word),
         "image": image_add(
@@ -157,6 +159,7 @@ def add_channel(estate: Estate) -> Estate:
         "template": make_template(channel, "second"),
         "schedule": make_schedule(channel, "second"),
         "automation": make_automation(channel, "second"),
+        "newsfeed": make_newsfeed(channel, "second"),
         "identity_key": _identity_key(channel),
         "webhook": _webhook(channel),
         "notification": _pending(channel, "second", segment),

@@ -50,6 +50,7 @@ KINDS = {
     "template_id": "id",
     "schedule_id": "id",
     "automation_id": "id",
+    "newsfeed_id": "id",
     "category_key": "category",
     "category": "category",
     "identity_key_id": "id",
@@ -84,6 +85,7 @@ providers_config fcm_service_account apns_key apns_key_id apns_team_id apns_topi
 content personalize vars on_missing variants weight
 notification recurrence at starts_on ends_on count
 send
+every_minutes daily_limit
 format include outcome dry_run attributes tags_from columns takeover_days
 tags add_tags remove_tags prefix after external_ids subscription_ids remove
 enabled since until
@@ -108,9 +110,16 @@ _AUTOMATION = {
     "delay_minutes": 10,
     "notification": {"body": "Hello"},
 }
+_NEWSFEED = {
+    "name": "new",
+    "url": "https://news.shop.com/feed",
+    "notification": {"body": "{{ entry.title }}"},
+}
 _BODIES = {
     ("POST", "channel/<id:channel_id>/automations"): _AUTOMATION,
     ("PUT", "channel/<id:channel_id>/automations/<id:automation_id>"): _AUTOMATION,
+    ("POST", "channel/<id:channel_id>/newsfeeds"): _NEWSFEED,
+    ("PUT", "channel/<id:channel_id>/newsfeeds/<id:newsfeed_id>"): _NEWSFEED,
     ("POST", "channel/<id:channel_id>/schedules"): _SCHEDULE,
     ("PUT", "channel/<id:channel_id>/schedules/<id:schedule_id>"): _SCHEDULE,
     ("PUT", "channel/<id:channel_id>/providers"): {

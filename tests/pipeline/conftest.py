@@ -7,6 +7,7 @@ from pushsvc.common.store.redis_client import redis_client
 from sandbox import running_sandbox
 from tests.factories import make_channel
 from tests.pipeline import phones, support
+from tests.pipeline.newsfeeds import running_site
 from tests.pipeline.processes import Processes
 from tests.pipeline.receivers import running_receiver
 
@@ -120,4 +121,12 @@ def receiver(settings):
 def other_receiver(receiver, settings):
     with running_receiver() as running:
         settings.WEBHOOK_TRUSTED_ORIGINS |= {running.origin}
+        yield running
+
+
+@pytest.fixture
+def site(settings):
+    """A site with a feed."""
+    with running_site() as running:
+        settings.NEWSFEED_TRUSTED_ORIGINS = frozenset({running.origin})
         yield running

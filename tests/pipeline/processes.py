@@ -27,9 +27,9 @@ class Processes:
         self._log = log
         self._started = []
 
-    def start(self, name):
+    def start(self, name, **variables):
         """The Procfile's process of this name, in a process group of its own."""
-        process = forked.start(forked.procfile()[name], environment(), self._log)
+        process = forked.start(forked.procfile()[name], environment() | variables, self._log)
         self._started.append(process)
         return process
 

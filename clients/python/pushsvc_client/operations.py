@@ -35,6 +35,9 @@ from pushsvc_client.schemas import (
     MembersInput,
     MembersOutput,
     MessageOutput,
+    NewsfeedInput,
+    NewsfeedOutput,
+    NewsfeedPreview,
     NotificationDetailsOutput,
     NotificationListedOutput,
     NotificationOutput,
@@ -113,6 +116,14 @@ class Operations:
         return Call("POST", f"/channel/{part(self.channel)}/tags/{part(tag)}/members", json=fields)
 
     @operation
+    def check_newsfeed(self, newsfeed_id: str, /) -> Call[NewsfeedOutput]:
+        """Check a newsfeed now.
+
+        Makes the next check due now, or a minute after the last one.
+        """
+        return Call("POST", f"/channel/{part(self.channel)}/newsfeeds/{part(newsfeed_id)}/check")
+
+    @operation
     def create_automation(
         self, /, *, idempotency_key: str | None = None, **fields: Unpack[AutomationInput]
     ) -> Call[AutomationOutput]:
@@ -152,6 +163,17 @@ class Operations:
         """
         return Call(
             "POST", f"/channel/{part(self.channel)}/identity-keys", json=fields, is_repeatable=False
+        )
+
+    @operation
+    def create_newsfeed(self, /, **fields: Unpack[NewsfeedInput]) -> Call[NewsfeedOutput]:
+        """Create a newsfeed.
+
+        A newsfeed sends each new entry of an RSS or Atom feed. The first check sends
+        nothing. See [newsfeeds](/docs/newsfeeds).
+        """
+        return Call(
+            "POST", f"/channel/{part(self.channel)}/newsfeeds", json=fields, is_repeatable=False
         )
 
     @operation
@@ -239,6 +261,14 @@ class Operations:
         return Call(
             "DELETE", f"/channel/{part(self.channel)}/identity-keys/{part(identity_key_id)}"
         )
+
+    @operation
+    def delete_newsfeed(self, newsfeed_id: str, /) -> Call[None]:
+        """Delete a newsfeed.
+
+        It sends nothing more. Notifications that it sent stay. A second call returns 404.
+        """
+        return Call("DELETE", f"/channel/{part(self.channel)}/newsfeeds/{part(newsfeed_id)}")
 
     @operation
     def delete_schedule(self, schedule_id: str, /) -> Call[None]:
@@ -449,6 +479,22 @@ class Operations:
         return Call("GET", f"/channel/{part(self.channel)}/delivery-settings")
 
     @operation
+    def get_newsfeed(self, newsfeed_id: str, /) -> Call[NewsfeedOutput]:
+        """Get a newsfeed.
+
+        What it checks and sends, and what became of it last.
+        """
+        return Call("GET", f"/channel/{part(self.channel)}/newsfeeds/{part(newsfeed_id)}")
+
+    @operation
+    def get_newsfeed_preview(self, newsfeed_id: str, /) -> Call[NewsfeedPreview]:
+        """Preview a newsfeed.
+
+        What it would send of the newest entry of its last check. Sends nothing.
+        """
+        return Call("GET", f"/channel/{part(self.channel)}/newsfeeds/{part(newsfeed_id)}/preview")
+
+    @operation
     def get_notification(self, notification_id: str, /) -> Call[NotificationOutput]:
         """Get notification statistics.
 
@@ -576,6 +622,13 @@ class Operations:
         The keys in use, at most four.
         """
         return Call("GET", f"/channel/{part(self.channel)}/identity-keys")
+
+    @listing
+    def list_newsfeeds(
+        self, *, limit: int | None = None, offset: int | None = None
+    ) -> Pages[NewsfeedOutput]:
+        """List the channel's newsfeeds, newest first."""
+        return Pages(f"/channel/{part(self.channel)}/newsfeeds", {"offset": offset}, limit)
 
     @listing
     def list_notification_targets(
@@ -874,6 +927,20 @@ class Operations:
         Replaces all of them: a setting that is not given gets its default. Safe to repeat.
         """
         return Call("PUT", f"/channel/{part(self.channel)}/delivery-settings", json=fields)
+
+    @operation
+    def update_newsfeed(
+        self, newsfeed_id: str, /, **fields: Unpack[NewsfeedInput]
+    ) -> Call[NewsfeedOutput]:
+        """Replace a newsfeed.
+
+        With another `url`, and when it is enabled again, the next check sends nothing.
+        Enables a newsfeed that the service disabled, unless `enabled` is false. Safe to
+        repeat.
+        """
+        return Call(
+            "PUT", f"/channel/{part(self.channel)}/newsfeeds/{part(newsfeed_id)}", json=fields
+        )
 
     @operation
     def update_person(

@@ -746,6 +746,60 @@ class MessageOutput(TypedDict):
     message: str
 
 
+class NewsfeedEntry(TypedDict):
+    """The values of an entry for placeholders, as plain text; "" if the entry has none."""
+
+    title: str
+    summary: str
+    link: str
+    image: str
+    author: str
+    categories: str
+    published: str
+
+
+class NewsfeedInput(TypedDict):
+    """A newsfeed to make, or what replaces one."""
+
+    name: str
+    url: str
+    enabled: NotRequired[bool | None]
+    every_minutes: NotRequired[int | None]
+    daily_limit: NotRequired[int | None]
+    notification: ScheduledSendInput
+
+
+class NewsfeedOutput(TypedDict):
+    """A newsfeed."""
+
+    newsfeed_id: str
+    name: str
+    url: str
+    enabled: bool
+    every_minutes: int
+    daily_limit: int
+    notification: ScheduledSendInput
+    next_check_at: str | None
+    checked_at: str | None
+    last_error: str | None
+    failures: int
+    entries: int
+    sent_today: int
+    last_notification_id: str | None
+    disabled_code: str | None
+    created_at: str
+    updated_at: str
+
+
+class NewsfeedPreview(TypedDict):
+    """What a newsfeed would send of its newest entry."""
+
+    checked_at: str | None
+    last_error: str | None
+    entry: NewsfeedEntry | None
+    notification: dict[str, Any] | None
+
+
 class NotificationDetailsOutput(TypedDict):
     """A notification with all that is known of its result."""
 
@@ -1813,6 +1867,7 @@ WebhookEvent: TypeAlias = Literal[
     "limit.learned",
     "schedule.disabled",
     "automation.disabled",
+    "newsfeed.disabled",
     "alert.raised",
 ]
 WebhookFormat: TypeAlias = Literal["standard", "slack", "teams"]

@@ -1,0 +1,148 @@
+"""The input and the output of newsfeeds."""
+
+from typing import Any, Final
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from typing_extensions import override
+
+from notifications_app.api.schedule_serializers import ScheduledSendInput, StoredSend
+from notifications_app.models import (
+    LEAST_MINUTES,
+    MAX_NEWSFEED_NAME,
+    MAX_NEWSFEED_URL,
+    MOST_A_DAY,
+    MOST_MINUTES,
+    Newsfeed,
+)
+from notifications_app.sends.newsfeeds import Preview
+from notifications_app.sends.publishing import sent_today
+from notifications_app.sends.stored_sends import content_of
+from pushsvc.common.http.fields import Flag, StrictSerializer, Text, Timestamp, WholeNumber
+from pushsvc.common.store import sql
+
+DEFAULT_MINUTES: Final = 15
+DEFAULT_A_DAY: Final = 5
+
+
+class NewsfeedInput(StrictSerializer):
+    """A newsfeed to make, or what replaces one."""
+
+    name = Text(min_length=1, max_length=MAX_NEWSFEED_NAME, help_text="For people.")
+    url = Text(
+        min_length=1,
+        max_length=MAX_NEWSFEED_URL,
+        help_text="The https address of an RSS or Atom feed.",
+    )
+    enabled = Flag(default=True, help_text="false: it is not checked, and sends nothing.")
+    every_minutes = WholeNumber(
+        min=LEAST_MINUTES,
+        max=MOST_MINUTES,
+        default=DEFAULT_MINUTES,
+        help_text="How often it is checked.",
+    )
+    daily_limit = WholeNumber(
+        min=1,
+        max=MOST_A_DAY,
+        default=DEFAULT_A_DAY,
+        help_text="How many entries are sent on one day of the channel's time zone, the newest"
+        " first. Others are never sent.",
+    )
+    notification: Any = ScheduledSendInput(
+        help_text="What is sent of each new entry: a send, as `POST /send-notification` takes it,"
+        " without times and targets. Texts can contain `{{ entry.title }}`, see docs/newsfeeds.md."
+        " Without `url`, it opens the entry's link."
+    )
+
+
+class NewsfeedAsked(NewsfeedInput):
+    """The send is validated when its template is resolved."""
+
+    notification = serializers.JSONField()
+
+
+class NewsfeedOutput(serializers.Serializer[Newsfeed]):
+    """A newsfeed."""
+
+    newsfeed_id = serializers.UUIDField(source="id", help_text="The newsfeed's id.")
+    name = serializers.CharField(help_text="For people.")
+    url = serializers.CharField(help_text="The address that is checked.")
+    enabled = serializers.BooleanField(source="is_enabled", help_text="false: it sends nothing.")
+    every_minutes = serializers.IntegerField(help_text="How often it is checked.")
+    daily_limit = serializers.IntegerField(help_text="How many entries are sent on one day.")
+    notification = StoredSend(source="send", help_text="What it sends of each entry, in full.")
+    next_check_at = Timestamp(
+        source="next_at", allow_null=True, help_text="The next check; null: disabled."
+    )
+    checked_at = Timestamp(allow_null=True, help_text="When the last check ended.")
+    last_error = serializers.CharField(
+        allow_null=True, help_text="What went wrong last, with a remedy. Null: nothing."
+    )
+    failures = serializers.IntegerField(help_text="Checks without a success since.")
+    entries = serializers.IntegerField(
+        source="entry_count", help_text="How many entries the feed had at the last check."
+    )
+    sent_today = serializers.IntegerField(
+        read_only=True, help_text="How many notifications it made today."
+    )
+    last_notification_id = serializers.UUIDField(
+        allow_null=True, help_text="The notification that it made last."
+    )
+    disabled_code = serializers.CharField(
+        allow_null=True,
+        help_text="Why the service disabled it: `gone`, `failing`, or a code of docs/errors.md."
+        " Null: it did not.",
+    )
+    created_at = Timestamp(help_text="When the newsfeed was created.")
+    updated_at = Timestamp(help_text="When the owner last changed it.")
+
+    @override
+    def to_representation(self, instance: Newsfeed) -> dict[str, Any]:
+        instance.sent_today = sent_today(instance, sql.now())  # type: ignore[attr-defined]
+        shown = super().to_representation(instance)
+        return {
+            **shown,
+            "next_check_at": shown["next_check_at"] if instance.is_enabled else None,
+            "last_error": instance.last_error or None,
+            "disabled_code": instance.disabled_code or None,
+        }
+
+
+class NewsfeedEntry(serializers.Serializer[Any]):
+    """The values of an entry for placeholders, as plain text; "" if the entry has none."""
+
+    title = serializers.CharField(help_text="`entry.title`, at most 200 characters.")
+    summary = serializers.CharField(help_text="`entry.summary`, at most 300 characters.")
+    link = serializers.CharField(help_text="`entry.link`")
+    image = serializers.CharField(help_text="`entry.image`")
+    author = serializers.CharField(help_text="`entry.author`")
+    categories = serializers.CharField(help_text="`entry.categories`, separated by commas.")
+    published = serializers.CharField(help_text="`entry.published`, in UTC.")
+
+
+@extend_schema_field({"type": "object", "additionalProperties": True})
+class PreviewedContent(serializers.JSONField):
+    """Content of a send, without fields that have their default."""
+
+
+class NewsfeedPreview(serializers.Serializer[Preview]):
+    """What a newsfeed would send of its newest entry."""
+
+    checked_at = Timestamp(
+        source="newsfeed.checked_at", allow_null=True, help_text="When the last check ended."
+    )
+    last_error = serializers.CharField(
+        source="newsfeed.last_error", allow_null=True, help_text="What went wrong, or null."
+    )
+    entry = NewsfeedEntry(allow_null=True, help_text="The newest entry, or null: none was read.")
+    notification = PreviewedContent(
+        source="content", allow_null=True, help_text="The content with the values of the entry."
+    )
+
+    @override
+    def to_representation(self, instance: Preview) -> dict[str, Any]:
+        return {
+            **super().to_representation(instance),
+            "last_error": instance.newsfeed.last_error or None,
+            "notification": content_of(instance.content) if instance.content else None,
+        }

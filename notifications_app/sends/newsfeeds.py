@@ -1,0 +1,196 @@
+"""A channel's newsfeeds: creates and changes them, and shows what they would send.
+
+`newsfeeds/` checks them, and `sends/publishing.py` sends what they find.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from django.db.models.functions import Now
+
+from channels_app import audit
+from channels_app.models import Channel
+from notifications_app.content.entries import EXAMPLE, filled
+from notifications_app.content.values import Content, SendRequest
+from notifications_app.errors import TooManyNewsfeeds
+from notifications_app.models import MAX_NEWSFEED_NAME, Newsfeed
+from notifications_app.newsfeeds.comparing import Values
+from notifications_app.sends.publishing import request_of
+from notifications_app.sends.stored_sends import check_name, check_stored, stored, unshown
+from pushsvc.common.endpoints import EndpointNotAllowed, check_endpoint
+from pushsvc.common.errors import FieldError, Invalid, NotFound, Outdated
+from pushsvc.common.store import sql
+
+MOST_NEWSFEEDS: Final = 20  # of each channel
+_LEAST_APART: Final = timedelta(minutes=1)  # two checks that the owner asks for
+_LABEL: Final = Newsfeed._meta.label_lower
+_OWN: Final = ("name", "is_enabled", "every_minutes", "daily_limit", "disabled_code")
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What would be sent of the newest entry. `entry` and `content` are None before the first
+    check that found one."""
+
+    newsfeed: Newsfeed
+    entry: Values | None
+    content: Content | None
+
+
+def newsfeed_create(*, channel: Channel, url: str, send: SendRequest, **given: Any) -> Newsfeed:
+    """Creates a newsfeed, which is checked at once. That check sends nothing. Raises what
+    `send_check` raises for the send, Invalid, and TooManyNewsfeeds."""
+    with transaction.atomic():
+        # Locks the channel, so that no other newsfeed is added before the transaction ends.
+        Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
+        if _of(channel.pk).count() >= MOST_NEWSFEEDS:
+            detail = f"The channel has {MOST_NEWSFEEDS} newsfeeds. Delete one first."
+            raise TooManyNewsfeeds(detail)
+        newsfeed = Newsfeed(channel=channel, url=_checked(url))
+        _fill(newsfeed, send=send, **given)
+        newsfeed.save(force_insert=True)
+        newsfeed.refresh_from_db()
+        audit.record(newsfeed, audit.Action.CREATE, after=_audited(newsfeed))
+    return newsfeed
+
+
+@transaction.atomic
+def newsfeed_update(
+    *,
+    channel_id: UUID,
+    newsfeed_id: UUID,
+    url: str,
+    send: SendRequest,
+    seen: str | None = None,
+    **given: Any,
+) -> Newsfeed:
+    """Replaces the newsfeed. With another address, or if it was disabled, it is read as if for the
+    first time, so that the next check sends nothing. What was found and not sent yet is not sent.
+    Safe to repeat. Raises NotFound, what `newsfeed_create` raises, and Outdated if `seen`, a
+    version, is not the newsfeed's."""
+    newsfeed = _locked(channel_id, newsfeed_id)
+    if seen is not None and seen != newsfeed.version:
+        raise Outdated
+    before, was = _audited(newsfeed), newsfeed.send | {"address": newsfeed.url}
+    is_new, was_enabled = url != newsfeed.url, newsfeed.is_enabled
+    if is_new:
+        newsfeed.url = _checked(url)
+    _fill(newsfeed, send=send, **given)
+    if is_new or (newsfeed.is_enabled and not was_enabled):
+        _forget(newsfeed)
+    newsfeed.found, newsfeed.disabled_code = None, ""
+    _save_changed(newsfeed)
+    note = unshown(_LABEL, was, newsfeed.send | {"address": newsfeed.url})
+    audit.record(newsfeed, audit.Action.UPDATE, before, _audited(newsfeed), note=note)
+    return newsfeed
+
+
+@transaction.atomic
+def newsfeed_delete(*, channel_id: UUID, newsfeed_id: UUID) -> None:
+    """Deletes the newsfeed. Its notifications stay. Raises NotFound."""
+    newsfeed = _locked(channel_id, newsfeed_id)
+    audit.record(newsfeed, audit.Action.DELETE, _audited(newsfeed))
+    newsfeed.delete()
+
+
+@transaction.atomic
+def newsfeed_check(*, channel_id: UUID, newsfeed_id: UUID) -> Newsfeed:
+    """Makes it due now, unless it was checked in the last minute or is disabled. Raises
+    NotFound."""
+    newsfeed = _locked(channel_id, newsfeed_id)
+    now = sql.now()
+    soonest = newsfeed.checked_at + _LEAST_APART if newsfeed.checked_at else now
+    newsfeed.next_at = min(newsfeed.next_at, max(now, soonest))
+    newsfeed.save(update_fields=["next_at"])
+    return newsfeed
+
+
+def newsfeed_get(*, channel_id: UUID, newsfeed_id: UUID) -> Newsfeed:
+    """Raises NotFound, also for a newsfeed of another channel."""
+    return _one(_of(channel_id).filter(pk=newsfeed_id))
+
+
+def newsfeed_page(*, channel_id: UUID, limit: int, offset: int) -> list[Newsfeed]:
+    """A page of the newsfeeds, newest first. Empty if the offset is past the end."""
+    return list(_of(channel_id).order_by("-created_at", "-id")[offset : offset + limit])
+
+
+def newsfeed_preview(*, channel_id: UUID, newsfeed_id: UUID) -> Preview:
+    """What the newsfeed would send of the newest entry of its last check. Raises NotFound."""
+    newsfeed = newsfeed_get(channel_id=channel_id, newsfeed_id=newsfeed_id)
+    entry: Values | None = newsfeed.latest
+    content = request_of(newsfeed, entry).content if entry else None
+    return Preview(newsfeed, entry, content)
+
+
+def _of(channel_id: UUID) -> QuerySet[Newsfeed]:
+    return Newsfeed.objects.filter(channel_id=channel_id).select_related("channel")
+
+
+def _one(newsfeeds: QuerySet[Newsfeed]) -> Newsfeed:
+    found = newsfeeds.first()
+    if found is None:
+        raise NotFound("There is no such newsfeed.")
+    return found
+
+
+def _locked(channel_id: UUID, newsfeed_id: UUID) -> Newsfeed:
+    own = _of(channel_id).filter(pk=newsfeed_id)
+    return _one(own.select_for_update(no_key=True, of=("self",)))
+
+
+def _fill(
+    newsfeed: Newsfeed,
+    *,
+    name: str,
+    send: SendRequest,
+    every_minutes: int,
+    daily_limit: int,
+    enabled: bool = True,
+) -> None:
+    """The ranges of the numbers are checked by the form and the serializer."""
+    check_name(name, MAX_NEWSFEED_NAME)
+    newsfeed.name, newsfeed.is_enabled = name, enabled
+    newsfeed.every_minutes, newsfeed.daily_limit = every_minutes, daily_limit
+    check_stored(newsfeed.channel, replace(send, content=filled(send.content, EXAMPLE)))
+    newsfeed.send_json, newsfeed.segment_id = stored(send), send.segment_id
+    newsfeed.changed_by = audit.actor_name()
+
+
+def _forget(newsfeed: Newsfeed) -> None:
+    """The next check is the first one."""
+    newsfeed.known = newsfeed.latest = newsfeed.checked_at = newsfeed.failing_since = None
+    newsfeed.failures = newsfeed.entry_count = 0
+    newsfeed.etag = newsfeed.modified = newsfeed.last_error = ""
+    newsfeed.next_at = sql.now()
+
+
+def _save_changed(newsfeed: Newsfeed) -> None:
+    """Of a check that is running, the result is dropped."""
+    newsfeed.lease_number, newsfeed.lease_until = newsfeed.lease_number + 1, None
+    newsfeed.updated_at = Now()
+    newsfeed.save()
+    newsfeed.refresh_from_db()
+
+
+def _checked(url: str) -> str:
+    """The address in its canonical form. Raises Invalid."""
+    try:
+        endpoint = check_endpoint(
+            url, trusted_origins=settings.NEWSFEED_TRUSTED_ORIGINS, allowed_hosts=()
+        )
+    except EndpointNotAllowed as error:
+        detail = error.reason.replace("The endpoint", "The address")
+        raise Invalid([FieldError("url", "endpoint_not_allowed", detail)]) from error
+    return endpoint.url
+
+
+def _audited(newsfeed: Newsfeed) -> dict[str, Any]:
+    """The values that the audit log may show."""
+    values = {**newsfeed.send, **{name: getattr(newsfeed, name) for name in _OWN}}
+    return {name: value for name, value in values.items() if name in audit.SHOWN[_LABEL]}
