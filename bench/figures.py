@@ -9,6 +9,7 @@ from bench import (
     caps,
     direct,
     exporting,
+    hot,
     importing,
     languages,
     latency,
@@ -58,6 +59,7 @@ FIGURES: Final[dict[str, Figure]] = {
     "planning": Figure("Planning a notification to everybody", planning.measure),
     "caps": Figure("Planning with caps", caps.measure),
     "rows": Figure("A recipient in PostgreSQL", rows.measure),
+    "hot": Figure("Flushes of one notification, beside as many notifications", hot.measure),
     "sparse": Figure(
         "A segment of a few in a large channel, found in three ways",
         sparse.measure,

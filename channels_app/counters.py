@@ -15,6 +15,7 @@ from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 
 _SHARDS: Final = 8
+_MORE_SHARDS: Final = 56
 _COUNTERS: Final = frozenset(ChannelTotals.__dataclass_fields__)
 _HOUR_COLUMNS: Final = (
     *(f"{platform}_{change}" for platform in Platform for change in ("gained", "lost")),
@@ -30,10 +31,13 @@ def counter_add(channel_id: UUID, **deltas: int) -> None:
     locks one row. A transaction that counts for several channels must do so in the order of their
     ids.
     """
-    added, hour = _changes(deltas)
-    if added:
-        statement = _statement(tuple(added), tuple(hour))
-        sql.execute(statement, {"channel_id": channel_id, **_parameters(added, hour)})
+    _add(channel_id, deltas, is_busy=False)
+
+
+def busy_counter_add(channel_id: UUID, **deltas: int) -> None:
+    """As `counter_add`, for one of many connections that count for the channel at once. They are
+    divided among more shards. The transaction must not call `counter_add` for the channel later."""
+    _add(channel_id, deltas, is_busy=True)
 
 
 def counters_add(changes: Mapping[UUID, Mapping[str, int]]) -> None:
@@ -96,6 +100,13 @@ def _prompt_statement(event: str) -> str:
     return _addition(PromptHour._meta.db_table, key, (event,), rows)
 
 
+def _add(channel_id: UUID, deltas: dict[str, int], *, is_busy: bool) -> None:
+    added, hour = _changes(deltas)
+    if added:
+        statement = _statement(tuple(added), tuple(hour), is_busy=is_busy)
+        sql.execute(statement, {"channel_id": channel_id, **_parameters(added, hour)})
+
+
 def _changes(deltas: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
     """The columns of ChannelCounter and of ChannelHour that change, with the amounts."""
     added = {name: delta for name, delta in deltas.items() if delta}
@@ -122,10 +133,10 @@ def _hour_of(added: dict[str, int], tests_sent: int) -> dict[str, int]:
 
 
 @cache
-def _statement(names: tuple[str, ...], hour_names: tuple[str, ...]) -> str:
+def _statement(names: tuple[str, ...], hour_names: tuple[str, ...], *, is_busy: bool) -> str:
     return f"""
         WITH given AS (SELECT %(channel_id)s::uuid AS channel_id),
-          {_parts("given", names, hour_names)}
+          {_parts("given", names, hour_names, is_busy=is_busy)}
         SELECT"""
 
 
@@ -135,10 +146,15 @@ def _parts(
     names: tuple[str, ...],
     hour_names: tuple[str, ...],
     columns: tuple[str, ...] = (),
+    *,
+    is_busy: bool = False,
 ) -> str:
+    shard = f"pg_backend_pid() %% {_SHARDS}"
+    if is_busy:
+        shard = f"{_SHARDS} + pg_backend_pid() %% {_MORE_SHARDS}"
     amounts = ", ".join([*(f"%({name})s" for name in names), *columns])
     rows = f"""
-        SELECT channel_id, pg_backend_pid() %% {_SHARDS}, {amounts}
+        SELECT channel_id, {shard}, {amounts}
         FROM {source}"""  # noqa: S608 - names of our own
     every = (*names, *columns)
     counters = _addition(ChannelCounter._meta.db_table, ("channel_id", "shard"), every, rows)
@@ -173,7 +189,7 @@ WITH given AS (
 SELECT"""  # noqa: S608 - names of our own
 
 
-def _merging(table: str, key: str, names: tuple[str, ...]) -> str:
+def merging(table: str, key: str, names: tuple[str, ...]) -> str:
     """SQL that merges shares. `key`: the columns of the primary key except `shard`. Only hours that
     ended at least an hour ago, because a transaction may still write to a later one. Raw SQL,
     because the ORM has neither DELETE … RETURNING nor an upsert that adds."""
@@ -198,5 +214,5 @@ SELECT count(*) FROM ended
 """  # noqa: S608 - names of our own
 
 
-_MERGE_HOURS: Final = _merging(ChannelHour._meta.db_table, "channel_id, hour", _HOUR_COLUMNS)
-_MERGE_PROMPTS: Final = _merging(PromptHour._meta.db_table, "channel_id, hour, kind", PROMPT_EVENTS)
+_MERGE_HOURS: Final = merging(ChannelHour._meta.db_table, "channel_id, hour", _HOUR_COLUMNS)
+_MERGE_PROMPTS: Final = merging(PromptHour._meta.db_table, "channel_id, hour, kind", PROMPT_EVENTS)

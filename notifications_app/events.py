@@ -328,7 +328,7 @@ WITH news AS (
   FROM changed WHERE clicked AND channel_id IN (SELECT channel_id FROM totals)
     AND notification_id NOT IN (SELECT id FROM clicks WHERE is_test)
   GROUP BY channel_id, platform ORDER BY channel_id, platform
-  ON CONFLICT (channel_id, platform, hour) DO UPDATE
+  ON CONFLICT (channel_id, platform, hour, shard) DO UPDATE
   SET clicked = stat.clicked + excluded.clicked
   RETURNING 1
 )

@@ -28,6 +28,7 @@ from django.db.models import (
     When,
 )
 from django.db.models.functions import Coalesce, Greatest, Least, Now, Power
+from typing_extensions import override
 
 from notifications_app.states import (
     CAREFUL_AFTER_LEASE_LOSSES,
@@ -42,6 +43,14 @@ from notifications_app.states import (
 
 Row = TypeVar("Row", bound=Model)
 
+# Counts of a notification that add shares of its minutes: notifications_app/models/running.py.
+RUNNING_COUNTS = (
+    "delivered_count",
+    "bounced_count",
+    "stopped_count",
+    "opted_out_count",
+    "expired_count",
+)
 MOST_LEASE_LOSSES = 100  # long before the column is full
 _LONGEST_BREAK = 5  # as a power of two seconds
 
@@ -79,6 +88,12 @@ class StateQuerySet(QuerySet[Row]):
 
 
 class NotificationQuerySet(StateQuerySet[Row]):
+    @override
+    def all_locked(self) -> Self:
+        """Without the counts that shares are added to. After a wait for the lock, PostgreSQL would
+        read the new row with the old shares. They are read when they are used."""
+        return super().all_locked().defer(*RUNNING_COUNTS)
+
     def due(self) -> Self:
         return self.filter(
             status=NotificationStatus.PENDING, scheduled_at__lte=Now(), paused_at__isnull=True

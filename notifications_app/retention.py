@@ -1,4 +1,4 @@
-"""Deletes old rows and merges hourly rows, in small steps to avoid long transactions."""
+"""Deletes old rows and merges shares of counts, in small steps to avoid long transactions."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -15,6 +15,7 @@ from notifications_app.images.services import images_purge, removals_purge
 from notifications_app.models import IdempotencyRecord
 from notifications_app.pipeline.contacts import contacts_purge, once_purge
 from notifications_app.pipeline.followers import automation_contacts_purge, entries_purge
+from notifications_app.pipeline.shares import hours_merge, minutes_merge
 from pushsvc.common.ids import uuid7_at
 from pushsvc.common.store import sql
 from subscriptions_app.devices.services import expired_purge
@@ -25,13 +26,14 @@ logger = structlog.stdlib.get_logger(__name__)
 
 _STEP = 2_000
 _STEPS = 50
+_MERGED_AT_ONCE = 20  # notifications
 _IMAGES = 20  # of which each is looked for in all templates, drafts and schedules of its channel
 _MOST_NEARLY_FULL = 10
 
 
 def purge() -> None:
-    """Deletes rows that are past their retention, and merges the shares of hourly rows. At most
-    100,000 rows of a kind in a run."""
+    """Deletes rows that are past their retention, and merges the shares of past minutes and
+    hours. At most 100,000 rows of a kind in a run."""
     purged = {
         "deliveries": _in_steps(_purge_deliveries),
         "targets": _in_steps(_purge_targets),
@@ -44,6 +46,8 @@ def purge() -> None:
         "people": _in_steps(lambda: people_purge(_STEP)),
         "deleted_tags": _in_steps(lambda: deleted_tags_purge(_STEP)),
         "idempotency_records": _in_steps(lambda: IdempotencyRecord.objects.purge(_STEP)),
+        "outcome_minutes": _in_steps(lambda: minutes_merge(_MERGED_AT_ONCE)),
+        "hours": _in_steps(lambda: hours_merge(_STEP)),
         "channel_hours": _in_steps(lambda: channel_hours_merge(_STEP)),
         "prompt_hours": _in_steps(lambda: prompt_hours_merge(_STEP)),
         "webhook_messages": _in_steps(lambda: messages_purge(_STEP)),

@@ -205,17 +205,19 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='OutcomeMinute',
             fields=[
-                ('pk', models.CompositePrimaryKey('notification_id', 'minute', 'platform', 'code', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('pk', models.CompositePrimaryKey('notification_id', 'minute', 'platform', 'code', 'shard', blank=True, editable=False, primary_key=True, serialize=False)),
                 ('minute', models.DateTimeField()),
                 ('platform', models.CharField(choices=[('web', 'Web'), ('android', 'Android'), ('ios', 'Ios')], max_length=7)),
                 ('code', models.CharField(max_length=64)),
                 ('count', models.BigIntegerField()),
+                ('shard', models.IntegerField(db_default=0, default=0)),
                 ('notification', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='notifications_app.notification')),
             ],
             options={
                 'constraints': [
                     models.CheckConstraint(condition=models.Q(('platform__in', ['web', 'android', 'ios'])), name='outcome_platform'),
                 ],
+                'indexes': [models.Index(condition=models.Q(('shard', 0), _negated=True), fields=['notification'], name='outcome_unmerged')],
             },
         ),
         migrations.CreateModel(
@@ -475,7 +477,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='HourlyStat',
             fields=[
-                ('pk', models.CompositePrimaryKey('channel_id', 'platform', 'hour', blank=True, editable=False, primary_key=True, serialize=False)),
+                ('pk', models.CompositePrimaryKey('channel_id', 'platform', 'hour', 'shard', blank=True, editable=False, primary_key=True, serialize=False)),
                 ('platform', models.CharField(choices=[('web', 'Web'), ('android', 'Android'), ('ios', 'Ios')], max_length=7)),
                 ('hour', models.DateTimeField()),
                 ('recipients', models.BigIntegerField(db_default=0, default=0)),
@@ -486,10 +488,11 @@ class Migration(migrations.Migration):
                 ('expired', models.BigIntegerField(db_default=0, default=0)),
                 ('deferred', models.BigIntegerField(db_default=0, default=0)),
                 ('clicked', models.BigIntegerField(db_default=0, default=0)),
+                ('shard', models.IntegerField(db_default=0, default=0)),
                 ('channel', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='channels_app.channel')),
             ],
             options={
-                'indexes': [models.Index(fields=['hour'], name='hourly_hour')],
+                'indexes': [models.Index(fields=['hour'], name='hourly_hour'), models.Index(condition=models.Q(('shard', 0), _negated=True), fields=['hour'], name='hourly_unmerged')],
                 'constraints': [models.CheckConstraint(condition=models.Q(('platform__in', ['web', 'android', 'ios'])), name='hourly_platform')],
             },
         ),

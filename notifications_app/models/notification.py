@@ -22,6 +22,7 @@ from notifications_app.content.values import (
     AudienceKind,
     Content,
 )
+from notifications_app.models.running import PositiveRunningCount, RunningCount
 from notifications_app.querysets import IdempotencyRecordQuerySet, NotificationQuerySet
 from notifications_app.states import UNFINISHED, NotificationStatus
 from notifications_app.timing import Timing
@@ -158,15 +159,15 @@ class Notification(models.Model):
     )
     stopped_at = models.DateTimeField(null=True, blank=True)
     recipient_count = models.PositiveBigIntegerField(default=0, db_default=0)
-    delivered_count = models.PositiveBigIntegerField(default=0, db_default=0)
-    bounced_count = models.PositiveBigIntegerField(default=0, db_default=0)
-    stopped_count = models.BigIntegerField(
+    delivered_count = PositiveRunningCount(default=0, db_default=0)
+    bounced_count = PositiveRunningCount(default=0, db_default=0)
+    stopped_count = RunningCount(
         default=0, db_default=0, help_text="Of the bounced: the notification was stopped."
     )
-    opted_out_count = models.BigIntegerField(
+    opted_out_count = RunningCount(
         default=0, db_default=0, help_text="Of the bounced: they refused the category meanwhile."
     )
-    expired_count = models.BigIntegerField(
+    expired_count = RunningCount(
         default=0, db_default=0, help_text="Of the bounced: the deadline passed."
     )
     received_count = models.PositiveBigIntegerField(default=0, db_default=0)

@@ -10,10 +10,11 @@ from pushsvc.common.platforms import PLATFORM_CHOICES, PLATFORM_VALUES
 
 
 class HourlyStat(models.Model):
-    """Counts of a channel's platform in an hour (UTC), for charts, without tests. `stopped`,
-    `opted_out` and `expired` are parts of `bounced`."""
+    """A share of the counts of a channel's platform in an hour (UTC), for charts, without tests.
+    `stopped`, `opted_out` and `expired` are parts of `bounced`. The shares of past hours are merged
+    into share 0."""
 
-    pk = models.CompositePrimaryKey("channel_id", "platform", "hour")
+    pk = models.CompositePrimaryKey("channel_id", "platform", "hour", "shard")
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="+")
     platform = models.CharField(max_length=7, choices=PLATFORM_CHOICES)
     hour = models.DateTimeField()
@@ -25,6 +26,7 @@ class HourlyStat(models.Model):
     expired = models.BigIntegerField(default=0, db_default=0)
     deferred = models.BigIntegerField(default=0, db_default=0)
     clicked = models.BigIntegerField(default=0, db_default=0)
+    shard = models.IntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [
@@ -32,7 +34,10 @@ class HourlyStat(models.Model):
                 condition=Q(platform__in=PLATFORM_VALUES), name="hourly_platform"
             ),
         ]
-        indexes = [models.Index(fields=["hour"], name="hourly_hour")]
+        indexes = [
+            models.Index(fields=["hour"], name="hourly_hour"),
+            models.Index(fields=["hour"], condition=~Q(shard=0), name="hourly_unmerged"),
+        ]
 
     @override
     def __str__(self) -> str:
@@ -40,13 +45,14 @@ class HourlyStat(models.Model):
 
 
 class OutcomeMinute(models.Model):
-    """How many of a notification's recipients ended with a code in a minute (UTC).
+    """A share of how many of a notification's recipients ended with a code in a minute (UTC).
 
     Exact, because the same flush writes it. Kept when deliveries are purged. `code`: as in the
-    delivery, "" for delivered.
+    delivery, "" for delivered. The row of a notification that is being sent counts share 0 only.
+    The shares of past minutes are merged into it.
     """
 
-    pk = models.CompositePrimaryKey("notification_id", "minute", "platform", "code")
+    pk = models.CompositePrimaryKey("notification_id", "minute", "platform", "code", "shard")
     notification = models.ForeignKey(
         Notification, on_delete=models.CASCADE, related_name="+", db_index=False
     )
@@ -54,12 +60,16 @@ class OutcomeMinute(models.Model):
     platform = models.CharField(max_length=7, choices=PLATFORM_CHOICES)
     code = models.CharField(max_length=64)
     count = models.BigIntegerField()
+    shard = models.IntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [
             models.CheckConstraint(
                 condition=Q(platform__in=PLATFORM_VALUES), name="outcome_platform"
             ),
+        ]
+        indexes = [
+            models.Index(fields=["notification"], condition=~Q(shard=0), name="outcome_unmerged"),
         ]
 
     @override

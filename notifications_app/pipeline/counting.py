@@ -14,12 +14,14 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
-from django.db import transaction
+from django.db import DatabaseError, InterfaceError, transaction
 
-from channels_app.counters import counter_add
+from channels_app.counters import busy_counter_add, counter_add
 from channels_app.feeds import EventKind, feed_call
-from notifications_app.models import Batch
+from notifications_app.models import Batch, Notification, Plan
+from notifications_app.pipeline.shares import OUTCOME_SUMS
 from notifications_app.pipeline.transitions import CREDENTIALS_REFUSED
+from notifications_app.querysets import NotificationQuerySet
 from notifications_app.states import APART, STATES, DeliveryStatus, NotificationStatus
 from pushsvc.common import metrics
 from pushsvc.common.correlation import correlation_of
@@ -33,13 +35,16 @@ logger = structlog.stdlib.get_logger(__name__)
 @dataclass(frozen=True)
 class BatchChanges:
     """The changes of one UPDATE to the deliveries of a locked batch. `ended`: how many recipients
-    ended, by status and code. `is_test`: of a test, which no hour counts."""
+    ended, by status and code. `is_test`: of a test, which no hour counts. `is_shared`: another
+    transaction may count recipients of the notification. `is_begun`: a delivery was counted."""
 
     batch: Batch
     ended: Counter[tuple[int, str]]
     deferred: int = 0
     suspects: int = 0
     is_test: bool = False
+    is_shared: bool = True
+    is_begun: bool = True
 
     @property
     def delivered(self) -> int:
@@ -61,6 +66,14 @@ class BatchChanges:
         ended_before = self.batch.delivered_count + self.batch.bounced_count
         return ended_before + self.ended.total() == self.batch.recipient_count
 
+    @property
+    def has_own_share(self) -> bool:
+        """Whether the connection counts the outcomes in its own share, and not in rows for which
+        other flushes would wait. The flush that counts the first delivery writes its time into the
+        notification. A test has one recipient."""
+        is_first = self.delivered > 0 and not self.is_begun
+        return self.is_shared and not is_first and not self.is_test
+
     def _of_status(self, status: DeliveryStatus) -> int:
         return sum(count for (each, _), count in self.ended.items() if each == status)
 
@@ -75,32 +88,63 @@ def count(
     the notifications that have no recipients left. All batches must be of one channel and platform.
     Returns ids of the batches that the changes ended."""
     channel_id, platform = changes[0].batch.channel_id, Platform(changes[0].batch.platform)
+    directly = [each for each in changes if not each.has_own_share]
     _count_batches(changes)
-    _count_notifications([each for each in changes if each.ended or each.is_last])
+    _count_notifications([each for each in directly if each.ended or each.is_last])
+    _count_minutes(changes)
     if gone or proven:
         subscriptions_expire_or_prove(channel_id=channel_id, gone=gone, proven=proven)
-    last = [each.batch for each in changes if each.is_last]
-    sent = finish_complete({batch.notification_id for batch in last})
+    sent = finish_complete({each.batch.notification_id for each in directly if each.is_last})
+    check_end_later(
+        {each.batch.notification_id for each in changes if each.is_last and each.is_shared}
+    )
     totals = {
         "delivered": sum(each.delivered for each in changes),
         "bounced": sum(each.bounced for each in changes),
     }
-    counter_add(channel_id, **sent[channel_id], **totals)
+    has_own_share = len(directly) < len(changes)
+    add = busy_counter_add if has_own_share else counter_add
+    add(channel_id, **sent[channel_id], **totals)
     hour: Counter[str] = Counter()
     for each in changes:
         if not each.is_test:
             hour.update(each.outcomes, deferred=each.deferred)
-    hourly_add({(channel_id, platform): hour})
-    return {batch.pk for batch in last}
+    hourly_add({(channel_id, platform): hour}, in_own_share=has_own_share)
+    return {each.batch.pk for each in changes if each.is_last}
+
+
+def check_end_later(notification_ids: Set[UUID]) -> None:
+    """After the commit, ends those of the notifications that are complete. For a transaction that
+    ends a batch or a plan while others may end the last ones: of them, the one that commits last
+    sees what all wrote. If the database refuses, a tick ends the notifications."""
+
+    def check() -> None:
+        try:
+            end_complete(Notification.objects.filter(pk__in=notification_ids))
+        except (DatabaseError, InterfaceError) as error:
+            logger.warning("notification.unended", error=type(error).__name__)
+
+    if notification_ids:
+        transaction.on_commit(check)
+
+
+def end_complete(notifications: NotificationQuerySet[Notification], limit: int = 100) -> None:
+    """Ends those of the notifications that are complete, each in its own transaction."""
+    complete = notifications.complete(plans=Plan.objects.all(), batches=Batch.objects.all())
+    for notification_id, channel_id in complete.order_by("pk").values_list("pk", "channel")[:limit]:
+        with sql.brief_transaction():
+            Notification.objects.filter(pk=notification_id).lock_all()
+            counter_add(channel_id, **finish_complete({notification_id})[channel_id])
 
 
 def finish_complete(notification_ids: Set[UUID]) -> Mapping[UUID, Counter[str]]:
     """Ends those of the notifications that are complete. Returns for every channel how many became
     `sent`, as `counter_add` takes them; the caller adds them to the channel's totals.
 
-    The caller must hold the notifications' row locks. So if two transactions end the last batches
-    at once, the second sees what the first wrote. The batches are authoritative: if a
-    notification's counts differ from their sums, they are corrected and an error is logged.
+    The caller must hold the notifications' row locks, so only one transaction ends a notification.
+    If others may have ended a batch or a plan meanwhile, the caller must also `check_end_later`.
+    The batches are authoritative: if a notification's counts differ from their sums, they are
+    corrected and an error is logged.
     """
     sent: defaultdict[UUID, Counter[str]] = defaultdict(Counter)
     if not notification_ids:
@@ -130,15 +174,19 @@ def notifications_add(sums: Mapping[UUID, Counter[str]]) -> None:
             _observe_later(metrics.FIRST_HAND_OVER, seconds_until_first)
 
 
-def hourly_add(changes: Mapping[tuple[UUID, Platform], Counter[str]]) -> None:
+def hourly_add(
+    changes: Mapping[tuple[UUID, Platform], Counter[str]], *, in_own_share: bool = False
+) -> None:
     """Adds `recipients`, `delivered`, `bounced`, APART and `deferred` to the rows of this hour, by
-    channel and platform. Skips changes that are all zero."""
+    channel and platform. Skips changes that are all zero. `in_own_share`: in the share of this
+    connection, for which no other waits."""
     changed = sorted((key, each) for key, each in changes.items() if any(each.values()))
     if not changed:
         return
     parameters: dict[str, object] = {
         "channels": [channel_id for (channel_id, _), _ in changed],
         "platforms": [platform for (_, platform), _ in changed],
+        "in_own_share": in_own_share,
     }
     for name in ("recipients", "delivered", "bounced", *APART, "deferred"):
         parameters[name] = [each[name] for _, each in changed]
@@ -163,28 +211,28 @@ def _count_batches(changes: Sequence[BatchChanges]) -> None:
 
 
 def _count_notifications(changes: Sequence[BatchChanges]) -> None:
-    """Adds the ended recipients to the notifications' counts and minutes."""
-    if not changes:
-        return
+    """Adds the ended recipients to the notifications' counts."""
     sums: dict[UUID, Counter[str]] = defaultdict(Counter)
-    minutes: Counter[tuple[UUID, str]] = Counter()
     for each in changes:
-        notification_id = each.batch.notification_id
-        sums[notification_id].update(each.outcomes)
+        sums[each.batch.notification_id].update(each.outcomes)
+    if sums:
+        notifications_add(sums)
+
+
+def _count_minutes(changes: Sequence[BatchChanges]) -> None:
+    """Adds ended recipients by code. No transaction waits for these rows: this one holds the locks
+    of the notifications whose share 0 it counts in, and has the other shares for itself."""
+    minutes: Counter[tuple[UUID, str, bool]] = Counter()
+    for each in changes:
         for (_, code), ended in each.ended.items():
-            minutes[notification_id, code] += ended
-    notifications_add(sums)
-    if minutes:
-        _count_minutes(changes[0].batch.platform, minutes)
-
-
-def _count_minutes(platform: str, minutes: Counter[tuple[UUID, str]]) -> None:
-    """Adds ended recipients by code. No transaction waits for these rows, because this one holds
-    the locks of the notifications."""
+            minutes[each.batch.notification_id, code, each.has_own_share] += ended
+    if not minutes:
+        return
     parameters = {
-        "platform": platform,
-        "notifications": [notification_id for notification_id, _ in minutes],
-        "codes": [code for _, code in minutes],
+        "platform": changes[0].batch.platform,
+        "notifications": [notification_id for notification_id, _, _ in minutes],
+        "codes": [code for _, code, _ in minutes],
+        "own_shares": [has_own_share for _, _, has_own_share in minutes],
         "counts": list(minutes.values()),
     }
     sql.execute(COUNT_MINUTES, parameters)
@@ -243,30 +291,33 @@ RETURNING CASE WHEN change.delivered > 0 AND notification.delivered_count = chan
     - paused_seconds END
 """  # noqa: S608 - text of our own
 
-# Both in SQL, because on a conflict the ORM can only replace values, not add to them.
+# Both in SQL, because on a conflict the ORM can only replace values, not add to them. A connection
+# has the share of its process id.
 COUNT_MINUTES = """
 INSERT INTO notifications_app_outcomeminute AS stat
-  (notification_id, minute, platform, code, count)
+  (notification_id, minute, platform, code, shard, count)
 SELECT notification_id, date_trunc('minute', statement_timestamp(), 'UTC'), %(platform)s, code,
-  count
-FROM unnest(%(notifications)s::uuid[], %(codes)s::text[], %(counts)s::bigint[])
-  AS ended (notification_id, code, count)
-ON CONFLICT (notification_id, minute, platform, code) DO UPDATE
+  CASE WHEN has_own_share THEN pg_backend_pid() ELSE 0 END, count
+FROM unnest(%(notifications)s::uuid[], %(codes)s::text[], %(own_shares)s::bool[],
+            %(counts)s::bigint[])
+  AS ended (notification_id, code, has_own_share, count)
+ON CONFLICT (notification_id, minute, platform, code, shard) DO UPDATE
 SET count = stat.count + excluded.count
 """
 
 COUNT_HOUR = """
 INSERT INTO notifications_app_hourlystat AS stat
-  (channel_id, platform, hour, recipients, delivered, bounced, stopped, opted_out, expired,
+  (channel_id, platform, hour, shard, recipients, delivered, bounced, stopped, opted_out, expired,
    deferred, clicked)
 SELECT channel_id, platform, date_trunc('hour', statement_timestamp(), 'UTC'),
+  CASE WHEN %(in_own_share)s THEN pg_backend_pid() ELSE 0 END,
   recipients, delivered, bounced, stopped, opted_out, expired, deferred, 0
 FROM unnest(%(channels)s::uuid[], %(platforms)s::text[], %(recipients)s::int[],
             %(delivered)s::int[], %(bounced)s::int[], %(stopped)s::int[], %(opted_out)s::int[],
             %(expired)s::int[], %(deferred)s::int[])
   AS change (channel_id, platform, recipients, delivered, bounced, stopped, opted_out, expired,
              deferred)
-ON CONFLICT (channel_id, platform, hour) DO UPDATE
+ON CONFLICT (channel_id, platform, hour, shard) DO UPDATE
 SET recipients = stat.recipients + excluded.recipients,
     delivered = stat.delivered + excluded.delivered,
     bounced = stat.bounced + excluded.bounced,
@@ -286,8 +337,12 @@ _FEED: Final = feed_call(
 # once, without pauses.
 FINISH = f"""
 WITH complete AS (
-  SELECT id, recipient_count, delivered_count, bounced_count
-  FROM notifications_app_notification notification
+  SELECT id, recipient_count, delivered_count + unmerged.delivered AS delivered_count,
+    bounced_count + unmerged.bounced AS bounced_count,
+    unmerged.stopped, unmerged.opted_out, unmerged.expired
+  FROM notifications_app_notification notification CROSS JOIN LATERAL (
+    SELECT {OUTCOME_SUMS} FROM notifications_app_outcomeminute
+    WHERE notification_id = notification.id AND shard <> 0) AS unmerged
   WHERE id = ANY(%(notifications)s::uuid[]) AND status = %(notification_processing)s
     AND NOT EXISTS (SELECT FROM notifications_app_plan
                     WHERE notification_id = notification.id AND status = %(plan_planning)s)
@@ -300,7 +355,10 @@ SET status = CASE WHEN sums.recipients > 0 AND sums.refused = sums.recipients
     finished_at = statement_timestamp(),
     recipient_count = sums.recipients,
     delivered_count = sums.delivered,
-    bounced_count = sums.bounced
+    bounced_count = sums.bounced,
+    stopped_count = stopped_count + complete.stopped,
+    opted_out_count = opted_out_count + complete.opted_out,
+    expired_count = expired_count + complete.expired
 FROM complete CROSS JOIN LATERAL (
   SELECT coalesce(sum(recipient_count), 0) AS recipients,
          coalesce(sum(delivered_count), 0) AS delivered,

@@ -24,7 +24,7 @@ from channels_app.feeds import EventKind, Fact, feed_add
 from channels_app.selectors import channel_hold
 from notifications_app.models import Batch, Notification, Plan
 from notifications_app.pipeline import send_rates, wakeup
-from notifications_app.pipeline.counting import finish_complete
+from notifications_app.pipeline.counting import check_end_later, finish_complete
 from notifications_app.querysets import NotificationQuerySet, PlanQuerySet
 from notifications_app.states import NotificationStatus, PlanStatus
 from pushsvc.common.errors import Outdated
@@ -92,6 +92,7 @@ def stop(own: Notifications) -> bool:
         if found.was.recipient_count:
             sent = finish_complete({found.was.pk})
             counter_add(found.was.channel_id, **sent[found.was.channel_id])
+            check_end_later({found.was.pk})
         else:
             found.row.become(NotificationStatus.CANCELLED, finished_at=Now())
             feed_add(found.was.channel_id, [Fact(EventKind.CANCELLED, found.was.pk)])

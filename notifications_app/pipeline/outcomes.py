@@ -18,11 +18,10 @@ import structlog
 from django.db import DatabaseError, InterfaceError, OperationalError, transaction
 from django.db.models.functions import Now
 
-from channels_app.counters import counter_add
-from notifications_app.models import Batch, Delivery, Notification, Plan
+from notifications_app.models import Batch, Delivery, Notification
 from notifications_app.pipeline import metering
 from notifications_app.pipeline.batches import bounce_code
-from notifications_app.pipeline.counting import BatchChanges, count, finish_complete
+from notifications_app.pipeline.counting import BatchChanges, count, end_complete
 from notifications_app.pipeline.lease import Lease, LeaseLost, Renewal
 from notifications_app.pipeline.transitions import (
     CREDENTIALS_REFUSED,
@@ -91,6 +90,7 @@ class _Flush:
             batches = {batch.pk: batch for batch in _locked(self._open.values())}
             if not batches and not self.renewal.done:
                 raise LeaseLost
+            _note_sharing(batches.values())
             done, written = _record(batches, transitions)
         metering.flushed(self._lease, written, seconds=time.monotonic() - began)
         self.renewal = Renewal(
@@ -149,13 +149,9 @@ def begin_alone(lease: Lease, subscription_id: UUID) -> None:
 
 
 def finish_forgotten(limit: int = 100) -> None:
-    """Ends complete notifications. Normally there are none, because the last flush ends a
-    notification."""
-    complete = Notification.objects.complete(plans=Plan.objects.all(), batches=Batch.objects.all())
-    for notification_id, channel_id in complete.order_by("pk").values_list("pk", "channel")[:limit]:
-        with sql.brief_transaction():
-            Notification.objects.filter(pk=notification_id).locked()
-            counter_add(channel_id, **finish_complete({notification_id})[channel_id])
+    """Ends complete notifications. Normally there are none, because whoever ends the last batch or
+    plan ends the notification."""
+    end_complete(Notification.objects.all(), limit)
 
 
 def _log_refused(refused: Sequence[tuple[UUID, Exception]]) -> None:
@@ -184,6 +180,14 @@ def _locked(leases: Collection[Lease]) -> Iterable[Any]:
     """The batches that these leases still hold, locked in the order of their ids."""
     ids, numbers = ([getattr(each, name) for each in leases] for name in ("batch_id", "number"))
     return Batch.objects.raw(LOCK, STATES | {"ids": ids, "numbers": numbers})
+
+
+def _note_sharing(batches: Collection[Any]) -> None:
+    """Sets `is_shared` of the locked batches: whether their notification has others that are open,
+    or parts that are being planned."""
+    own = Counter(batch.notification_id for batch in batches)
+    for batch in batches:
+        batch.is_shared = batch.open_parts > own[batch.notification_id]
 
 
 def _record(
@@ -220,7 +224,15 @@ def _changes(batches: Mapping[int, Any], written: Sequence[Transition]) -> list[
             ended[each.delivery.batch_id][each.status, each.code] += 1
     suspects = Counter(each.delivery.batch_id for each in written if each.is_suspect)
     return [
-        BatchChanges(batch, ended[pk], deferred[pk], suspects[pk], batch.is_test)
+        BatchChanges(
+            batch,
+            ended[pk],
+            deferred[pk],
+            suspects[pk],
+            is_test=batch.is_test,
+            is_shared=batch.is_shared,
+            is_begun=batch.is_begun,
+        )
         for pk, batch in batches.items()
     ]
 
@@ -252,7 +264,14 @@ LOCK = """
 SELECT batch.id, batch.notification_id, batch.channel_id, batch.platform, batch.push_service,
   batch.recipient_count, batch.delivered_count, batch.bounced_count,
   notification.paused_at IS NOT NULL OR notification.stopped_at IS NOT NULL AS is_halted,
-  notification.only_subscription_id IS NOT NULL AS is_test
+  notification.only_subscription_id IS NOT NULL AS is_test,
+  notification.first_hand_over_at IS NOT NULL AS is_begun,
+  (SELECT count(*) FROM (
+    SELECT FROM notifications_app_batch
+    WHERE notification_id = batch.notification_id AND status <> %(batch_done)s
+    LIMIT cardinality(%(ids)s::bigint[]) + 1) AS open)
+  + (SELECT count(*) FROM notifications_app_plan
+     WHERE notification_id = batch.notification_id AND status = %(plan_planning)s) AS open_parts
 FROM notifications_app_batch batch
 JOIN unnest(%(ids)s::bigint[], %(numbers)s::int[]) AS lease (batch_id, number)
   ON lease.batch_id = batch.id AND lease.number = batch.lease_number

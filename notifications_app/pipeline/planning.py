@@ -25,7 +25,12 @@ from django.db.models.functions import Greatest, Least, Now
 from channels_app.counters import counters_add
 from notifications_app.models import Driver, Notification, Plan
 from notifications_app.pipeline import send_rates, wakeup
-from notifications_app.pipeline.counting import finish_complete, hourly_add, notifications_add
+from notifications_app.pipeline.counting import (
+    check_end_later,
+    finish_complete,
+    hourly_add,
+    notifications_add,
+)
 from notifications_app.pipeline.lease import PlanLease
 from notifications_app.pipeline.plan_queue import PLAN_LEASE, RoundRobin, claim_plans, start_due
 from notifications_app.pipeline.timed_starts import movers_releases, start_timed
@@ -304,7 +309,9 @@ def _count_windows(planned: Sequence[_Planned]) -> None:
     for each in planned:
         if each.again_at is not None:
             _plan_again(each.plan, each.again_at)
-    sent = finish_complete({each.plan.notification_id for each in planned if each.is_empty_end})
+    ended = {each.plan.notification_id for each in planned if each.is_empty_end}
+    sent = finish_complete(ended)
+    check_end_later(ended)
     _count_channels(planned, sent)
 
 

@@ -19,6 +19,7 @@ from tests.pipeline.support import waiting
         ("djangorestframework", "3.18", "pushsvc.common.http.drf.django_request"),
         ("django", "5.2", "pushsvc.common.http.drf.problem_handler (_has_been_logged)"),
         ("django", "5.2", "channels_app.sign_in.session_store.SessionStore.load (_session_key)"),
+        ("django", "5.2", "notifications_app.models.running (Field.get_col, Col.as_sql)"),
         ("django-allauth", "65.22", "channels_app.sign_in (forms and views of its pages)"),
         ("asgiref", "3.13", "pushsvc.web.application._environ (WsgiToAsgiInstance)"),
         ("drf-spectacular", "0.30", "pushsvc.common.http.openapi.StrictSchema"),
