@@ -101,6 +101,7 @@ def test_only_creations_without_an_idempotency_key_are_not_repeated():
     assert found == {
         "create_category",
         "create_identity_key",
+        "create_newsfeed",
         "create_segment",
         "create_web_push_key",
         "create_webhook",
