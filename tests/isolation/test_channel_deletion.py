@@ -87,11 +87,12 @@ def fill(estate):
     Occurrence.objects.create(schedule=estate.house.rows["schedule"], **skipped)
     make_direct_notification(channel, people=["user-lion"])
     NOTIFICATIONS[channel.pk] = list(channel.notifications.values_list("pk", flat=True))
-    ids = {name: each[0] for name, each in owners(estate).items()}
+    own = owners(estate)
+    ids = {name: each[0] for name, each in own.items()}
     # `key`: of whom a contact is.
     ids |= {"message_id": message.pk, "key": ids["subscription_id"]}
     for model, column in owned():
-        if not model._default_manager.filter(**{column: ids[column]}).exists():
+        if not model._default_manager.filter(**{f"{column}__in": own[column]}).exists():
             values = {each.attname: value_of(each, ids) for each in model._meta.concrete_fields}
             model._default_manager.create(
                 **{name: each for name, each in values.items() if each is not None}
