@@ -28,6 +28,7 @@ PREFIX: Final = "msg_"
 class EventKind(StrEnum):
     FINISHED = "notifications.finished"
     CANCELLED = "notifications.cancelled"
+    DECIDED = "notification.decided"
     CLICKED = "notifications.clicked"
     DISMISSED = "notifications.dismissed"
     CREATED = "subscriptions.created"

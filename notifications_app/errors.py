@@ -166,6 +166,26 @@ class NotRunning(Conflict):
         super().__init__(f"Notification {notification_id} is {state}. {remedy}".rstrip())
 
 
+class NoTest(Conflict):
+    """The notification tests no variants."""
+
+    code = "no_test"
+    title = "No test"
+
+    def __init__(self, notification_id: UUID) -> None:
+        super().__init__(f"Notification {notification_id} was sent without `test`.")
+
+
+class AlreadyDecided(Conflict):
+    """The test has found another variant."""
+
+    code = "already_decided"
+    title = "Already decided"
+
+    def __init__(self, notification_id: UUID, name: str) -> None:
+        super().__init__(f"The test of notification {notification_id} was decided: {name}.")
+
+
 class NotEditable(Conflict):
     """The notification, or what was to be changed of it, can no longer be changed."""
 

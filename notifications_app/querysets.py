@@ -107,6 +107,15 @@ class NotificationQuerySet(StateQuerySet[Row]):
     def paused_for(self, age: timedelta) -> Self:
         return self.filter(status=NotificationStatus.PROCESSING, paused_at__lt=Now() - age)
 
+    def deciding(self) -> Self:
+        """Notifications whose test is to be decided by itself now."""
+        return self.filter(
+            status=NotificationStatus.PROCESSING,
+            decides_at__lte=Now(),
+            paused_at__isnull=True,
+            stopped_at__isnull=True,
+        )
+
     def complete(self, *, plans: QuerySet[Any], batches: QuerySet[Any]) -> Self:
         """Notifications in `processing` without a plan in `planning` and without unfinished
         batches."""

@@ -20,6 +20,7 @@ from notifications_app.pipeline import (
     batches,
     connections,
     credential_checks,
+    deciding,
     dispatch,
     expiry,
     halting,
@@ -115,6 +116,7 @@ def tick() -> None:
     _run_step(outcomes.finish_forgotten)
     _run_step(expiry.close_delivered_plans)
     _run_step(_decide_expiries)
+    _run_step(_decide_tests)
     _run_step(_request_credential_checks)
     _run_step(_request_mails)
     _run_step(_request_firing)
@@ -147,6 +149,11 @@ def _decide_expiries() -> None:
     for _ in range(_EXPIRY_STEPS):
         if not expiry.decide_next():
             break
+
+
+def _decide_tests() -> None:
+    for notification_id in deciding.due():
+        _run_step(deciding.decide, notification_id)
 
 
 def _request_credential_checks() -> None:

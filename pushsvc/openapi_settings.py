@@ -36,6 +36,7 @@ SPECTACULAR_SETTINGS = {
         "TargetState": ["reached", "unknown", "left_out", "waiting"],
         "ExplainStep": "notifications_app.api.explain_serializers.STEP_NAMES",
         "ExplainVerdict": "notifications_app.api.explain_serializers.VERDICTS",
+        "TestMetric": "notifications_app.content.values.TEST_METRICS",
         "DeliveryOutcome": ["waiting", "delivered", "bounced"],
         "CredentialKind": ["vapid_key", "fcm_service_account", "apns_key"],
         "IdentityAlgorithm": ["HS256", "ES256"],

@@ -146,6 +146,17 @@ export class Methods extends Calls {
      */
     createWebhook(body: Schemas["WebhookInput"]): Promise<Schemas["ShownWebhookOutput"]>;
     /**
+     * Choose the winner of a test.
+     *
+     * Those who were not in the test of the variants get this variant now. Also while the test is
+     * on hold. Safe to repeat.
+     *
+     * @param {string} notificationId
+     * @param {Schemas["WinnerInput"]} body
+     * @returns {Promise<Schemas["WinnerOutput"]>}
+     */
+    decideTest(notificationId: string, body: Schemas["WinnerInput"]): Promise<Schemas["WinnerOutput"]>;
+    /**
      * Delete an automation.
      *
      * It sends nothing more. Notifications that it sent stay. A second call returns 404.

@@ -183,6 +183,20 @@ export class Methods extends Calls {
   }
 
   /**
+   * Choose the winner of a test.
+   *
+   * Those who were not in the test of the variants get this variant now. Also while the test is
+   * on hold. Safe to repeat.
+   *
+   * @param {string} notificationId
+   * @param {Schemas["WinnerInput"]} body
+   * @returns {Promise<Schemas["WinnerOutput"]>}
+   */
+  decideTest(notificationId, body) {
+    return this.request("POST", path`/notification/${notificationId}/winner`, { body, isRepeatable: true });
+  }
+
+  /**
    * Delete an automation.
    *
    * It sends nothing more. Notifications that it sent stay. A second call returns 404.

@@ -1148,6 +1148,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/notification/{notification_id}/winner": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Choose the winner of a test
+         * @description Those who were not in the test of the variants get this variant now. Also while the test is on hold. Safe to repeat.
+         */
+        post: operations["decide_test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/notifications/{channel_id}": {
         parameters: {
             query?: never;
@@ -1312,6 +1332,49 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description How variants are tested on a part of the audience, before the best one goes to the rest. */
+        AbTest: {
+            /** @description Percent of the audience that the test is for. */
+            share: number;
+            /** @description How long after the start the test is decided. */
+            minutes: number;
+            /** @description The events whose rates are compared. Default: `"clicked"`. */
+            metric?: (string & components["schemas"]["TestMetric"]) | null;
+            /** @description If no difference is certain: `leader`, the variant with the highest rate; `hold`, to wait for a choice; or the name of a variant. Default: `"leader"`. */
+            inconclusive?: string | null;
+        } | null;
+        /** @description A test of variants, and its decision. */
+        AbTestOutput: {
+            /** @description Percent of the audience that the test is for. */
+            share: number;
+            /** @description How long it takes, without pauses. */
+            minutes: number;
+            /** @description The events that are compared. */
+            metric: components["schemas"]["TestMetric"];
+            /** @description As requested. */
+            inconclusive: string;
+            /**
+             * Format: date-time
+             * @description When it is decided by itself; null before the start, and once it is decided.
+             */
+            decides_at: string | null;
+            /** @description Whether it waits for a choice. */
+            on_hold: boolean;
+            /** @description The variant that goes to the rest; null until it is decided. */
+            variant: string | null;
+            /**
+             * Format: date-time
+             * @description When it was decided.
+             */
+            decided_at: string | null;
+            /** @description `difference`: its numbers. `leader`, `default`: as `inconclusive` says. `choice`: somebody chose. See docs/ab-tests.md. */
+            decided_by: string | null;
+            /**
+             * Format: double
+             * @description Of the comparison with the best variant at the decision, by Holm's correction; null until then, and if there were too few numbers.
+             */
+            p_value: number | null;
+        } | null;
         /** @description A button. */
         Action: {
             /** @description Its name in reports of clicks. */
@@ -2074,6 +2137,8 @@ export interface components {
             subscription_ids?: string[] | null;
             /** @description Another targets only if the send is to a targets. */
             targets?: components["schemas"]["TargetInput"][] | null;
+            /** @description Tests the variants on a part of the audience. See docs/ab-tests.md. */
+            test?: components["schemas"]["AbTest"];
             /**
              * Format: uuid
              * @description Another notification only if the send corrects one.
@@ -2137,7 +2202,7 @@ export interface components {
          * @description A decision about a device. See [explain](/docs/explain).
          * @enum {string}
          */
-        ExplainStep: "notification" | "active" | "platform" | "audience" | "category" | "once" | "cap" | "release" | "content" | "paused" | "delivery" | "retention" | "changes";
+        ExplainStep: "notification" | "active" | "platform" | "audience" | "category" | "once" | "cap" | "test" | "release" | "content" | "paused" | "delivery" | "retention" | "changes";
         /**
          * @description What becomes, or became, of the message for a device. See [explain](/docs/explain).
          * @enum {string}
@@ -2229,7 +2294,7 @@ export interface components {
             rule: components["schemas"]["AudienceRule"];
             /**
              * Format: date-time
-             * @description Of `release`: when it is time where the device is.
+             * @description Of `release`: when it is time where the device is. Of `test`: the decision.
              */
             at: string | null;
             /** @description Of `content`: the device's language, or empty. */
@@ -2812,6 +2877,8 @@ export interface components {
             };
             /** @description The results of its variants; empty if it has none. */
             variants: components["schemas"]["VariantOutput"][];
+            /** @description How its variants are tested; null: not. */
+            test: components["schemas"]["AbTestOutput"];
         };
         /** @description See [segments](/docs/segments). */
         NotificationEnded: {
@@ -3623,6 +3690,8 @@ export interface components {
             category?: string | null;
             /** @description A rule of this send alone, as [segments](/docs/segments). */
             rule?: components["schemas"]["AudienceRule"];
+            /** @description Tests the variants on a part of the audience. See docs/ab-tests.md. */
+            test?: components["schemas"]["AbTest"];
             /** @description Duplicates count once. `["all"]`: all that the channel has enabled. With `replaces`: by default those of the corrected notification. Default: `["web"]`. */
             target_platforms?: string[] | null;
             /**
@@ -3750,6 +3819,8 @@ export interface components {
             subscription_ids?: string[] | null;
             /** @description People and subscriptions in one list. */
             targets?: components["schemas"]["TargetInput"][] | null;
+            /** @description Tests the variants on a part of the audience. See docs/ab-tests.md. */
+            test?: components["schemas"]["AbTest"];
             /**
              * Format: uuid
              * @description Corrects this notification: replaces it on the devices to which it was delivered, and reaches no others. See [sends](/docs/sends).
@@ -4101,6 +4172,11 @@ export interface components {
             updated_at: string;
         };
         /**
+         * @description What a test of variants compares. See docs/ab-tests.md.
+         * @enum {string}
+         */
+        TestMetric: "clicked" | "received";
+        /**
          * @description Which way a browser writes the texts.
          * @enum {string}
          */
@@ -4368,7 +4444,7 @@ export interface components {
          * @description What a webhook is told. See [webhooks](/docs/webhooks).
          * @enum {string}
          */
-        WebhookEvent: "notifications.finished" | "notifications.cancelled" | "notifications.clicked" | "notifications.dismissed" | "subscriptions.created" | "subscriptions.expired" | "subscriptions.imported" | "credential.paused" | "credential.resumed" | "limit.learned" | "schedule.disabled" | "automation.disabled" | "newsfeed.disabled" | "alert.raised";
+        WebhookEvent: "notifications.finished" | "notifications.cancelled" | "notification.decided" | "notifications.clicked" | "notifications.dismissed" | "subscriptions.created" | "subscriptions.expired" | "subscriptions.imported" | "credential.paused" | "credential.resumed" | "limit.learned" | "schedule.disabled" | "automation.disabled" | "newsfeed.disabled" | "alert.raised";
         /**
          * @description What a webhook gets: signed messages, or texts for a chat.
          * @enum {string}
@@ -4479,6 +4555,21 @@ export interface components {
             format?: (string & components["schemas"]["WebhookFormat"]) | null;
             /** @description Default: `true`. `false`: no messages are made for it. `true` also enables a webhook that the service disabled. */
             enabled?: boolean | null;
+        };
+        /** @description Which variant goes to those who were not in the test. */
+        WinnerInput: {
+            /** @description The name of the variant. */
+            variant: string;
+        };
+        /** @description That the test is decided. */
+        WinnerOutput: {
+            /**
+             * Format: uuid
+             * @description The notification's id.
+             */
+            notification_id: string;
+            /** @description The name of the variant. */
+            variant: string;
         };
     };
     responses: never;
@@ -12076,6 +12167,128 @@ export interface operations {
             };
             /** @description Not found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database cannot be reached */
+            503: {
+                headers: {
+                    /** @description Seconds to wait. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    decide_test: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The notification's id, as the send returned it. */
+                notification_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WinnerInput"];
+            };
+        };
+        responses: {
+            /** @description Decided, now or before. */
+            200: {
+                headers: {
+                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+                    "RateLimit-Policy"?: string;
+                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+                    RateLimit?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WinnerOutput"];
+                };
+            };
+            /** @description The input is not valid */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description An API key is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The API key lacks a scope */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Already decided */
+            409: {
+                headers: {
+                    /** @description Seconds to wait, where waiting helps. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -177,7 +177,8 @@ class DuplicateAction(OneNotification):
 
 
 class CorrectAction(DuplicateAction):
-    """Creates a draft that corrects the notification, with its content without variants."""
+    """Creates a draft that corrects the notification, with its content without variants and
+    their test."""
 
     title = later("Correct")
     done = later("This draft replaces “{}” where it was delivered, and reaches no other device.")
@@ -188,7 +189,7 @@ class CorrectAction(DuplicateAction):
         one = {
             name: value for name, value in copy.extras.items() if not name.startswith("variants.")
         }
-        copy = replace(copy, segment_id="", tag="", rule="", ids="", extras=one)
+        copy = replace(copy, segment_id="", tag="", rule="", ids="", extras=one, test_share="")
         return replace(copy, audience=CORRECTION, replaces=str(self.notification.pk))
 
 

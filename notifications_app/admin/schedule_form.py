@@ -17,6 +17,7 @@ from notifications_app.admin.compose.form import (
     quiet_texts,
     rate_body,
     staff_body,
+    test_body,
     validated,
 )
 from notifications_app.content.values import SendRequest
@@ -105,7 +106,7 @@ def read_send_of(form: ComposeForm) -> SendRequest:
     errors: list[FieldError] = []
     body = content_body(form, errors) | {"target_platforms": list(form.platforms)}
     body |= audience_body(form, errors) | rate_body(form) | staff_body(form)
-    body |= quiet_body(form) | cap_body(form)
+    body |= quiet_body(form) | cap_body(form) | test_body(form)
     body |= {"category": form.category} if form.category else {}
     with within("notification"):
         return validated(body, errors, read_scheduled)
@@ -126,6 +127,7 @@ def send_form(channel: Channel, send: dict[str, Any]) -> ComposeForm:
             rate_per_minute=request.rate_per_minute,
             name=request.name,
             labels=list(request.labels),
+            test=request.test,
         )
     )
     form = replace(form, cap=request.cap, **quiet_texts(request.quiet_hours))

@@ -55,7 +55,10 @@ class ExplainedStepOutput(serializers.Serializer[Step]):
     ok = serializers.BooleanField(help_text="false: the device gets nothing because of it.")
     detail = serializers.CharField(help_text="For people; may be empty.")
     rule = RuleField(allow_null=True, help_text="The condition of the rule that decided.")
-    at = Timestamp(allow_null=True, help_text="Of `release`: when it is time where the device is.")
+    at = Timestamp(
+        allow_null=True,
+        help_text="Of `release`: when it is time where the device is. Of `test`: the decision.",
+    )
     language = serializers.CharField(
         allow_null=True, help_text="Of `content`: the device's language, or empty."
     )

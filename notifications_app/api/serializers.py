@@ -6,6 +6,7 @@ from rest_framework import serializers
 from typing_extensions import override
 
 from channels_app.audit import is_key_name
+from notifications_app.api.decision_serializers import AbTestOutput, ab_test
 from notifications_app.content.fields import Field, Type
 from notifications_app.content.values import CONTENT, AudienceKind
 from notifications_app.events import MAX_EVENTS, EventKind
@@ -442,6 +443,7 @@ class NotificationDetailsOutput(serializers.Serializer[Any]):
     variants = VariantOutput(
         many=True, help_text="The results of its variants; empty if it has none."
     )
+    test = AbTestOutput(allow_null=True, help_text="How its variants are tested; null: not.")
 
 
 class TargetOutput(serializers.Serializer[TargetResult]):
@@ -498,6 +500,7 @@ def notification_details(details: Details) -> dict[str, Any]:
                 "dismissed_count": found.dismissed_count,
                 "actions_clicked": details.actions_clicked,
                 "variants": [_variant(each) for each in details.variants],
+                "test": ab_test(found),
             }
         ).data
     )

@@ -3,6 +3,7 @@ from notifications_app.api.automation_views import (
     AutomationListView,
     AutomationView,
 )
+from notifications_app.api.decision_views import WinnerView
 from notifications_app.api.delivery_settings_views import DeliverySettingsView
 from notifications_app.api.delivery_views import DeliveriesExportView
 from notifications_app.api.device_views import ClickView, EventsView
@@ -46,6 +47,7 @@ urlpatterns = [
     endpoint("notification/<id:notification_id>/pause", PauseView),
     endpoint("notification/<id:notification_id>/resume", ResumeView),
     endpoint("notification/<id:notification_id>/stop", StopView),
+    endpoint("notification/<id:notification_id>/winner", WinnerView),
     endpoint("channel/<id:channel_id>/delivery-settings", DeliverySettingsView),
     endpoint("channel/<id:channel_id>/statistics", StatisticsView),
     endpoint("channel/<id:channel_id>/segments", SegmentListView),

@@ -140,6 +140,12 @@ RESPECT: Final = "respect"
 IGNORE: Final = "ignore"
 CAP_CHOICES: Final = (RESPECT, IGNORE)
 
+# What a test of variants compares: the rate of recipients that reported it.
+TEST_METRICS: Final = ("clicked", "received")
+# What becomes of a test whose numbers say nothing, beside the name of a variant.
+LEADER: Final = "leader"
+HOLD: Final = "hold"
+
 
 class AudienceKind(StrEnum):
     """The ways in which a send names its audience."""
@@ -189,6 +195,9 @@ class SendRequest:
     None what the channel says. `cap`: whether caps of the channel leave out and count recipients,
     `respect` or `ignore`. `name` and `labels` are for staff and reports alone.
 
+    `test`: how the variants are tested before the best one goes to the rest: `share` in percent,
+    `minutes`, `metric`, and `inconclusive`: LEADER, HOLD or the name of a variant.
+
     `replaces`: the notification that it corrects. Then `rule` is its audience and `root_id` as in
     Notification, both from `sends/corrections.py`.
 
@@ -209,6 +218,7 @@ class SendRequest:
     cap: str = RESPECT
     name: str = ""
     labels: tuple[str, ...] = ()
+    test: Mapping[str, Any] | None = None
     replaces: UUID | None = None
     root_id: UUID | None = None
     only_subscription_id: UUID | None = None

@@ -144,6 +144,17 @@ class Notification(models.Model):
         blank=True,
         help_text="Of a schedule that contacts everyone once in `days`: its `schedule_id`.",
     )
+    test: Any = models.JSONField(
+        null=True, blank=True, help_text="How its variants are tested, as the send said."
+    )
+    decides_at = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="When the test is decided by itself, from its start on.",
+    )
+    decision: Any = models.JSONField(
+        null=True, editable=False, help_text="Of the test; as in pipeline/deciding.py."
+    )
     edited_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     deadline_at = models.DateTimeField(null=True, blank=True)
@@ -202,7 +213,7 @@ class Notification(models.Model):
             # For starting those that start in parts.
             models.Index(
                 fields=["channel", "scheduled_at"],
-                condition=Q(status="pending", timing__isnull=False),
+                condition=Q(status="pending") & (Q(timing__isnull=False) | Q(test__isnull=False)),
                 name="notification_due_timed",
             ),
             # For starting notifications in turns of the channels.
@@ -213,6 +224,11 @@ class Notification(models.Model):
             ),
             models.Index(
                 fields=["id"], condition=Q(status="processing"), name="notification_running"
+            ),
+            models.Index(
+                fields=["decides_at"],
+                condition=Q(status="processing", decides_at__isnull=False),
+                name="notification_deciding",
             ),
             models.Index(
                 fields=["segment_id"],
@@ -265,6 +281,16 @@ class Notification(models.Model):
     @property
     def is_test(self) -> bool:
         return self.only_subscription_id is not None
+
+    @property
+    def winner(self) -> int | None:
+        """The number of the variant that the test found, once it is decided."""
+        return (self.decision or {}).get("variant")
+
+    @property
+    def is_deciding(self) -> bool:
+        """Whether its test runs or is on hold."""
+        return self.decides_at is not None and self.is_unfinished and not self.is_stopped
 
     @property
     def timed(self) -> Timing | None:
@@ -383,6 +409,8 @@ audit.SHOWN["notifications_app.notification"] = (
     "expires_at",
     "rate_per_minute",
     "caps",
+    "test",
+    "decision",
     "name",
     "labels",
     "status",

@@ -71,6 +71,10 @@ class Plan(models.Model):
         db_default=0,
         help_text="Which of the zones the cursor is in, from 1. Of movers, 1: some must wait.",
     )
+    bucket_from = models.SmallIntegerField(
+        null=True, help_text="Of a part of a test: its first bucket of 10,000. 0: the tested part."
+    )
+    bucket_to = models.SmallIntegerField(null=True, help_text="The first bucket after its last.")
     rule: Any = models.JSONField(
         null=True,
         help_text="The rule of the segment or the send, as it was at the start. Null: no rule.",
@@ -138,6 +142,11 @@ class Plan(models.Model):
     @override
     def __str__(self) -> str:
         return f"{self.notification_id} {self.platform}"
+
+    @property
+    def follows_test(self) -> bool:
+        """Whether it gets the variant that a test finds."""
+        return bool(self.bucket_from)
 
     @property
     def is_test(self) -> bool:

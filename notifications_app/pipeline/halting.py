@@ -61,9 +61,11 @@ def resume(own: Notifications, *, seen: str | None = None) -> None:
         if seen is not None and seen != found.was.pause_version:
             raise Outdated  # and moves no limit
         channel_hold(found.was.channel_id)
+        now, begun = sql.now(), found.was.paused_at
+        if found.was.decides_at is not None:
+            found.move_decision(now - begun)
         found.plans.update(halted_at=None, due_at=Greatest(Now(), "release_at"))
         found.row.update(paused_at=None)
-        now, begun = sql.now(), found.was.paused_at
         if found.was.status == NotificationStatus.PROCESSING:
             found.move_deadlines(_passed_since_release(begun, now))
         else:
@@ -124,7 +126,13 @@ class Locked:
     def row(self) -> Notifications:
         return Notification.objects.filter(pk=self.was.pk)
 
-    def move_deadlines(self, by: timedelta | Combinable) -> None:
+    def move_decision(self, by: timedelta) -> None:
+        """Moves the decision of the test, and the latest moment for the rest of the audience."""
+        rest = self.plans.filter(bucket_from__gt=0)
+        rest.update(release_at=F("release_at") + by, deadline_at=F("deadline_at") + by)
+        self.row.update(decides_at=F("decides_at") + by)
+
+    def move_deadlines(self, by: timedelta | Combinable = timedelta()) -> None:
         """Moves the parts' deadlines. The notification's becomes the latest of them, or its
         `expires_at` if that is sooner."""
         if not self.plans.update(deadline_at=F("deadline_at") + by):

@@ -18,7 +18,7 @@ from django.db import InterfaceError, OperationalError, connection
 from notifications_app.content.values import MAX_TARGETS
 from notifications_app.models import SLICE_TARGETS, Batch, Delivery, Driver
 from notifications_app.pipeline.contacts import Limits
-from notifications_app.pipeline.splitting import weights_of
+from notifications_app.pipeline.splitting import in_buckets, weights_of
 from notifications_app.querysets import BatchQuerySet
 from notifications_app.states import CAREFUL_AFTER_LEASE_LOSSES
 from pushsvc.common import metrics
@@ -92,7 +92,8 @@ class PlanLease:
     """A claimed plan. Only the lease with the newest `number` may plan. `zones`: as in Plan.
     `is_shared`: the notification has other parts on the platform, which may reach the same devices.
     `rate_per_minute`: of the notification; None if it has no rate. `caps_json`, `once_json`: as in
-    Notification. `weights_json`: of its variants, as WEIGHTS."""
+    Notification. `weights_json`: of its variants, as WEIGHTS. `bucket_from`, `bucket_to`: as in
+    Plan. `winner`: the variant that the test of the variants found."""
 
     plan_id: int
     number: int
@@ -114,6 +115,9 @@ class PlanLease:
     request_id: str | None = None
     traceparent: str | None = None
     weights_json: str | None = None
+    bucket_from: int | None = None
+    bucket_to: int | None = None
+    winner: int | None = None
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> Self:
@@ -153,7 +157,7 @@ class PlanLease:
     @cached_property
     def weights(self) -> tuple[int, ...]:
         """Of the notification's variants; empty if it has none."""
-        return weights_of(self.weights_json)
+        return weights_of(self.weights_json, self.winner if self.bucket_from else None)
 
     @cached_property
     def of_rule(self) -> Condition:
@@ -163,8 +167,11 @@ class PlanLease:
 
     @cached_property
     def audience(self) -> Condition:
-        """Whom the plan reaches: who matches the rule and is in one of its time zones."""
+        """Whom the plan reaches: who matches the rule and is in its time zones or buckets."""
         rule = self.of_rule
+        if self.bucket_from is not None and self.bucket_to is not None:
+            own = in_buckets(self.notification_id, self.bucket_from, self.bucket_to)
+            return Condition(f"({own.text} AND {rule.text})", {**rule.parameters, **own.parameters})
         if self.zones is None:
             return rule
         return Condition(

@@ -18,7 +18,7 @@ from django.conf import settings
 
 from notifications_app.models import Driver
 from notifications_app.pipeline.lease import PlanLease
-from notifications_app.pipeline.splitting import WEIGHTS
+from notifications_app.pipeline.splitting import WEIGHTS, WINNER
 from notifications_app.states import STATES
 from pushsvc.common.correlation import named
 from pushsvc.common.store import sql
@@ -146,9 +146,9 @@ RATE: Final = """CASE WHEN only_subscription_id IS NULL
 # Which notifications may start in parts. For quiet hours, those to targets do not: before each call
 # they are judged anyway.
 TIMED: Final = """(timing IS NOT NULL AND (timing->>'local_at' IS NOT NULL
-      OR timing->>'quiet' IS NOT NULL AND NOT has_targets))"""
+      OR timing->>'quiet' IS NOT NULL AND NOT has_targets) OR test IS NOT NULL)"""
 _UNTIMED: Final = """(timing IS NULL OR timing->>'local_at' IS NULL
-      AND (timing->>'quiet' IS NULL OR has_targets))"""
+      AND (timing->>'quiet' IS NULL OR has_targets)) AND test IS NULL"""
 # Starts notifications. `deadline`: SQL, when their time to live ends.
 STARTED: Final = f"""started AS (
   UPDATE notifications_app_notification notification
@@ -157,7 +157,7 @@ STARTED: Final = f"""started AS (
   WHERE id IN ({{chosen}})
   RETURNING notification.id, notification.channel_id, notification.segment_id,
     notification.only_subscription_id, notification.rule, notification.has_targets,
-    notification.target_platforms, notification.scheduled_at, {{ttl}} AS time_to_live
+    notification.target_platforms, notification.scheduled_at, {{ttl}} AS time_to_live{{returned}}
 )"""  # noqa: S608 - text of our own
 TTL: Final = "make_interval(secs => CASE WHEN ttl = 0 THEN %(ttl_zero)s ELSE ttl END)"
 # The rule of each plan of a row of `started`.
@@ -187,7 +187,7 @@ def started_at_once(chosen: str) -> str:
     """CTEs that start the `chosen` notifications, with a plan for each platform. The last is
     `planned` (notification_id)."""
     return STARTED_AT_ONCE.format(
-        chosen=chosen, deadline=f"statement_timestamp() + {TTL}", ttl=TTL, more=""
+        chosen=chosen, deadline=f"statement_timestamp() + {TTL}", ttl=TTL, more="", returned=""
     )
 
 
@@ -258,7 +258,8 @@ RETURNING plan.id, plan.lease_number, plan.notification_id, plan.channel_id, pla
             AND other.platform = plan.platform AND other.part <> plan.part), plan.part,
   nullif(notification.rate_per_minute, 0), notification.caps, notification.once,
   notification.request_id, notification.traceparent, {weights},
+  plan.bucket_from, plan.bucket_to, {winner},
   (SELECT number FROM chosen LIMIT 1)
 """
-CLAIM_NEW: Final = _CLAIM.format(chosen=_NEW, weights=WEIGHTS)
-CLAIM_BEGUN: Final = _CLAIM.format(chosen=_BEGUN, weights=WEIGHTS)
+CLAIM_NEW: Final = _CLAIM.format(chosen=_NEW, weights=WEIGHTS, winner=WINNER)
+CLAIM_BEGUN: Final = _CLAIM.format(chosen=_BEGUN, weights=WEIGHTS, winner=WINNER)

@@ -102,8 +102,8 @@ def plan_windows(leases: Sequence[PlanLease]) -> list[PlanLease]:
     planned: list[_Planned] = []
     with sql.brief_transaction():
         plans = {plan.pk: plan for plan in Plan.objects.leased_by(*leases).unhalted().all_locked()}
-        early = {pk for pk, plan in plans.items() if _must_wait_for_others(plan)}
-        held = [lease for lease in leases if lease.plan_id in plans.keys() - early]
+        own = [lease for lease in leases if lease.plan_id in plans]
+        held = [lease for lease in own if not _must_wait(lease, plans[lease.plan_id])]
         _begin_rates(held, plans)
         for written in _written(held, plans):
             planned += written
@@ -163,24 +163,28 @@ def _written(leases: Sequence[PlanLease], plans: Mapping[int, Plan]) -> Iterator
 def _written_alone(lease: PlanLease, plan: Plan) -> _Planned:
     if lease.driver == Driver.MOVERS:
         return _of_movers(lease, plan)
-    window = write_window(
-        lease, cursor=plan.cursor, only=plan.only_subscription_id, zone_at=plan.zone_at
-    )
+    only = plan.only_subscription_id if plan.bucket_from is None else None
+    window = write_window(lease, cursor=plan.cursor, only=only, zone_at=plan.zone_at)
     return _Planned(lease, plan, window)
 
 
-def _must_wait_for_others(plan: Plan) -> bool:
-    """Whether other parts of the platform are still to be planned before the movers. Then ends the
-    lease for a while."""
-    if plan.driver != Driver.MOVERS:
-        return False
-    own = Plan.objects.filter(notification=plan.notification_id, platform=plan.platform)
-    if not own.filter(status=PlanStatus.PLANNING).exclude(pk=plan.pk).exists():
+def _must_wait(lease: PlanLease, plan: Plan) -> bool:
+    """Whether a test was not decided when the lease began, or other parts of the platform are still
+    to be planned before the movers. Then ends the lease for a while."""
+    if plan.follows_test:
+        if lease.winner is not None:
+            return False
+    elif plan.driver != Driver.MOVERS or not _are_others_left(plan):
         return False
     Plan.objects.filter(pk=plan.pk).update(
         due_at=Now() + _OTHERS_WAIT, lease_until=None, sliced_at=None
     )
     return True
+
+
+def _are_others_left(plan: Plan) -> bool:
+    own = Plan.objects.filter(notification=plan.notification_id, platform=plan.platform)
+    return own.filter(status=PlanStatus.PLANNING).exclude(pk=plan.pk).exists()
 
 
 def _of_movers(lease: PlanLease, plan: Plan) -> _Planned:

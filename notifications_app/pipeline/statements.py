@@ -109,6 +109,7 @@ def statements() -> dict[str, Statement]:
         "next_timed": _written(timed_starts.NEXT_TIMED),
         "start_timed_at_once": _written(timed_starts.START_AT_ONCE),
         "start_timed_in_parts": _written(timed_starts.START_IN_PARTS),
+        "start_tested": _written(timed_starts.START_TESTED),
         "claim_new_plans": _written(plan_queue.CLAIM_NEW),
         "claim_begun_plan": _written(plan_queue.CLAIM_BEGUN),
         **_windows(),

@@ -1,8 +1,11 @@
-"""Starts notifications that are sent by local time, in parts.
+"""Starts notifications that are sent in parts: by local time, or because they test variants.
 
-There is a part for each moment at which it is their time in some zones. The last part of each
-platform is that of the movers, whose zone has changed since the start: they may have left a zone
-before its part was planned, for a zone whose part was planned already.
+A test has two parts on each platform: those who get one of all variants, and the rest, which waits
+for the decision.
+
+By local time there is a part for each moment at which it is their time in some zones. The last part
+of each platform is that of the movers, whose zone has changed since the start: they may have left a
+zone before its part was planned, for a zone whose part was planned already.
 """
 
 import json
@@ -33,6 +36,7 @@ from notifications_app.pipeline.plan_queue import (
     note_started,
     started_at_once,
 )
+from notifications_app.pipeline.splitting import BUCKETS, BUCKETS_OF_PERCENT
 from notifications_app.states import STATES
 from notifications_app.timing import Timing, releases
 from pushsvc.common.platforms import Platform
@@ -129,16 +133,20 @@ def _start(ids: Sequence[UUID]) -> Set[UUID]:
     own = Notification.objects.due().filter(pk__in=ids).order_by("pk")
     locked = list(own.select_for_update(no_key=True, skip_locked=True))
     now, moments_of = sql.now(), _MomentsOf()
-    at_once: list[UUID] = []
+    whole: dict[str, list[UUID]] = {START_AT_ONCE: [], START_TESTED: []}
     for notification in locked:
+        if notification.test is not None:
+            whole[START_TESTED].append(notification.pk)
+            continue
         moments = moments_of(notification, now)
         if all(list(each) == [now] for each in moments.values()):
-            at_once.append(notification.pk)
+            whole[START_AT_ONCE].append(notification.pk)
         else:
             _start_in_parts(notification, moments, now)
-    if at_once:
-        parameters = {"ids": at_once, "ttl_zero": settings.TTL_ZERO_SECONDS}
-        sql.execute(START_AT_ONCE, STATES | START_PARAMETERS | parameters)
+    shared = {"nobody_of_old": NO_SUBSCRIPTION, "ttl_zero": settings.TTL_ZERO_SECONDS}
+    for text, chosen in whole.items():
+        if chosen:
+            sql.execute(text, STATES | START_PARAMETERS | shared | {"ids": chosen})
     return {each.pk for each in locked}
 
 
@@ -232,6 +240,7 @@ _IN_PARTS: Final = STARTED.format(
     deadline=f"%(latest)s::timestamptz + {TTL}",
     ttl=TTL,
     more=", timing = %(timing)s::jsonb",
+    returned="",
 )
 START_IN_PARTS: Final = f"""
 WITH {_IN_PARTS}
@@ -243,4 +252,33 @@ SELECT started.id, started.channel_id, part.platform, part.part, %(nobody_of_old
 FROM started CROSS JOIN jsonb_to_recordset(%(parts)s::jsonb)
   AS part (platform text, part smallint, driver text, zones text[], release_at timestamptz)
 ORDER BY part.platform, part.part
+"""  # noqa: S608 - text of our own
+
+# A test is decided after its minutes, or if it is put on hold, at the latest after the time to
+# live, but not beyond half the time that is left until the end. For quiet hours, its devices are
+# judged before each call. Planners of a version without tests find nobody for its parts.
+_MINUTES: Final = "make_interval(mins => (test->>'minutes')::int)"
+_TESTED: Final = STARTED.format(
+    chosen="SELECT unnest(%(ids)s::uuid[])",
+    deadline=f"statement_timestamp() + {_MINUTES} + 2 * {TTL}",
+    ttl=TTL,
+    more=f", decides_at = statement_timestamp() + {_MINUTES}",
+    returned=", notification.expires_at, notification.test, notification.decides_at",
+)
+_SHARE: Final = f"(test->>'share')::int * {BUCKETS_OF_PERCENT}"
+START_TESTED: Final = f"""
+WITH {_TESTED}
+INSERT INTO notifications_app_plan
+  (notification_id, channel_id, platform, part, only_subscription_id, driver, bucket_from,
+   bucket_to, release_at, due_at, deadline_at, rule)
+SELECT started.id, started.channel_id, wanted.platform, part.number, %(nobody_of_old)s,
+  %(scan_driver)s, part.bucket_from, part.bucket_to, part.release_at, part.release_at,
+  part.release_at + time_to_live, {PLAN_RULE}
+FROM started
+CROSS JOIN jsonb_array_elements_text(target_platforms) AS wanted (platform)
+CROSS JOIN LATERAL (VALUES
+  (0, statement_timestamp(), 0, {_SHARE}),
+  (1, decides_at + least(time_to_live, (expires_at - decides_at) / 2), {_SHARE}, {BUCKETS})
+) AS part (number, release_at, bucket_from, bucket_to)
+ORDER BY started.scheduled_at, started.id, part.number
 """  # noqa: S608 - text of our own

@@ -17,7 +17,7 @@ from django.conf import settings
 from channels_app.models import Channel
 from notifications_app.models import Batch, Delivery, Driver, Notification, Plan, Target
 from notifications_app.pipeline.contacts import caps_from
-from notifications_app.pipeline.splitting import variants_of
+from notifications_app.pipeline.splitting import rest_of, variants_of
 from notifications_app.pipeline.transitions import QUIET_HOURS
 from notifications_app.reporting.bounce_reasons import words_for
 from notifications_app.reporting.judging import (
@@ -127,7 +127,12 @@ class _About:
             planned={each.pk for each in self.devices if self.is_planned(each)},
             is_over=self._over,
             variants=variants_of(one, [each.pk for each in self.devices]),
+            untested=self.untested,
         )
+
+    @cached_property
+    def untested(self) -> set[UUID]:
+        return rest_of(self.notification, [each.pk for each in self.devices])
 
     @property
     def _over(self) -> str:
@@ -150,6 +155,8 @@ class _About:
         return not any(self._may_reach(each, device) for each in waiting)
 
     def _may_reach(self, plan: Plan, device: Subscription) -> bool:
+        if plan.bucket_from is not None:
+            return plan.follows_test == (device.pk in self.untested)
         if plan.driver != Driver.MOVERS:
             return plan.zones is None or device.timezone in plan.zones
         changed_at, began = device.timezone_changed_at, self.notification.started_at

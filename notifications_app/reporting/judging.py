@@ -64,6 +64,7 @@ class StepName(StrEnum):
     CATEGORY = "category"
     ONCE = "once"
     CAP = "cap"
+    TEST = "test"
     RELEASE = "release"
     CONTENT = "content"
     PAUSED = "paused"
@@ -75,7 +76,8 @@ class StepName(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Step:
     """One decision about a device. `detail`: for people. `rule`: the condition that decided. `at`:
-    when it gets a send by local time or with quiet hours."""
+    when it gets a send by local time or with quiet hours, or when the test that it waits for is
+    decided."""
 
     step: StepName
     ok: bool
@@ -120,6 +122,7 @@ class Case:
     the rule counts days. `timing`: of a send by local time or with quiet hours, which is `due_at`.
     `caps`: in force. `once`: as in Notification. `planned`: the devices whose part is planned.
     `is_over`: why nobody is planned any more, in words. `variants`: the variant of each device.
+    `untested`: the devices that are not in the test of the variants.
     """
 
     channel: Channel
@@ -140,6 +143,7 @@ class Case:
     planned: Set[UUID] = frozenset()
     is_over: str = ""
     variants: Mapping[UUID, int] = field(default_factory=dict)
+    untested: Set[UUID] = frozenset()
     _messages: dict[Any, Messages] = field(default_factory=dict)
 
     @cached_property
@@ -312,6 +316,22 @@ def _cap(case: Case, device: Subscription) -> Step | None:
     return Step(StepName.CAP, ok=False, detail=detail)
 
 
+def _test(case: Case, device: Subscription) -> Step | None:
+    one = case.notification
+    if one is None or one.test is None:
+        return None
+    share, winner = one.test["share"], case.variant(device)
+    if device.pk not in case.untested:
+        detail = f"It is in the {share} % with which the variants are tested."
+        return Step(StepName.TEST, ok=True, detail=detail)
+    if winner is not None:
+        return Step(StepName.TEST, ok=True, detail=f"It gets what the test found: {winner}.")
+    detail = f"It is not in the {share} % with which the variants are tested, and waits for the"
+    detail += " decision"
+    detail += f", at the latest at {format_timestamp(one.decides_at)}." if one.decides_at else "."
+    return Step(StepName.TEST, ok=False, detail=detail, at=one.decides_at)
+
+
 def _key(device: Subscription) -> UUID:
     """Whom caps count."""
     return device.person_id or device.pk
@@ -378,6 +398,7 @@ STEPS: Final = (
     _Decision(_category, Verdict.LEFT_OUT),
     _Decision(_once, Verdict.LEFT_OUT),
     _Decision(_cap, Verdict.LEFT_OUT),
+    _Decision(_test, Verdict.WAITING),
     _Decision(_release, Verdict.LEFT_OUT),
     _Decision(_content, Verdict.BOUNCES),
     _Decision(paused, Verdict.WAITING),

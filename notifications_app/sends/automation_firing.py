@@ -312,6 +312,7 @@ _STARTED: Final = STARTED.format(
     deadline=f"%(ends_at)s::timestamptz + {TTL}",
     ttl=TTL,
     more="",
+    returned="",
 )
 _BEGIN: Final = f"""
 WITH {_STARTED}

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from channels_app import audit
 from channels_app.models import Channel
 from notifications_app.content.values import SendRequest
-from notifications_app.errors import TooManyAutomations
+from notifications_app.errors import NotCombinable, TooManyAutomations
 from notifications_app.models import (
     MAX_AUTOMATION_NAME,
     Automation,
@@ -171,6 +171,8 @@ def _fill(
 ) -> None:
     """Sets what the owner chose. Raises what `send_check` raises, and Invalid."""
     check_name(name, MAX_AUTOMATION_NAME)
+    if send.test:
+        raise NotCombinable("notification.test", "An automation has no test.")
     check_stored(automation.channel, send)
     was = automation.is_enabled and automation.trigger
     automation.event, automation.about = trigger["event"], about_of(trigger)

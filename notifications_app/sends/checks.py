@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -110,8 +110,11 @@ def expiry_check(request: SendRequest, found: Due) -> None:
         return
     now = sql.now()
     due_at = found.at or now
-    if request.expires_at <= max(due_at, now):
+    decided_at = max(due_at, now) + timedelta(minutes=(request.test or {}).get("minutes", 0))
+    if request.expires_at <= decided_at:
         detail = "Must be later than `scheduled_at` and later than now."
+        if request.test:
+            detail = f"Must be later than the end of the test, {format_timestamp(decided_at)}."
         if request.local_at:
             detail = f"Must be later than the first release, {format_timestamp(due_at)}."
         raise Invalid([FieldError("expires_at", "out_of_range", detail)])

@@ -259,7 +259,7 @@ def _values(
     }
     if before.status != NotificationStatus.PENDING:
         return own
-    own["caps"] = caps_of(channel, request)
+    own["caps"], own["test"] = caps_of(channel, request), request.test
     return own | _audience(request) | _schedule(channel, before, request, changes)
 
 

@@ -17,7 +17,12 @@ from django.db.models.functions import Now
 from channels_app import audit
 from channels_app.models import Channel
 from notifications_app.content.values import SendRequest
-from notifications_app.errors import NeverHappens, NotCancellable, TooManySchedules
+from notifications_app.errors import (
+    NeverHappens,
+    NotCancellable,
+    NotCombinable,
+    TooManySchedules,
+)
 from notifications_app.models import (
     MAX_SCHEDULE_NAME,
     Occurrence,
@@ -270,7 +275,10 @@ def _withdraw(schedule: Schedule) -> None:
 def _fill(
     schedule: Schedule, *, name: str, send: SendRequest, recurs: Recurrence, enabled: bool
 ) -> None:
-    """Sets what the owner chose. Raises what `send_check` raises, and NeverHappens."""
+    """Sets what the owner chose. Raises what `send_check` raises, NeverHappens, and NotCombinable
+    for a test by the clock of each recipient."""
+    if send.test and recurs.timezone == RECIPIENT:
+        raise NotCombinable("notification.test", "A send by local time has no test.")
     check_stored(schedule.channel, send)
     schedule.name, schedule.is_enabled = name, enabled
     schedule.send_json, schedule.segment_id = stored(send), send.segment_id

@@ -14,8 +14,11 @@ from notifications_app.content.values import (
     CAP_CHOICES,
     CONTENT,
     DEFAULTS,
+    HOLD,
+    LEADER,
     MAX_TARGETS,
     RESPECT,
+    TEST_METRICS,
     Content,
     SendRequest,
 )
@@ -155,6 +158,25 @@ class QuietHours(serializers.Field[Any, Any, Any, Any]):
         return data
 
 
+class AbTest(StrictSerializer):
+    """How variants are tested on a part of the audience, before the best one goes to the rest."""
+
+    share = WholeNumber(min=1, max=99, help_text="Percent of the audience that the test is for.")
+    minutes = WholeNumber(
+        min=15, max=4_320, help_text="How long after the start the test is decided."
+    )
+    metric = Choice(
+        TEST_METRICS, default=TEST_METRICS[0], help_text="The events whose rates are compared."
+    )
+    inconclusive = Text(
+        min_length=1,
+        max_length=32,
+        default=LEADER,
+        help_text="If no difference is certain: `leader`, the variant with the highest rate;"
+        " `hold`, to wait for a choice; or the name of a variant.",
+    )
+
+
 class SendFields(ContentFields):
     """Unknown fields are refused, so that a misspelt `scheduled_at` does not send immediately."""
 
@@ -233,6 +255,11 @@ class SendFields(ContentFields):
         default=None,
         allow_null=True,
         help_text="People and subscriptions in one list.",
+    )
+    test = AbTest(
+        default=None,
+        allow_null=True,
+        help_text="Tests the variants on a part of the audience. See docs/ab-tests.md.",
     )
     replaces = Id(
         default=None,
@@ -385,6 +412,8 @@ def _request(
     content = Content(**{name: given.pop(name) for name in CONTENT})
     if given["replaces"] and content.variants:
         raise NotCombinable("variants", "A correction has one content for all devices.")
+    if given.get("test"):
+        _check_test(content, given, has_targets=bool(targets) or has_own_values)
     if not content.personalize and (content.vars or with_vars):
         attr = "vars" if content.vars else f"targets.{with_vars[0]}.vars"
         raise NotCombinable(attr, _UNUSED_VALUES)
@@ -393,6 +422,19 @@ def _request(
     if content.personalize and not (has_own_values or with_vars):
         check_shown(checked)
     return SendRequest(content=content, targets=targets, **given)
+
+
+def _check_test(content: Content, given: Mapping[str, Any], *, has_targets: bool) -> None:
+    if not content.variants:
+        raise NotCombinable("test", "A test needs `variants`.")
+    if has_targets:
+        raise NotCombinable("test", "A send to targets has no test.")
+    if given.get("local_at"):
+        raise NotCombinable("test", "A send by local time has no test.")
+    words = [LEADER, HOLD, *(each["name"] for each in content.variants)]
+    if given["test"]["inconclusive"] not in words:
+        error = ErrorDetail(f"Must be one of: {', '.join(words)}.", "not_a_choice")
+        raise ValidationError({"test": {"inconclusive": [error]}})
 
 
 def _body_of(notification: Notification) -> dict[str, Any]:
@@ -407,6 +449,7 @@ def _body_of(notification: Notification) -> dict[str, Any]:
         "replaces": str(notification.replaces) if notification.replaces else None,
         "rate_per_minute": notification.rate_per_minute,
         "cap": notification.cap,
+        "test": notification.test,
         "name": notification.name,
         "labels": notification.labels or [],
         **_timing_of(notification),

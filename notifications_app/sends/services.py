@@ -1,4 +1,4 @@
-"""Accepts, tests, pauses, resumes, stops and cancels notifications."""
+"""Accepts, tests, pauses, resumes, decides, stops and cancels notifications."""
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -17,19 +17,22 @@ from channels_app.selectors import KEPT_CHANNEL_PART, ChannelDeleted
 from notifications_app import selectors
 from notifications_app.content.values import Content, SendRequest
 from notifications_app.errors import (
+    AlreadyDecided,
     NotCancellable,
+    NoTest,
     NotRunning,
     SegmentInUse,
 )
 from notifications_app.images.services import images_keep
 from notifications_app.models import Notification, Target
-from notifications_app.pipeline import halting
+from notifications_app.pipeline import deciding, halting
 from notifications_app.querysets import NotificationQuerySet
 from notifications_app.sends.bounds import check_pending, check_volume
 from notifications_app.sends.checks import Due, caps_of, send_check, with_defaults
 from notifications_app.states import NotificationStatus
 from notifications_app.tasks import wake_planner
 from pushsvc.common import correlation, metrics
+from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
@@ -147,6 +150,30 @@ def notification_stop(*, channel_id: UUID, notification_id: UUID) -> Notificatio
     return notification
 
 
+def notification_decide(*, channel_id: UUID, notification_id: UUID, name: str) -> Notification:
+    """Decides the test of the notification: those who were not in it get the variant with this
+    name. Returns the notification. Safe to repeat.
+
+    Raises NotFound, NoTest, Invalid for a name that no variant has, AlreadyDecided for another one
+    than the test found, and NotRunning if it is not being sent.
+    """
+    before = selectors.notification_get(channel_id=channel_id, notification_id=notification_id)
+    if before.test is None:
+        raise NoTest(before.id)
+    names = [each["name"] for each in before.content.variants]
+    if name not in names:
+        detail = f"Must be one of: {', '.join(names)}."
+        raise Invalid([FieldError("variant", "not_a_choice", detail)])
+    number = names.index(name)
+    after = _changed(partial(deciding.choose, number=number), channel_id, notification_id)
+    if after.winner is None:
+        remedy = "Its test has not begun." if after.started_at is None else ""
+        raise NotRunning(after.id, "stopped" if after.is_stopped else after.status, remedy)
+    if after.winner != number:
+        raise AlreadyDecided(after.id, names[after.winner])
+    return after
+
+
 def segment_delete(*, channel_id: UUID, segment_id: UUID) -> None:
     """Deletes the segment. Raises NotFound, and SegmentInUse while an unfinished notification, an
     enabled schedule, automation or newsfeed uses it.
@@ -205,6 +232,7 @@ def _insert(channel: Channel, request: SendRequest, due: Due, **own: Any) -> Not
         "expires_at": request.expires_at,
         "rate_per_minute": request.rate_per_minute,
         "caps": caps_of(channel, request),
+        "test": request.test,
         "name": request.name,
         "labels": list(request.labels) or None,
         "template_id": request.template_id,

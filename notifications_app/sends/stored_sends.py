@@ -39,6 +39,8 @@ def body_of(request: SendRequest) -> dict[str, Any]:
         audience["quiet_hours"] = request.quiet_hours
     if request.cap != RESPECT:
         audience["cap"] = request.cap
+    if request.test:
+        audience["test"] = dict(request.test)
     ids = {name: str(getattr(request, name) or "") for name in _IDS}
     given: dict[str, Any] = {name: value for name, value in (audience | ids).items() if value}
     if request.rate_per_minute is not None:

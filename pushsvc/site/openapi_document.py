@@ -46,6 +46,7 @@ _ENUMS: Final = {
     "PromptKind": "How a prompt appears. See docs/prompts.md.",
     "StatisticsInterval": "How long each step is, in UTC. See docs/statistics.md.",
     "TargetState": "What became of one that a send names. See docs/direct.md.",
+    "TestMetric": "What a test of variants compares. See docs/ab-tests.md.",
     "TextDirection": "Which way a browser writes the texts.",
     "Urgency": "Which devices that save energy are woken (RFC 8030 section 5.3).",
     "WebhookEvent": "What a webhook is told. See docs/webhooks.md.",

@@ -176,6 +176,7 @@ def test_what_is_stored_is_the_send_that_was_given(alice):
         "vars": {"city": "Lisbon"},
         "on_missing": "bounce",
         "variants": [{"name": "a", "weight": 1, "title": "A"}, {"name": "b", "weight": 9}],
+        "test": {"share": 20, "minutes": 60, "metric": "received", "inconclusive": "b"},
         "topic": "news",
         "rate_per_minute": 0,
     }
@@ -190,11 +191,20 @@ def test_what_is_stored_is_the_send_that_was_given(alice):
     assert sent.content == meant.content
     assert list(sent.content.data) == list(CONTENT["data"])
     assert (sent.category, sent.rule, sent.rate_per_minute) == (category.key, SEGMENT, 0)
+    assert sent.test == send["test"]
     assert loaded(Schedule.objects.get().send) == meant
 
 
 # What a schedule itself says, or may not say.
-OF_NO_SCHEDULE = {"targets", "scheduled_at", "local_at", "expires_at", "only_subscription_id"}
+OF_NO_SCHEDULE = {
+    "targets",
+    "scheduled_at",
+    "local_at",
+    "expires_at",
+    "only_subscription_id",
+    "replaces",
+    "root_id",
+}
 
 
 def test_every_field_of_a_send_is_stored():
@@ -208,6 +218,7 @@ def test_every_field_of_a_send_is_stored():
         rate_per_minute=0,
         quiet_hours={"from": "22:00", "to": "08:00"},
         cap="ignore",
+        test={"share": 20, "minutes": 60, "metric": "clicked", "inconclusive": "hold"},
         name="Monthly digest",
         labels=("digest", "news"),
         template_id=UUID(NOWHERE),

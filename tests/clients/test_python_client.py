@@ -162,6 +162,8 @@ def use_halts(push):
     assert push.resume_notification(later)["paused"] is False
     with pytest.raises(Refused, match="not_running"):
         push.stop_notification(later)
+    with pytest.raises(Refused, match="no_test"):
+        push.decide_test(later, variant="short")
     pending = push.list_notifications(status="pending", scheduled_after=FAR)
     assert [each["notification_id"] for each in pending] == [later]
     assert push.cancel_notification(later)["success"] is True

@@ -19,6 +19,7 @@ before 0 1
 target reached 404 not_found true
 refused 400 segment_not_found true
 paused true 409 not_running true
+winner 409 no_test true
 pending Even later 2999-01-01T00:00:00.000Z
 now cancelled
 inbox It works\. 1

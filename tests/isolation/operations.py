@@ -83,6 +83,7 @@ public_key private_key name rule platform keys p256dh auth attributes events eve
 key description default position choices opted_out
 providers_config fcm_service_account apns_key apns_key_id apns_team_id apns_topic apns_environment
 content personalize vars on_missing variants weight
+test share minutes metric inconclusive variant
 notification recurrence at starts_on ends_on count
 send
 every_minutes daily_limit
@@ -137,6 +138,7 @@ _BODIES = {
     ("POST", "channel/<id:channel_id>/people/devices"): {"links": []},
     ("POST", "unsubscribe"): {"endpoint": "https://fcm.googleapis.com/x"},
     ("POST", "send-notification"): {"body": "Hello"},
+    ("POST", "notification/<id:notification_id>/winner"): {"variant": "a"},
     ("PATCH", "notification/<id:notification_id>"): {"body": "Hello"},
     ("POST", "channel/<id:channel_id>/segments"): {"name": "new", "rule": _RULE},
     ("PUT", "channel/<id:channel_id>/segments/<id:segment_id>"): {"name": "new", "rule": _RULE},

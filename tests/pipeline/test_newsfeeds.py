@@ -24,7 +24,7 @@ from tests import factories
 from tests.api.support import owner_of
 from tests.pipeline import support
 from tests.pipeline.hooks import hook
-from tests.pipeline.newsfeeds import check, created, item, path, primed, rss, running_site
+from tests.pipeline.newsfeeds import SEND, check, created, item, path, primed, rss, running_site
 from tests.pipeline.processes import kill
 
 DAY = timedelta(days=1)
@@ -66,6 +66,17 @@ def test_a_new_entry_reaches_the_devices_and_opens_its_link(sandbox, channel, ow
 
     check()
     assert len(titles()) == 1
+
+
+def test_each_entry_has_its_own_test_of_the_variants(owner, site):
+    test = {"share": 20, "minutes": 60, "metric": "clicked", "inconclusive": "leader"}
+    variants = [{"name": "plain"}, {"name": "loud", "title": "New: {{ entry.title }}"}]
+    primed(owner, site, item(1), send={**SEND, "variants": variants, "test": test})
+    site.serve(rss(item(2), item(1)))
+    check()
+    sent = Notification.objects.get()
+    assert sent.test == test
+    assert [each.get("title") for each in sent.content.variants] == [None, "New: Title 2"]
 
 
 def test_fifty_new_entries_at_once_send_the_newest_that_the_day_allows_and_no_others(owner, site):

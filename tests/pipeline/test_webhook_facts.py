@@ -409,6 +409,7 @@ def test_each_channel_has_its_turn_although_the_time_is_over_each_time(
 def test_every_frequent_kind_has_a_reader():
     rare = {"credential.paused", "credential.resumed", "limit.learned", "alert.raised"}
     rare |= {"schedule.disabled", "automation.disabled", "newsfeed.disabled", "webhook.test"}
+    rare |= {"notification.decided"}
     rare |= {"subscriptions.tagged"}  # only automations follow it
 
     assert {each.value for each in messages._KINDS} == {each.value for each in EventKind} - rare

@@ -79,6 +79,8 @@ from pushsvc_client.schemas import (
     WebhookOutput,
     WebhookUpdate,
     WebPushKeyOutput,
+    WinnerInput,
+    WinnerOutput,
 )
 
 
@@ -242,6 +244,17 @@ class Operations:
         return Call(
             "POST", f"/channel/{part(self.channel)}/webhooks", json=fields, is_repeatable=False
         )
+
+    @operation
+    def decide_test(
+        self, notification_id: str, /, **fields: Unpack[WinnerInput]
+    ) -> Call[WinnerOutput]:
+        """Choose the winner of a test.
+
+        Those who were not in the test of the variants get this variant now. Also while the
+        test is on hold. Safe to repeat.
+        """
+        return Call("POST", f"/notification/{part(notification_id)}/winner", json=fields)
 
     @operation
     def delete_automation(self, automation_id: str, /) -> Call[None]:

@@ -9,6 +9,30 @@ from datetime import datetime
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 
+class AbTest(TypedDict):
+    """How variants are tested on a part of the audience, before the best one goes to the rest."""
+
+    share: int
+    minutes: int
+    metric: NotRequired[TestMetric | None]
+    inconclusive: NotRequired[str | None]
+
+
+class AbTestOutput(TypedDict):
+    """A test of variants, and its decision."""
+
+    share: int
+    minutes: int
+    metric: TestMetric
+    inconclusive: str
+    decides_at: str | None
+    on_hold: bool
+    variant: str | None
+    decided_at: str | None
+    decided_by: str | None
+    p_value: float | None
+
+
 class Action(TypedDict):
     """A button."""
 
@@ -407,6 +431,7 @@ class EditInput(TypedDict):
     external_ids: NotRequired[list[str] | None]
     subscription_ids: NotRequired[list[str] | None]
     targets: NotRequired[list[TargetInput] | None]
+    test: NotRequired[AbTest | None]
     replaces: NotRequired[str | None]
     target_platforms: NotRequired[list[str] | None]
 
@@ -827,6 +852,7 @@ class NotificationDetailsOutput(TypedDict):
     dismissed_count: int
     actions_clicked: dict[str, int]
     variants: list[VariantOutput]
+    test: AbTestOutput | None
 
 
 class NotificationEnded(TypedDict):
@@ -1290,6 +1316,7 @@ class ScheduledSendInput(TypedDict):
     segment_id: NotRequired[str | None]
     category: NotRequired[str | None]
     rule: NotRequired[AudienceRule]
+    test: NotRequired[AbTest | None]
     target_platforms: NotRequired[list[str] | None]
     template_id: NotRequired[str | None]
 
@@ -1346,6 +1373,7 @@ class SendInput(TypedDict):
     external_ids: NotRequired[list[str] | None]
     subscription_ids: NotRequired[list[str] | None]
     targets: NotRequired[list[TargetInput] | None]
+    test: NotRequired[AbTest | None]
     replaces: NotRequired[str | None]
     target_platforms: NotRequired[list[str] | None]
     template_id: NotRequired[str | None]
@@ -1755,6 +1783,19 @@ class WebhookUpdate(TypedDict):
     enabled: NotRequired[bool | None]
 
 
+class WinnerInput(TypedDict):
+    """Which variant goes to those who were not in the test."""
+
+    variant: str
+
+
+class WinnerOutput(TypedDict):
+    """That the test is decided."""
+
+    notification_id: str
+    variant: str
+
+
 AttributeChange: TypeAlias = str | float | None
 AttributeValue: TypeAlias = str | float
 AudienceKind: TypeAlias = Literal[
@@ -1806,6 +1847,7 @@ ExplainStep: TypeAlias = Literal[
     "category",
     "once",
     "cap",
+    "test",
     "release",
     "content",
     "paused",
@@ -1851,12 +1893,14 @@ SegmentRule: TypeAlias = (
     | NotificationEnded
 )
 TargetState: TypeAlias = Literal["reached", "unknown", "left_out", "waiting"]
+TestMetric: TypeAlias = Literal["clicked", "received"]
 TextDirection: TypeAlias = Literal["auto", "ltr", "rtl"]
 Urgency: TypeAlias = Literal["very-low", "low", "normal", "high"]
 Visibility: TypeAlias = Literal["private", "public", "secret"]
 WebhookEvent: TypeAlias = Literal[
     "notifications.finished",
     "notifications.cancelled",
+    "notification.decided",
     "notifications.clicked",
     "notifications.dismissed",
     "subscriptions.created",

@@ -20,7 +20,14 @@ from channels_app.models import Channel
 from notifications_app.admin.compose import extras as compose_extras
 from notifications_app.admin.compose.audience import audience_body, audience_texts
 from notifications_app.content.fields import DEFAULT_TTL
-from notifications_app.content.values import EMPTY, RESPECT, Content, SendRequest
+from notifications_app.content.values import (
+    EMPTY,
+    LEADER,
+    RESPECT,
+    TEST_METRICS,
+    Content,
+    SendRequest,
+)
 from notifications_app.models import Notification
 from notifications_app.sends.schema import read_send
 from notifications_app.timing import CHANNEL
@@ -55,6 +62,7 @@ class ComposeForm:
     `local_time` and `expires_local` are local times in `time_zone`. `when` is `now` or `later`.
     `personalize` and `is_zoned` are "on" or "". `is_zoned`: `local_time` is that of each recipient.
     `quiet`: `channel`, `ignore` or `own`, with `quiet_from` and `quiet_to`. `cap`: as in a send.
+    `test_share`: "" if its variants are not tested.
     `vars` is JSON, which only a copy or an edit has.
     """
 
@@ -85,6 +93,10 @@ class ComposeForm:
     expires_local: str = ""
     rate_per_minute: str = ""
     cap: str = RESPECT
+    test_share: str = ""
+    test_minutes: str = "120"
+    test_metric: str = TEST_METRICS[0]
+    test_inconclusive: str = LEADER
     send_name: str = ""  # not `name`, which the form of a template has
     labels: str = ""
     time_zone: str = "UTC"
@@ -127,6 +139,7 @@ class ComposeForm:
             send_name=notification.name,
             labels=", ".join(notification.labels or []),
             **quiet_texts(notification.timed.chosen if notification.timed else CHANNEL),
+            **{f"test_{name}": str(value) for name, value in (notification.test or {}).items()},
         )
 
     @classmethod
@@ -328,8 +341,26 @@ def rate_body(form: ComposeForm) -> dict[str, Any]:
     """The send's rate in the API's body. What is not a number stays text, so that the serializer
     refuses it."""
     given = form.rate_per_minute.strip()
+    return {"rate_per_minute": _number(given)} if given else {}
+
+
+def test_body(form: ComposeForm) -> dict[str, Any]:
+    """The test of the variants in the API's body, as `rate_body`."""
+    if not form.test_share.strip():
+        return {}
+    own = {
+        "share": _number(form.test_share.strip()),
+        "minutes": _number(form.test_minutes.strip()),
+        "metric": form.test_metric,
+        "inconclusive": form.test_inconclusive,
+    }
+    return {"test": own}
+
+
+def _number(given: str) -> int | str:
+    """What is not a number stays text."""
     is_number = given.isascii() and given.isdigit() and len(given) < 10
-    return {"rate_per_minute": int(given) if is_number else given} if given else {}
+    return int(given) if is_number else given
 
 
 def _number_text(number: int | None) -> str:
@@ -340,7 +371,7 @@ def _whole(form: ComposeForm, errors: list[FieldError]) -> dict[str, Any]:
     body = _content_and_end(form, errors) | {"target_platforms": list(form.platforms)}
     body |= audience_body(form, errors)
     body |= {"category": form.category} if form.category else {}
-    body |= quiet_body(form) | cap_body(form)
+    body |= quiet_body(form) | cap_body(form) | test_body(form)
     if form.when == "later" and form.is_zoned:
         return body | {"local_at": form.local_time}
     start = _start(form, errors)

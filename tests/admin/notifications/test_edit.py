@@ -15,6 +15,8 @@ from tests.admin.notifications.test_actions import running, scheduled
 from tests.admin.support import deleted_after_its_lock, signed_in
 
 TEXTS = {"title": "Bakery", "body": "Fresh\r\nbread", "url": "https://shop.example/"}
+VARIANTS = [{"name": "short", "weight": 1, "title": "Sale"}, {"name": "long", "weight": 2}]
+TEST = {"share": 20, "minutes": 60, "metric": "received", "inconclusive": "hold"}
 DUE = datetime(2031, 3, 14, 9, 30, 17, 250_000, tzinfo=UTC)
 
 
@@ -36,6 +38,10 @@ def edited(client, notification, **fields):
     form = form_of(client, notification) | fields
     page = client.post(path_of(notification), form, follow=True).content.decode()
     return Notification.objects.get(pk=notification.pk), page
+
+
+def shown_test(html):
+    return dict(re.findall(r'name="(test_\w+)" value="([^"]*)"', html))
 
 
 def make_segment(house, name):
@@ -163,14 +169,19 @@ def test_a_form_that_is_saved_unchanged_changes_nothing(sender, alice, zone):
         data={"b": "2", "a": "1"},
         data_names=["b", "a"],
         ttl=5400,
+        extras={"variants": VARIANTS},
+        test=TEST,
     )
     own = {"UTC": {}, "Asia/Kolkata": {"local_time": "2031-03-14T15:00"}}
     own["Asia/Kolkata"] |= {"expires_local": "2031-03-15T02:00"}
 
+    page = sender.get(path_of(notification)).content.decode()
     after, _ = edited(sender, notification, time_zone=zone, **own[zone])
 
+    assert shown_test(page) == {f"test_{name}": str(value) for name, value in TEST.items()}
     assert (after.scheduled_at, after.expires_at) == (DUE, notification.expires_at)
     assert after.edited_at is None
+    assert (after.content.variants, after.test) == (VARIANTS, TEST)
     assert not LogEntry.objects.filter(object_pk=str(notification.pk)).exists()
 
 

@@ -57,6 +57,7 @@ const { paused } = await push.getNotificationDetails(later);
 await push.editNotification(later, { body: "Even later" });
 await push.resumeNotification(later);
 console.log("paused", paused, await code(push.stopNotification(later)));
+console.log("winner", await code(push.decideTest(later, { variant: "short" })));
 const [pending] = await all(push.listNotifications({ status: "pending", scheduled_after: far }));
 console.log("pending", pending?.body, pending?.scheduled_at);
 await push.cancelNotification(later);
