@@ -24,7 +24,7 @@ SPECTACULAR_SETTINGS = {
         "pushsvc.site.openapi_document.describe_ids",
         "pushsvc.site.openapi_document.describe_enums",
         "pushsvc.site.openapi_document.link_documents",
-        "pushsvc.site.openapi_document.share_examples",
+        "pushsvc.site.openapi_document.share_parts",
     ],
     "ENUM_NAME_OVERRIDES": {
         "Platform": "pushsvc.common.platforms.PLATFORM_VALUES",

@@ -4575,7 +4575,22 @@ export interface components {
     responses: never;
     parameters: never;
     requestBodies: never;
-    headers: never;
+    headers: {
+        /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
+        Link: string;
+        /** @description Address of the next page (`rel="next"`). The last page has none. */
+        Link2: string;
+        /** @description The notification's `url`. */
+        Location: string;
+        /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
+        RateLimit: string;
+        /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
+        "RateLimit-Policy": string;
+        /** @description Seconds to wait. */
+        "Retry-After": number;
+        /** @description Seconds to wait, where waiting helps. */
+        "Retry-After2": number;
+    };
     pathItems: never;
 }
 export type $defs = Record<string, never>;
@@ -4595,8 +4610,7 @@ export interface operations {
             /** @description Redirects to the notification's `url`. */
             302: {
                 headers: {
-                    /** @description The notification's `url`. */
-                    Location?: string;
+                    Location: components["headers"]["Location"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -4613,12 +4627,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4628,8 +4639,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4653,10 +4663,8 @@ export interface operations {
             /** @description Cancelled, now or before. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4693,8 +4701,7 @@ export interface operations {
             /** @description Not cancellable */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4704,12 +4711,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4719,8 +4723,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4743,10 +4746,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4783,12 +4784,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4798,8 +4796,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4823,10 +4820,8 @@ export interface operations {
             /** @description The counts. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4863,12 +4858,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4878,8 +4870,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4908,12 +4899,9 @@ export interface operations {
             /** @description A page. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
-                    Link?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4959,12 +4947,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4974,8 +4959,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5006,10 +4990,8 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5055,8 +5037,7 @@ export interface operations {
             /** @description Too many automations */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5093,12 +5074,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5108,8 +5086,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5135,10 +5112,8 @@ export interface operations {
             /** @description Found. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5175,12 +5150,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5190,8 +5162,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5221,10 +5192,8 @@ export interface operations {
             /** @description Changed. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5288,12 +5257,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5303,8 +5269,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5330,10 +5295,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -5368,12 +5331,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5383,8 +5343,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5415,12 +5374,9 @@ export interface operations {
             /** @description A page. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
-                    Link?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5466,12 +5422,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5481,8 +5434,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5511,12 +5463,9 @@ export interface operations {
             /** @description A page. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
-                    Link?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5562,12 +5511,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5577,8 +5523,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5606,10 +5551,8 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5655,8 +5598,7 @@ export interface operations {
             /** @description Category key taken */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5684,12 +5626,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5699,8 +5638,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5730,10 +5668,8 @@ export interface operations {
             /** @description Changed. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5797,12 +5733,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5812,8 +5745,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5839,10 +5771,8 @@ export interface operations {
             /** @description Archived. */
             204: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -5877,12 +5807,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5892,8 +5819,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5917,10 +5843,8 @@ export interface operations {
             /** @description The settings. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5957,12 +5881,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5972,8 +5893,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6001,10 +5921,8 @@ export interface operations {
             /** @description Replaced. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6068,12 +5986,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6083,8 +5998,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6112,10 +6026,8 @@ export interface operations {
             /** @description Each device. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6161,8 +6073,7 @@ export interface operations {
             /** @description Still sending */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6190,12 +6101,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6205,8 +6113,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6230,10 +6137,8 @@ export interface operations {
             /** @description All of them. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6270,12 +6175,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6285,8 +6187,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6314,10 +6215,8 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6363,8 +6262,7 @@ export interface operations {
             /** @description Too many identity keys */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6392,12 +6290,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6407,8 +6302,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6434,10 +6328,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -6472,12 +6364,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6487,8 +6376,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6517,12 +6405,9 @@ export interface operations {
             /** @description A page. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
-                    Link?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6568,12 +6453,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6583,8 +6465,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6612,10 +6493,8 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6661,8 +6540,7 @@ export interface operations {
             /** @description Too many newsfeeds */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6690,12 +6568,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6705,8 +6580,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6732,10 +6606,8 @@ export interface operations {
             /** @description Found. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6772,12 +6644,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6787,8 +6656,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6818,10 +6686,8 @@ export interface operations {
             /** @description Changed. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6885,12 +6751,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6900,8 +6763,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6927,10 +6789,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -6965,12 +6825,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6980,8 +6837,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7007,10 +6863,8 @@ export interface operations {
             /** @description It will be checked. */
             202: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7047,12 +6901,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7062,8 +6913,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7089,10 +6939,8 @@ export interface operations {
             /** @description Found. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7129,12 +6977,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7144,8 +6989,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7173,10 +7017,8 @@ export interface operations {
             /** @description Linked. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7222,8 +7064,7 @@ export interface operations {
             /** @description Too many devices */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7251,12 +7092,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7266,8 +7104,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7294,10 +7131,8 @@ export interface operations {
             /** @description The person. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7343,12 +7178,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7358,8 +7190,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7386,10 +7217,8 @@ export interface operations {
             /** @description Erased. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7435,12 +7264,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7450,8 +7276,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7482,10 +7307,8 @@ export interface operations {
             /** @description As it is now. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7549,12 +7372,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7564,8 +7384,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7592,10 +7411,8 @@ export interface operations {
             /** @description All of it. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7641,12 +7458,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7656,8 +7470,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7681,10 +7494,8 @@ export interface operations {
             /** @description The platforms. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7721,12 +7532,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7736,8 +7544,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7764,10 +7571,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7831,12 +7636,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7846,8 +7648,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7876,12 +7677,9 @@ export interface operations {
             /** @description A page. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
-                    Link?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7927,12 +7725,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7942,8 +7737,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -7974,10 +7768,8 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8023,8 +7815,7 @@ export interface operations {
             /** @description Too many schedules */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8061,12 +7852,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8076,8 +7864,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8103,10 +7890,8 @@ export interface operations {
             /** @description Found. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8143,12 +7928,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8158,8 +7940,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8189,10 +7970,8 @@ export interface operations {
             /** @description Changed. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8256,12 +8035,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8271,8 +8047,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8298,10 +8073,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -8336,12 +8109,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8351,8 +8121,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8383,12 +8152,9 @@ export interface operations {
             /** @description A page. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
-                    Link?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8434,12 +8200,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8449,8 +8212,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8479,12 +8241,9 @@ export interface operations {
             /** @description A page. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
-                    Link?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8530,12 +8289,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8545,8 +8301,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8574,10 +8329,8 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8623,8 +8376,7 @@ export interface operations {
             /** @description Segment name taken */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8652,12 +8404,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8667,8 +8416,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8694,10 +8442,8 @@ export interface operations {
             /** @description Found. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8734,12 +8480,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8749,8 +8492,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8780,10 +8522,8 @@ export interface operations {
             /** @description Changed. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8829,8 +8569,7 @@ export interface operations {
             /** @description Segment name taken */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8858,12 +8597,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8873,8 +8609,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8900,10 +8635,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -8938,8 +8671,7 @@ export interface operations {
             /** @description Segment in use */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8949,12 +8681,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8964,8 +8693,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -8991,10 +8719,8 @@ export interface operations {
             /** @description Found. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9031,12 +8757,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9046,8 +8769,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9080,10 +8802,8 @@ export interface operations {
             /** @description Each hour or day. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9129,12 +8849,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9144,8 +8861,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9180,12 +8896,9 @@ export interface operations {
             /** @description A page, in order of ids: one object a line. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Address of the next page (`rel="next"`). The last page has none. */
-                    Link?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Link: components["headers"]["Link2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9232,12 +8945,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9247,8 +8957,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9294,10 +9003,8 @@ export interface operations {
             /** @description Imported, except for the refused rows. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9361,12 +9068,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9376,8 +9080,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9408,12 +9111,9 @@ export interface operations {
             /** @description A page. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
-                    Link?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9459,12 +9159,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9474,8 +9171,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9501,10 +9197,8 @@ export interface operations {
             /** @description It will be deleted. */
             202: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -9539,12 +9233,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9554,8 +9245,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9585,10 +9275,8 @@ export interface operations {
             /** @description Changed. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9652,12 +9340,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9667,8 +9352,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9697,12 +9381,9 @@ export interface operations {
             /** @description A page. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
-                    Link?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9748,12 +9429,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9763,8 +9441,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9795,10 +9472,8 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9844,8 +9519,7 @@ export interface operations {
             /** @description Template name taken */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9882,12 +9556,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9897,8 +9568,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9924,10 +9594,8 @@ export interface operations {
             /** @description Found. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9964,12 +9632,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -9979,8 +9644,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10010,10 +9674,8 @@ export interface operations {
             /** @description Changed. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10059,8 +9721,7 @@ export interface operations {
             /** @description Template name taken */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10088,12 +9749,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10103,8 +9761,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10130,10 +9787,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -10168,12 +9823,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10183,8 +9835,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10208,10 +9859,8 @@ export interface operations {
             /** @description All of them. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10248,12 +9897,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10263,8 +9909,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10292,10 +9937,8 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10341,8 +9984,7 @@ export interface operations {
             /** @description Too many VAPID keys */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10370,12 +10012,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10385,8 +10024,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10410,10 +10048,8 @@ export interface operations {
             /** @description All of them. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10450,12 +10086,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10465,8 +10098,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10494,10 +10126,8 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10543,8 +10173,7 @@ export interface operations {
             /** @description Too many webhooks */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10572,12 +10201,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10587,8 +10213,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10614,10 +10239,8 @@ export interface operations {
             /** @description Found. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10654,12 +10277,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10669,8 +10289,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10700,10 +10319,8 @@ export interface operations {
             /** @description Changed. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10767,12 +10384,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10782,8 +10396,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10809,10 +10422,8 @@ export interface operations {
             /** @description Deleted. */
             204: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -10847,12 +10458,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10862,8 +10470,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10896,12 +10503,9 @@ export interface operations {
             /** @description A page. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
-                    Link?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10947,12 +10551,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10962,8 +10563,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -10993,10 +10593,8 @@ export interface operations {
             /** @description They will be sent. */
             202: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11042,8 +10640,7 @@ export interface operations {
             /** @description The webhook is disabled */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11071,12 +10668,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11086,8 +10680,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11113,10 +10706,8 @@ export interface operations {
             /** @description Replaced. */
             201: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11153,12 +10744,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11168,8 +10756,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11195,10 +10782,8 @@ export interface operations {
             /** @description It will be sent. */
             202: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11235,8 +10820,7 @@ export interface operations {
             /** @description The webhook is disabled */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11246,12 +10830,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11261,8 +10842,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11321,12 +10901,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11336,8 +10913,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11365,10 +10941,8 @@ export interface operations {
             /** @description The messages. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11405,8 +10979,7 @@ export interface operations {
             /** @description The inbox is off */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11434,12 +11007,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11449,8 +11019,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11474,10 +11043,8 @@ export interface operations {
             /** @description The notification. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11514,12 +11081,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11529,8 +11093,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11558,10 +11121,8 @@ export interface operations {
             /** @description As it is now. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11607,8 +11168,7 @@ export interface operations {
             /** @description Not editable */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11636,12 +11196,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11651,8 +11208,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11685,12 +11241,9 @@ export interface operations {
             /** @description A page, in order of ids: one object a line. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Address of the next page (`rel="next"`). The last page has none. */
-                    Link?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Link: components["headers"]["Link2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11737,12 +11290,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11752,8 +11302,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11777,10 +11326,8 @@ export interface operations {
             /** @description The details. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11817,12 +11364,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11832,8 +11376,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11857,10 +11400,8 @@ export interface operations {
             /** @description Paused, now or before. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11897,8 +11438,7 @@ export interface operations {
             /** @description Not running */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11908,12 +11448,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11923,8 +11460,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11948,10 +11484,8 @@ export interface operations {
             /** @description Not paused. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -11988,12 +11522,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12003,8 +11534,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12028,10 +11558,8 @@ export interface operations {
             /** @description Stopped, now or before. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12068,8 +11596,7 @@ export interface operations {
             /** @description Not running */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12079,12 +11606,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12094,8 +11618,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12126,12 +11649,9 @@ export interface operations {
             /** @description A page. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
-                    Link?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12177,12 +11697,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12192,8 +11709,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12221,10 +11737,8 @@ export interface operations {
             /** @description Decided, now or before. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12270,8 +11784,7 @@ export interface operations {
             /** @description Already decided */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12299,12 +11812,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12314,8 +11824,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12352,12 +11861,9 @@ export interface operations {
             /** @description A page. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Addresses of the next (`rel="next"`) and the previous page (`rel="prev"`). */
-                    Link?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    Link: components["headers"]["Link"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12403,12 +11909,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12418,8 +11921,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12447,10 +11949,8 @@ export interface operations {
             /** @description What it wants now. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12505,12 +12005,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12520,8 +12017,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12544,10 +12040,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12584,12 +12078,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12599,8 +12090,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12628,10 +12118,8 @@ export interface operations {
             /** @description The event was counted. */
             204: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -12684,12 +12172,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12699,8 +12184,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12728,10 +12212,8 @@ export interface operations {
             /** @description Stored. */
             202: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12768,8 +12250,7 @@ export interface operations {
             /** @description Idempotency key in flight */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12806,12 +12287,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12821,8 +12299,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12832,10 +12309,8 @@ export interface operations {
             /** @description With `dry_run`: nothing was stored. */
             "2XX": {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12863,10 +12338,8 @@ export interface operations {
             /** @description The device is known. It is active now, even if it had expired, unless the response has `resubscribe`. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12876,10 +12349,8 @@ export interface operations {
             /** @description The device is new. */
             201: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12916,8 +12387,7 @@ export interface operations {
             /** @description Too many devices */
             409: {
                 headers: {
-                    /** @description Seconds to wait, where waiting helps. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After2"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12945,12 +12415,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12960,8 +12427,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -12989,10 +12455,8 @@ export interface operations {
             /** @description The device is not subscribed. */
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13038,12 +12502,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13053,8 +12514,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13077,10 +12537,8 @@ export interface operations {
         responses: {
             200: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13117,12 +12575,9 @@ export interface operations {
             /** @description Too many requests */
             429: {
                 headers: {
-                    /** @description The limit: `"sends";q=100;w=1` is 100 sends in one second. */
-                    "RateLimit-Policy"?: string;
-                    /** @description What is left of the limit: `"sends";r=99;t=1` is 99 sends for one second. */
-                    RateLimit?: string;
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -13132,8 +12587,7 @@ export interface operations {
             /** @description The database cannot be reached */
             503: {
                 headers: {
-                    /** @description Seconds to wait. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {

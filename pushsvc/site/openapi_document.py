@@ -182,25 +182,34 @@ def describe_enums(result: Document, **_: Any) -> Document:
     return result
 
 
-def share_examples(result: Document, **_: Any) -> Document:
-    """Moves the examples of responses to components. Different examples of one name get numbers."""
-    shared: dict[str, Any] = {}
+def share_parts(result: Document, **_: Any) -> Document:
+    """Moves the headers and examples of responses to components. Different ones of one name get
+    numbers."""
+    headers: dict[str, Any] = {}
+    examples: dict[str, Any] = {}
     for operation in _operations(result):
         for response in operation["responses"].values():
+            if "headers" in response:
+                response["headers"] = _shared(response["headers"], headers, "headers")
             for content in response.get("content", {}).values():
                 if "examples" in content:
-                    content["examples"] = {
-                        name: {"$ref": f"#/components/examples/{_shared(shared, name, example)}"}
-                        for name, example in content["examples"].items()
-                    }
-    result["components"]["examples"] = dict(sorted(shared.items()))
+                    content["examples"] = _shared(content["examples"], examples, "examples")
+    result["components"]["headers"] = dict(sorted(headers.items()))
+    result["components"]["examples"] = dict(sorted(examples.items()))
     return result
 
 
-def _shared(shared: dict[str, Any], name: str, example: Any) -> str:
-    """Adds the example to `shared`, and returns its name there."""
+def _shared(parts: Document, shared: Document, kind: str) -> Document:
+    """References to the parts, which are added to `shared`."""
+    return {
+        name: {"$ref": f"#/components/{kind}/{_shared_name(shared, name, each)}"}
+        for name, each in parts.items()
+    }
+
+
+def _shared_name(shared: Document, name: str, part: Any) -> str:
     numbered = (name if number == 1 else f"{name}{number}" for number in count(1))
-    return next(each for each in numbered if shared.setdefault(each, example) == example)
+    return next(each for each in numbered if shared.setdefault(each, part) == part)
 
 
 def link_documents(result: Document, **_: Any) -> Document:
