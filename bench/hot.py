@@ -1,6 +1,6 @@
 """Measures flushes of 1, 4 and 16 connections to one notification, beside as many notifications.
 
-Each connection is a process that records the outcomes of its own batches, without a push service.
+Each connection is a process that records the outcomes of some batches. No push service is called.
 Each commit reaches the disk, as in production. With as many notifications, each has its own channel
 and connection, so that connections share no row.
 """
@@ -113,7 +113,7 @@ def _claimed() -> list["Lease"]:
 def _shares(
     leases: Sequence["Lease"], connections: int, *, is_one: bool
 ) -> Iterator[Sequence["Lease"]]:
-    """The batches of each connection: a part of those of one notification, or all of its own."""
+    """Batches by connection: a share of one notification's, or those of one notification each."""
     if is_one:
         for place in range(connections):
             yield leases[place::connections]
@@ -123,7 +123,7 @@ def _shares(
 
 
 def _record(leases: Sequence["Lease"], barrier: Barrier, results: Any) -> None:
-    """Runs in a process of its own: records the recipients of these leases."""
+    """Records the outcomes of these leases. Runs in a separate process."""
     from notifications_app.pipeline import outcomes
 
     flushes = [(lease, part) for lease in leases for part in _parts(lease)]

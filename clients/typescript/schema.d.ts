@@ -2778,7 +2778,7 @@ export interface components {
             failures: number;
             /** @description How many entries the feed had at the last check. */
             entries: number;
-            /** @description How many notifications it made today. */
+            /** @description How many notifications it made today, on the channel's clock. */
             readonly sent_today: number;
             /**
              * Format: uuid

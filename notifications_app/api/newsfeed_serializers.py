@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from typing_extensions import override
@@ -19,7 +20,6 @@ from notifications_app.sends.newsfeeds import Preview
 from notifications_app.sends.publishing import sent_today
 from notifications_app.sends.stored_sends import content_of
 from pushsvc.common.http.fields import Flag, StrictSerializer, Text, Timestamp, WholeNumber
-from pushsvc.common.store import sql
 
 DEFAULT_MINUTES: Final = 15
 DEFAULT_A_DAY: Final = 5
@@ -83,7 +83,7 @@ class NewsfeedOutput(serializers.Serializer[Newsfeed]):
         source="entry_count", help_text="How many entries the feed had at the last check."
     )
     sent_today = serializers.IntegerField(
-        read_only=True, help_text="How many notifications it made today."
+        read_only=True, help_text="How many notifications it made today, on the channel's clock."
     )
     last_notification_id = serializers.UUIDField(
         allow_null=True, help_text="The notification that it made last."
@@ -98,10 +98,10 @@ class NewsfeedOutput(serializers.Serializer[Newsfeed]):
 
     @override
     def to_representation(self, instance: Newsfeed) -> dict[str, Any]:
-        instance.sent_today = sent_today(instance, sql.now())  # type: ignore[attr-defined]
         shown = super().to_representation(instance)
         return {
             **shown,
+            "sent_today": sent_today(instance, timezone.now()),
             "next_check_at": shown["next_check_at"] if instance.is_enabled else None,
             "last_error": instance.last_error or None,
             "disabled_code": instance.disabled_code or None,

@@ -2,7 +2,7 @@
 
 A read of such a column adds the shares that are not merged yet: in lists, filters and orders too,
 and from the snapshot in which the statement reads the row. The end of a notification sets its
-counts, so only those that are being sent have shares to add.
+counts, so only running notifications have shares to add.
 """
 
 from typing import TYPE_CHECKING, Any, Final

@@ -77,11 +77,12 @@ def record(check: Check, result: Result) -> bool:
         newsfeed = own.first()
         if newsfeed is None:
             return False
-        newsfeed.checked_at, newsfeed.lease_until = sql.now(), None
+        now = sql.now()
+        newsfeed.checked_at, newsfeed.lease_until = now, None
         if isinstance(read, Failed):
-            _fail(newsfeed, read)
+            _fail(newsfeed, read, now)
         else:
-            _succeed(newsfeed, result, read)
+            _succeed(newsfeed, result, read, now)
         newsfeed.save()
         return newsfeed.found is not None
 
@@ -112,8 +113,7 @@ def _read(result: Result) -> Any:
         return Failed("The document cannot be read.")
 
 
-def _succeed(newsfeed: Newsfeed, result: Result, entries: Any) -> None:
-    now: datetime = newsfeed.checked_at  # type: ignore[assignment]  # set by the caller
+def _succeed(newsfeed: Newsfeed, result: Result, entries: Any, now: datetime) -> None:
     newsfeed.failures, newsfeed.failing_since, newsfeed.last_error = 0, None, ""
     newsfeed.next_at = now + timedelta(minutes=newsfeed.every_minutes)
     if not isinstance(result, Fetched):
@@ -125,9 +125,8 @@ def _succeed(newsfeed: Newsfeed, result: Result, entries: Any) -> None:
     newsfeed.etag, newsfeed.modified = result.etag, result.modified
 
 
-def _fail(newsfeed: Newsfeed, failed: Failed) -> None:
+def _fail(newsfeed: Newsfeed, failed: Failed, now: datetime) -> None:
     """Checks less often while it fails."""
-    now: datetime = newsfeed.checked_at  # type: ignore[assignment]  # set by the caller
     newsfeed.failures = min(newsfeed.failures + 1, 1_000)
     newsfeed.failing_since = newsfeed.failing_since or now
     newsfeed.last_error = failed.words[:_WORDS]

@@ -1,8 +1,8 @@
 """Decides which variant of a notification goes to those who were not in the test.
 
-The rest is a part of its own, whose release is the latest moment at which it may begin. The
-decision moves the release to now, in the transaction that stores the winner. So nobody is planned
-twice or left out, whenever a process is killed, and the first decision is the only one.
+The rest is a separate part. Its release is the latest moment at which it may begin. The decision
+moves the release to now, in the transaction that stores the winner. So nobody is planned twice or
+left out, whenever a process is killed, and the first decision is the only one.
 
 `Notification.decision` has `variant` (its number), `by` (DecidedBy), `p_value` and `at`. A test on
 hold has only `p_value` and `at`, of the moment when its numbers said nothing.

@@ -14,11 +14,11 @@ from pushsvc.common.store import sql
 
 def minutes_merge(limit: int) -> int:
     """Merges the shares of past minutes of at most `limit` notifications, and adds them to the
-    counts of those that are being sent. Returns how many shares it merged. Safe to repeat, also
+    counts of running ones. Returns how many shares it merged. Safe to repeat, also
     concurrently: the locks of the notifications are held meanwhile, so none ends."""
     with sql.brief_transaction():
         ids = [id_ for (id_,) in sql.rows(LOCK_UNMERGED, {"limit": limit})]
-        # A statement of its own, because what it reads must not be older than the locks.
+        # A separate statement, because it must see what was committed before the locks.
         return int(sql.rows(MERGE_MINUTES, STATES | {"ids": ids})[0][0]) if ids else 0
 
 

@@ -75,8 +75,8 @@ def windows_in_one(weights: tuple[int, ...]) -> int:
 
 
 def variants_of(notification: Notification, ids: Sequence[UUID]) -> dict[UUID, int]:
-    """The variant that each subscription got, or would get. Without those that get the one that the
-    test of the variants finds, until it is decided."""
+    """The variant that each subscription got or would get. Until a test is decided, subscriptions
+    outside of it are left out."""
     weights = tuple(each["weight"] for each in notification.content.variants)
     if not weights or not ids:
         return {}

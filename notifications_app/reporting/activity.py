@@ -81,9 +81,9 @@ class Sending:
 
 
 def sending_and_due(channels: QuerySet[Channel]) -> tuple[list[Sending], list[Notification]]:
-    """What is being sent, the oldest first, then those that wait for a release: at most MOST_SHOWN,
-    and one more if there are more. And what is due next, the soonest first, then paused ones: at
-    most _MOST_DUE. A due notification that is not paused is about to start."""
+    """Running notifications, oldest first, then those that wait for a release: at most MOST_SHOWN,
+    and one more if there are more. And those due next, soonest first, then paused ones: at most
+    _MOST_DUE. A due notification that is not paused is about to start."""
     own = Notification.objects.filter(channel__in=channels)
     own = own.select_related("channel").defer("data", "data_names")
     running = own.filter(status=NotificationStatus.PROCESSING).annotate(is_last=_IS_WAITING)

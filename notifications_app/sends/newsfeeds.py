@@ -27,7 +27,7 @@ from pushsvc.common.errors import FieldError, Invalid, NotFound, Outdated
 from pushsvc.common.store import sql
 
 MOST_NEWSFEEDS: Final = 20  # of each channel
-_LEAST_APART: Final = timedelta(minutes=1)  # two checks that the owner asks for
+_LEAST_APART: Final = timedelta(minutes=1)  # checks that the owner asks for
 _LABEL: Final = Newsfeed._meta.label_lower
 _OWN: Final = ("name", "is_enabled", "every_minutes", "daily_limit", "disabled_code")
 

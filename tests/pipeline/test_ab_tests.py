@@ -42,7 +42,7 @@ def begin(channel, *platforms, test=(), **fields):
 
 
 def end_test(notification):
-    """Its time is over, and a tick decides."""
+    """Ends the time of the test, and decides it in a tick."""
     row = Notification.objects.filter(pk=notification.pk)
     row.update(decides_at=Now())
     tick_decides(notification)

@@ -120,7 +120,7 @@ def test_only_who_was_delivered_it_and_is_still_active_gets_the_correction(
 
 
 def _killed(monkeypatch, *, undone):
-    """A planner in a process of its own, killed before (`undone`) or after its window's commit."""
+    """A separate planner process, killed before (`undone`) or after its window's commit."""
     connection.close()  # the child has one of its own
     child = os.fork()
     if not child:

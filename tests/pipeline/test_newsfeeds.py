@@ -1,6 +1,7 @@
 """Newsfeeds as they are in the wild: what is sent of them, once, and what is not."""
 
 import gzip
+import threading
 import time
 from datetime import timedelta
 
@@ -334,13 +335,13 @@ def test_a_hanging_feed_delays_neither_webhooks_nor_other_accounts(
     channel, owner, site, receiver, settings, monkeypatch
 ):
     monkeypatch.setattr(fetching, "FETCH_SECONDS", 3.0)
-    done = []
+    done, released = [], threading.Event()
     other = factories.make_channel(account=Account.objects.create(name="Bob"))
     with running_site() as hanging:
         settings.NEWSFEED_TRUSTED_ORIGINS |= {hanging.origin}
 
         def hang(_path, _headers):
-            time.sleep(4)
+            released.wait(60)
             done.append("hanging")
             return 200, {}, b""
 
@@ -355,6 +356,7 @@ def test_a_hanging_feed_delays_neither_webhooks_nor_other_accounts(
         served = site.answer
         site.answer = lambda *asked: done.append("site") or served(*asked)
         turns.work(seconds=2)
+        released.set()
     assert {*done[:2]} == {"webhook", "site"}
     assert reread(quick).entry_count == 1
     assert len(hanging.requests) == turns.NEWSFEEDS_IN_FLIGHT // 4  # an account's share
@@ -529,12 +531,12 @@ def test_killed_workers_lose_and_repeat_nothing(sandbox, channel, owner, site, p
     devices = factories.subscribe_browsers(sandbox, channel, 1)
     primed(owner, site, daily_limit=50)
     document = rss(*(item(number) for number in range(30))).encode()
-    calls = []
+    calls, killed = [], threading.Event()
 
-    def answer(_path, _headers):
-        calls.append(time.monotonic())
+    def answer(asked, _headers):
+        calls.append(asked)
         if len(calls) == 1:
-            time.sleep(5)
+            killed.wait(60)
         return 200, {}, document
 
     site.answer = answer
@@ -546,6 +548,7 @@ def test_killed_workers_lose_and_repeat_nothing(sandbox, channel, owner, site, p
     Newsfeed.objects.update(next_at=Now())
     support.until(lambda: calls)
     kill(first)
+    killed.set()
     Newsfeed.objects.update(lease_until=Now())  # as a minute later
     processes.start("worker-hooks", **variables)
     support.until(lambda: Newsfeed.objects.filter(found__isnull=True, entry_count=30).exists())
