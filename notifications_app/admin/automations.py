@@ -31,7 +31,7 @@ from notifications_app.admin.compose.form import ComposeForm
 from notifications_app.admin.schedule_form import send_form
 from notifications_app.admin.stored_send_page import StoredSendPage
 from notifications_app.models import (
-    MAX_AUTOMATION_NAME,
+    MAX_REPEATED_NAME,
     SKIPPED,
     Automation,
     AutomationDay,
@@ -122,7 +122,7 @@ class AutomationsPage(TabPage):
 
 class _WritingPage(StoredSendPage):
     template_name = "console/notifications/automation.html"
-    most_characters = MAX_AUTOMATION_NAME
+    most_characters = MAX_REPEATED_NAME
     own_words = WORDS
     own_attrs = OWN_ATTRS
 

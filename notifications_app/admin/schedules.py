@@ -30,7 +30,7 @@ from notifications_app.admin.schedule_form import (
 )
 from notifications_app.admin.stored_send_page import StoredSendPage
 from notifications_app.models import (
-    MAX_SCHEDULE_NAME,
+    MAX_REPEATED_NAME,
     Notification,
     Occurrence,
     OccurrenceCode,
@@ -118,7 +118,7 @@ class SchedulesPage(TabPage):
 
 class _WritingPage(StoredSendPage):
     template_name = "console/notifications/schedule.html"
-    most_characters = MAX_SCHEDULE_NAME
+    most_characters = MAX_REPEATED_NAME
     own_words = WORDS
     own_attrs = frozenset({RECURRENCE})
 

@@ -8,9 +8,9 @@ from typing_extensions import override
 
 from notifications_app.api.schedule_serializers import ScheduledSendInput, StoredSend
 from notifications_app.models import (
-    MAX_AUTOMATION_NAME,
     MAX_DELAY_MINUTES,
     MAX_ONCE_DAYS,
+    MAX_REPEATED_NAME,
     SKIPPED,
     Automation,
     AutomationDay,
@@ -31,7 +31,7 @@ from pushsvc.common.http.fields import (
 class AutomationInput(StrictSerializer):
     """An automation to make, or what replaces one."""
 
-    name = Text(min_length=1, max_length=MAX_AUTOMATION_NAME, help_text="For people.")
+    name = Text(min_length=1, max_length=MAX_REPEATED_NAME, help_text="For people.")
     enabled = Flag(default=True, help_text="false: it notes nothing and sends nothing.")
     trigger: Any = TriggerInput(help_text="What it follows.")
     delay_minutes = WholeNumber(

@@ -10,8 +10,8 @@ from typing_extensions import override
 from notifications_app.api.schedule_serializers import ScheduledSendInput, StoredSend
 from notifications_app.models import (
     LEAST_MINUTES,
-    MAX_NEWSFEED_NAME,
     MAX_NEWSFEED_URL,
+    MAX_REPEATED_NAME,
     MOST_A_DAY,
     MOST_MINUTES,
     Newsfeed,
@@ -28,7 +28,7 @@ DEFAULT_A_DAY: Final = 5
 class NewsfeedInput(StrictSerializer):
     """A newsfeed to make, or what replaces one."""
 
-    name = Text(min_length=1, max_length=MAX_NEWSFEED_NAME, help_text="For people.")
+    name = Text(min_length=1, max_length=MAX_REPEATED_NAME, help_text="For people.")
     url = Text(
         min_length=1,
         max_length=MAX_NEWSFEED_URL,

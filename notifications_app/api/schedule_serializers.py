@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from notifications_app.models import (
     MAX_ONCE_DAYS,
-    MAX_SCHEDULE_NAME,
+    MAX_REPEATED_NAME,
     Occurrence,
     Schedule,
 )
@@ -33,7 +33,7 @@ class ScheduledSendInput(ScheduledSend):
 class ScheduleInput(StrictSerializer):
     """A schedule to make, or what replaces one."""
 
-    name = Text(min_length=1, max_length=MAX_SCHEDULE_NAME, help_text="For people.")
+    name = Text(min_length=1, max_length=MAX_REPEATED_NAME, help_text="For people.")
     enabled = Flag(default=True, help_text="false: it sends nothing.")
     notification: Any = ScheduledSendInput(
         help_text="A send, as `POST /send-notification` takes it, without times and targets."

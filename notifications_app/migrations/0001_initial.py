@@ -374,7 +374,7 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=100)),
                 ('url', models.CharField(max_length=2000)),
                 ('is_enabled', models.BooleanField(default=True)),
-                ('send_json', models.TextField(help_text='The checked send, with placeholders of entries, as that of a schedule.')),
+                ('send_json', models.TextField(help_text='The checked send. Text, because jsonb does not keep the order of `data`.')),
                 ('segment_id', models.UUIDField(blank=True, help_text='Of the send.', null=True)),
                 ('every_minutes', models.PositiveSmallIntegerField()),
                 ('daily_limit', models.PositiveSmallIntegerField()),
@@ -398,7 +398,7 @@ class Migration(migrations.Migration):
                 ('changed_by', models.CharField(blank=True, default='', help_text='Who changed it last. Its notifications are sent in this name.', max_length=150)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ('updated_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='newsfeeds', to='channels_app.channel')),
+                ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='%(class)ss', to='channels_app.channel')),
             ],
             options={
                 'indexes': [models.Index(fields=['channel', '-created_at', '-id'], name='newsfeed_list'), models.Index(condition=models.Q(('found__isnull', True), ('is_enabled', True)), fields=['next_at'], name='newsfeed_due'), models.Index(condition=models.Q(('found__isnull', False), ('is_enabled', True)), fields=['id'], name='newsfeed_found'), models.Index(condition=models.Q(('failing_since__isnull', False), models.Q(('disabled_code', ''), _negated=True), _connector='OR'), fields=['channel'], name='newsfeed_troubled')],
@@ -420,7 +420,7 @@ class Migration(migrations.Migration):
                 ('changed_by', models.CharField(blank=True, default='', help_text='Who changed it last. Its notifications are sent in this name.', max_length=150)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ('updated_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='schedules', to='channels_app.channel')),
+                ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='%(class)ss', to='channels_app.channel')),
             ],
             options={
                 'indexes': [
@@ -557,7 +557,7 @@ class Migration(migrations.Migration):
                 ('delay_minutes', models.PositiveIntegerField(help_text='From the event to the send.')),
                 ('recipient', models.CharField(choices=[('device', 'The device'), ('person', 'All devices of its person')], default='device', help_text='Who gets it.', max_length=6)),
                 ('send_json', models.TextField(help_text='The checked send. Text, because jsonb does not keep the order of `data`.')),
-                ('segment_id', models.UUIDField(blank=True, help_text='Of the send: its condition.', null=True)),
+                ('segment_id', models.UUIDField(blank=True, help_text='Of the send.', null=True)),
                 ('once_per_days', models.PositiveSmallIntegerField(blank=True, help_text='A key is contacted again after so many days. Null: never.', null=True)),
                 ('fire_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), help_text='It is not fired before.')),
                 ('read_until', models.DateTimeField(help_text='Of `unclicked`: the end of the notification that was read last.', null=True)),
@@ -567,7 +567,7 @@ class Migration(migrations.Migration):
                 ('changed_by', models.CharField(blank=True, default='', help_text='Who changed it last. Its notifications are sent in this name.', max_length=150)),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
                 ('updated_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='automations', to='channels_app.channel')),
+                ('channel', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='%(class)ss', to='channels_app.channel')),
             ],
             options={
                 'constraints': [

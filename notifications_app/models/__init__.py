@@ -1,7 +1,6 @@
 """The tables of notifications_app."""
 
 from notifications_app.models.automations import (
-    MAX_AUTOMATION_NAME,
     MAX_DELAY_MINUTES,
     SKIPPED,
     Automation,
@@ -16,7 +15,6 @@ from notifications_app.models.contacts import Contact, Once
 from notifications_app.models.images import IMAGE_NAME_LENGTH, Image, ImageRemoval
 from notifications_app.models.newsfeeds import (
     LEAST_MINUTES,
-    MAX_NEWSFEED_NAME,
     MAX_NEWSFEED_URL,
     MOST_A_DAY,
     MOST_MINUTES,
@@ -31,6 +29,7 @@ from notifications_app.models.notification import (
     IdempotencyRecord,
     Notification,
 )
+from notifications_app.models.repeated import MAX_REPEATED_NAME
 from notifications_app.models.rollups import (
     ActionCount,
     EventHour,
@@ -41,7 +40,6 @@ from notifications_app.models.rollups import (
 from notifications_app.models.schedules import (
     AHEAD,
     MAX_ONCE_DAYS,
-    MAX_SCHEDULE_NAME,
     Occurrence,
     OccurrenceCode,
     Schedule,
@@ -69,14 +67,12 @@ __all__ = [
     "HAS_NO_RATE",
     "IMAGE_NAME_LENGTH",
     "LEAST_MINUTES",
-    "MAX_AUTOMATION_NAME",
     "MAX_DELAY_MINUTES",
     "MAX_LABEL",
-    "MAX_NEWSFEED_NAME",
     "MAX_NEWSFEED_URL",
     "MAX_NOTIFICATION_NAME",
     "MAX_ONCE_DAYS",
-    "MAX_SCHEDULE_NAME",
+    "MAX_REPEATED_NAME",
     "MAX_TEMPLATE_NAME",
     "MOST_A_DAY",
     "MOST_LABELS",

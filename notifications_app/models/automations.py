@@ -1,7 +1,6 @@
 """Automations: sends that follow an event of a device or a person, and who waits for them."""
 
-import json
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final, Self
 
 from django.db import models
@@ -11,11 +10,9 @@ from typing_extensions import override
 
 from channels_app import audit
 from channels_app.feeds import EventKind
-from channels_app.models import Channel
 from notifications_app.content.values import AUDITED_FIELDS
-from pushsvc.common.ids import uuid7
+from notifications_app.models.repeated import RepeatedSend
 
-MAX_AUTOMATION_NAME: Final = 100
 MAX_DELAY_MINUTES: Final = 30 * 24 * 60
 
 
@@ -49,19 +46,10 @@ class AutomationQuerySet(models.QuerySet["Automation"]):
         return self.filter(_has_due())
 
 
-class Automation(models.Model):
+class Automation(RepeatedSend):
     """A send to each device or person to whom something happened. Each is contacted once, or again
-    `once_per_days` later.
+    `once_per_days` later."""
 
-    `disabled_code`: why the service disabled it; empty if the owner did.
-    """
-
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    channel = models.ForeignKey(
-        Channel, on_delete=models.CASCADE, related_name="automations", db_index=False
-    )
-    name = models.CharField(max_length=MAX_AUTOMATION_NAME)
-    is_enabled = models.BooleanField(default=True)
     event = models.CharField(max_length=32, choices=AutomationEvent.choices)
     about: Any = models.JSONField(
         default=dict, blank=True, help_text="Of the event: the other fields of the trigger."
@@ -70,10 +58,6 @@ class Automation(models.Model):
     recipient = models.CharField(
         max_length=6, choices=Recipient.choices, default=Recipient.DEVICE, help_text="Who gets it."
     )
-    send_json = models.TextField(
-        help_text="The checked send. Text, because jsonb does not keep the order of `data`."
-    )
-    segment_id = models.UUIDField(null=True, blank=True, help_text="Of the send: its condition.")
     once_per_days = models.PositiveSmallIntegerField(
         null=True, blank=True, help_text="A key is contacted again after so many days. Null: never."
     )
@@ -83,15 +67,6 @@ class Automation(models.Model):
     )
     read_notification_id = models.UUIDField(null=True, help_text="The same notification.")
     read_after = models.UUIDField(null=True, help_text="Its recipient that was read last, if more.")
-    disabled_code = models.CharField(max_length=64, blank=True, default="")
-    changed_by = models.CharField(
-        max_length=150,
-        blank=True,
-        default="",
-        help_text="Who changed it last. Its notifications are sent in this name.",
-    )
-    created_at = models.DateTimeField(db_default=Now(), editable=False)
-    updated_at = models.DateTimeField(db_default=Now(), editable=False)
 
     objects = AutomationQuerySet.as_manager()
 
@@ -122,16 +97,6 @@ class Automation(models.Model):
             ),
         ]
 
-    @override
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def send(self) -> dict[str, Any]:
-        """The body of the send, as in the API."""
-        send: dict[str, Any] = json.loads(self.send_json)
-        return send
-
     @property
     def trigger(self) -> dict[str, Any]:
         """As in the API."""
@@ -141,12 +106,6 @@ class Automation(models.Model):
     def apart(self) -> timedelta | None:
         """How long after a contact there may be another. None: never."""
         return None if self.once_per_days is None else timedelta(days=self.once_per_days)
-
-    @property
-    def version(self) -> str:
-        """A version that changes with each change by the owner."""
-        updated_at: datetime = self.updated_at
-        return updated_at.isoformat()
 
 
 class AutomationEntry(models.Model):

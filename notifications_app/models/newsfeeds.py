@@ -1,21 +1,17 @@
 """Newsfeeds: RSS and Atom documents whose new entries become notifications."""
 
-import json
 from typing import Any, Final
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
-from typing_extensions import override
 
 from channels_app import audit
-from channels_app.models import Channel
 from notifications_app.content.values import AUDITED_FIELDS
+from notifications_app.models.repeated import RepeatedSend
 from notifications_app.querysets import NewsfeedQuerySet
-from pushsvc.common.ids import uuid7
 
-MAX_NEWSFEED_NAME: Final = 100
 MAX_NEWSFEED_URL: Final = 2_000
 LEAST_MINUTES: Final = 5
 MOST_MINUTES: Final = 24 * 60
@@ -23,25 +19,15 @@ MOST_A_DAY: Final = 50
 TROUBLED_AFTER: Final = 5  # failures in succession, which staff are told of
 
 
-class Newsfeed(models.Model):
+class Newsfeed(RepeatedSend):
     """An address that is checked, and what is sent of each new entry.
 
     `known`: hashes of the entries that were seen, the newest document's first. Null: the document
     was never read, so none of its entries is sent. `found`: entries that are to be sent now, the
-    newest first. `disabled_code`: why the service disabled it; empty if the owner did.
+    newest first.
     """
 
-    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    channel = models.ForeignKey(
-        Channel, on_delete=models.CASCADE, related_name="newsfeeds", db_index=False
-    )
-    name = models.CharField(max_length=MAX_NEWSFEED_NAME)
     url = models.CharField(max_length=MAX_NEWSFEED_URL)
-    is_enabled = models.BooleanField(default=True)
-    send_json = models.TextField(
-        help_text="The checked send, with placeholders of entries, as that of a schedule."
-    )
-    segment_id = models.UUIDField(null=True, blank=True, help_text="Of the send.")
     every_minutes = models.PositiveSmallIntegerField()
     daily_limit = models.PositiveSmallIntegerField()
     next_at = models.DateTimeField(db_default=Now(), help_text="When it is checked next.")
@@ -60,15 +46,6 @@ class Newsfeed(models.Model):
     sent_on = models.DateField(null=True, blank=True, help_text="The day of `sent_count`.")
     sent_count = models.PositiveSmallIntegerField(default=0)
     last_notification_id = models.UUIDField(null=True, blank=True)
-    disabled_code = models.CharField(max_length=64, blank=True, default="")
-    changed_by = models.CharField(
-        max_length=150,
-        blank=True,
-        default="",
-        help_text="Who changed it last. Its notifications are sent in this name.",
-    )
-    created_at = models.DateTimeField(db_default=Now(), editable=False)
-    updated_at = models.DateTimeField(db_default=Now(), editable=False)
 
     objects = NewsfeedQuerySet.as_manager()
 
@@ -91,21 +68,6 @@ class Newsfeed(models.Model):
                 name="newsfeed_troubled",
             ),
         ]
-
-    @override
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def send(self) -> dict[str, Any]:
-        """The body of the send, as in the API."""
-        send: dict[str, Any] = json.loads(self.send_json)
-        return send
-
-    @property
-    def version(self) -> str:
-        """A version that changes with each change by the owner."""
-        return self.updated_at.isoformat()
 
 
 # Not the address, which may contain a password of the feed.

@@ -14,7 +14,6 @@ from channels_app.models import Channel
 from notifications_app.content.values import SendRequest
 from notifications_app.errors import NotCombinable, TooManyAutomations
 from notifications_app.models import (
-    MAX_AUTOMATION_NAME,
     Automation,
     AutomationDay,
     AutomationEntry,
@@ -170,7 +169,7 @@ def _fill(
     once_per_days: int | None = None,
 ) -> None:
     """Sets what the owner chose. Raises what `send_check` raises, and Invalid."""
-    check_name(name, MAX_AUTOMATION_NAME)
+    check_name(name)
     if send.test:
         raise NotCombinable("notification.test", "An automation has no test.")
     check_stored(automation.channel, send)

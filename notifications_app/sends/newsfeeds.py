@@ -18,7 +18,7 @@ from channels_app.models import Channel
 from notifications_app.content.entries import EXAMPLE, filled
 from notifications_app.content.values import Content, SendRequest
 from notifications_app.errors import TooManyNewsfeeds
-from notifications_app.models import MAX_NEWSFEED_NAME, Newsfeed
+from notifications_app.models import Newsfeed
 from notifications_app.newsfeeds.comparing import Values
 from notifications_app.sends.publishing import request_of
 from notifications_app.sends.stored_sends import check_name, check_stored, stored, unshown
@@ -154,7 +154,7 @@ def _fill(
     enabled: bool = True,
 ) -> None:
     """The ranges of the numbers are checked by the form and the serializer."""
-    check_name(name, MAX_NEWSFEED_NAME)
+    check_name(name)
     newsfeed.name, newsfeed.is_enabled = name, enabled
     newsfeed.every_minutes, newsfeed.daily_limit = every_minutes, daily_limit
     check_stored(newsfeed.channel, replace(send, content=filled(send.content, EXAMPLE)))

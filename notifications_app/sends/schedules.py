@@ -24,7 +24,6 @@ from notifications_app.errors import (
     TooManySchedules,
 )
 from notifications_app.models import (
-    MAX_SCHEDULE_NAME,
     Occurrence,
     OccurrenceCode,
     Schedule,
@@ -59,7 +58,7 @@ def schedule_create(
 ) -> Schedule:
     """Creates a schedule. `once_per_days`: nobody gets it twice within so many days. Raises what
     `send_check` raises for the send, Invalid, NeverHappens, and TooManySchedules."""
-    check_name(name, MAX_SCHEDULE_NAME)
+    check_name(name)
     recurs = recurrence_of(recurrence)
     with transaction.atomic():
         # Locks the channel, so that no other schedule is added before the transaction ends.
@@ -93,7 +92,7 @@ def schedule_update(
     Raises NotFound, what `schedule_create` raises, and Outdated if `seen`, a version, is not the
     schedule's.
     """
-    check_name(name, MAX_SCHEDULE_NAME)
+    check_name(name)
     recurs = recurrence_of(recurrence)
     schedule = _locked(channel_id, schedule_id)
     _check_seen(schedule, seen)

@@ -12,6 +12,7 @@ from uuid import UUID
 from channels_app import audit
 from channels_app.models import Channel
 from notifications_app.content.values import CONTENT, DEFAULTS, RESPECT, Content, SendRequest
+from notifications_app.models import MAX_REPEATED_NAME
 from notifications_app.sends.checks import send_check, with_defaults
 from notifications_app.timing import CHANNEL
 from pushsvc.common.errors import FieldError, Invalid, within
@@ -77,10 +78,10 @@ def check_stored(channel: Channel, send: SendRequest) -> None:
         send_check(channel=channel, request=with_defaults(channel, send))
 
 
-def check_name(name: str, most: int) -> None:
+def check_name(name: str) -> None:
     """Raises Invalid for a name of a stored send that is blank or too long."""
-    if not name.strip() or len(name) > most or "\x00" in name:
-        detail = f"Must have 1 to {most} characters."
+    if not name.strip() or len(name) > MAX_REPEATED_NAME or "\x00" in name:
+        detail = f"Must have 1 to {MAX_REPEATED_NAME} characters."
         raise Invalid([FieldError("name", "malformed", detail)])
 
 
