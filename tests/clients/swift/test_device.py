@@ -5,8 +5,10 @@ import json
 import secrets
 
 import pytest
+from django.contrib.auth.models import User
 
 from notifications_app.models import Notification
+from subscriptions_app.devices.test_devices import device_names, invite
 from subscriptions_app.models import Subscription
 from tests.api.people import new_key, token
 from tests.clients.swift import chroot
@@ -332,6 +334,22 @@ def test_preferences_of_a_person_are_read_with_the_devices_proof(device, owner):
 
 def test_a_device_that_is_not_subscribed_has_no_preferences(start):
     assert start()("preferences")["code"] == "notSubscribed"
+
+
+def test_the_invitation_of_a_qr_code_makes_the_device_a_test_device(start, gate, owner):
+    sender = User.objects.create_user("sender", is_staff=True)
+    owner.channel.account.memberships.create(user=sender, role="sender")
+    invitation = invite(channel=owner.channel, name="the kitchen phone", user=sender)
+    device = start()
+    assert device("join", id=invitation)["code"] == "notSubscribed"
+
+    device("register", token=new_token())
+    assert device("join", id=invitation + "x")["problem"] == "forbidden"
+    gate.is_closed = True
+    assert device("join", id=invitation) == UNREACHABLE | {"will_retry": False}
+    gate.is_closed = False
+    assert device("join", id=invitation) is True
+    assert device_names(owner.channel.pk) == {row_of(owner).pk: "the kitchen phone"}
 
 
 # --- notifications --------------------------------------------------------------------------------

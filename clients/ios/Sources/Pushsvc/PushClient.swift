@@ -16,6 +16,7 @@ public struct PushCategory: Codable, Equatable, Sendable {
 public actor PushClient {
     private struct Registered: Decodable { let subscriptionId: String }
     private struct Preferences: Decodable { let categories: [PushCategory] }
+    private struct Joined: Decodable { let name: String }
     private struct Refusal {
         let parts: Set<Part>
         let error: PushError
@@ -173,9 +174,26 @@ public actor PushClient {
         guard state.isWanted, let address = state.registered else { throw PushError(.notSubscribed) }
         var body = device(address, state)
         body["choices"] = choices
-        do {
-            return try await service.post("preferences", .object(body), as: Preferences.self).categories
-        } catch let error as PushError {
+        return try await ask("preferences", .object(body), as: Preferences.self).categories
+    }
+
+    // MARK: - Trying it
+
+    /// Makes this a test device of the channel. `invitation` is the fragment of the link in a QR code
+    /// that the console shows for the app. An invitation that cannot be sent now is not stored. If
+    /// the error is `notSubscribed`, call this again after `register(_:)`.
+    public func joinAsTestDevice(_ invitation: String) async throws {
+        try await change { _ in }
+        guard let id = try subscriptionId else { throw PushError(.notSubscribed) }
+        let body: JSON = .object(["invitation": .text(invitation), "subscription_id": .text(id)])
+        _ = try await ask("test-device/\(service.channel ?? "")/join", body, as: Joined.self)
+    }
+
+    /// Sends nothing again.
+    private func ask<Answer: Decodable & Sendable>(
+        _ path: String, _ body: JSON, as type: Answer.Type
+    ) async throws -> Answer {
+        do { return try await service.post(path, body, as: type) } catch let error as PushError {
             throw PushError(error.code, problem: error.problem)
         }
     }

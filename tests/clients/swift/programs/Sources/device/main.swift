@@ -70,6 +70,7 @@ func run(_ command: Command) async throws -> Any {
     case "wake": await pauses.end()
     case "preferences": return chosen(try await push.preferences())
     case "prefer": return chosen(try await push.setPreferences(command.choices!))
+    case "join": try await push.joinAsTestDevice(command.id!)
     case "report":
         guard let message = message(command.payload!) else { return "foreign" }
         await push.reports.report(command.event!, of: message, button: command.button)
