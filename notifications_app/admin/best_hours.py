@@ -1,9 +1,9 @@
 """The hours of the week in which a channel's recipients click, as a heat map."""
 
-import calendar
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from django.utils.dates import WEEKDAYS, WEEKDAYS_ABBR
 from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
@@ -38,8 +38,8 @@ class BestHoursPage(TabPage):
             zones=timezone_names(),
             unknown_zone=wanted if wanted and wanted != zone else "",
             heat=found,
-            days=list(zip(calendar.day_name, calendar.day_abbr, found.days, strict=True)),
-            best=[(calendar.day_name[cell.weekday], cell, share) for cell, share in found.best],
+            days=list(zip(WEEKDAYS.values(), WEEKDAYS_ABBR.values(), found.days, strict=True)),
+            best=[(WEEKDAYS[cell.weekday], cell, share) for cell, share in found.best],
             hours=range(24),
             levels=range(LEVELS + 1),
             **kwargs,

@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from django.db.models import QuerySet
 from django.urls import reverse
+from django.utils.dates import WEEKDAYS
 from django.utils.translation import gettext
 from typing_extensions import override
 
@@ -107,7 +108,7 @@ class CalendarPage(ConsolePage):
             month=month,
             previous=(month - timedelta(days=1)).replace(day=1),
             following=(month + timedelta(days=31)).replace(day=1),
-            weekdays=calendar.day_name,
+            weekdays=list(WEEKDAYS.values()),
             weeks=[[_day(day, month, today, entries[day]) for day in week] for week in weeks],
             has_entries=any(entries.values()),
             has_movable=any(each.move for own in entries.values() for each in own),

@@ -1,5 +1,6 @@
 """What differs from Django's formats of the language. Fields take ISO 8601, as browsers send it."""
 
+DAY = "j F Y"
 DAY_AND_TIME = "l، j F Y، H:i"
 # With Western digits, as browsers write them (Intl.NumberFormat).
 DECIMAL_SEPARATOR = "."

@@ -1,3 +1,4 @@
-"""`DAY_AND_TIME` is ours; the others are Django's."""
+"""`DAY` and `DAY_AND_TIME` are ours; the others are Django's."""
 
+DAY = "j F Y"
 DAY_AND_TIME = "l, j F Y, H:i"

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from notifications_app.admin.recurrence_words import recurrence_words
 from notifications_app.models import Notification, Occurrence, Schedule
@@ -334,3 +334,25 @@ def test_a_rule_in_words(rule, words):
     )
     assert words in recurrence_words(recurs)
     assert recurrence_words(recurs).endswith(", 1 time")
+
+
+@pytest.mark.parametrize(
+    ("language", "rule", "words"),
+    [
+        ("de", "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,WE", "Alle 2 Wochen am Montag und Mittwoch um"),
+        ("de", "FREQ=MONTHLY;BYMONTHDAY=3,-1", "Jeden Monat am 3. und letzten Tag um 09:00 Uhr"),
+        ("de", "FREQ=YEARLY", "Jedes Jahr am 1. Januar um 09:00 Uhr, bis 2. Mai 2031, 1-mal"),
+        ("ar", "FREQ=DAILY;INTERVAL=2;BYMONTH=3", "كل يومين في مارس الساعة 09:00"),
+    ],
+)
+def test_a_rule_in_words_of_another_language(language, rule, words):
+    recurs = Recurrence(
+        rule=rule,
+        at=[time(9)],
+        timezone="UTC",
+        starts_on=date(2026, 1, 1),
+        ends_on=date(2031, 5, 2),
+        count=1,
+    )
+    with translation.override(language):
+        assert words in recurrence_words(recurs)
