@@ -10,6 +10,11 @@
   const TRIES = 8;
   const OF_REFUSAL = ["import_line", "import_code", "import_field", "import_reason"];
   const COUNTED = ["created", "updated", "unchanged", "refused"];
+  const OUTCOMES = {
+    created: translated("created"),
+    updated: translated("updated"),
+    unchanged: translated("unchanged"),
+  };
 
   // The request can be sent again, after `seconds`.
   class Unanswered extends Error {
@@ -43,7 +48,7 @@
   function problem(element, error) {
     const isKnown = error instanceof Unreadable || error instanceof Unanswered;
     if (!isKnown) console.error(error);
-    tell(element, isKnown ? error.message : "The import failed. Reload the page.");
+    tell(element, isKnown ? error.message : translated("The import failed. Reload the page."));
   }
 
   function cells(row, texts) {
@@ -81,17 +86,19 @@
       "X-CSRFToken": form.elements.csrfmiddlewaretoken.value,
     };
     const answer = await fetch(`${url}?${query}`, { method: "POST", body, headers }).catch(() => {
-      throw new Unanswered("The service cannot be reached.");
+      throw new Unanswered(translated("The service cannot be reached."));
     });
     if (answer.redirected || answer.status === 403) {
       throw new Unreadable(
-        "You are signed out, or may no longer import. Sign in, reload this page, and choose the file again.",
+        translated(
+          "You are signed out, or may no longer import. Sign in, reload this page, and choose the file again.",
+        ),
       );
     }
-    if (answer.status === 404) throw new Unreadable("The channel no longer exists.");
+    if (answer.status === 404) throw new Unreadable(translated("The channel no longer exists."));
     if (answer.status === 400) throw new Unreadable((await answer.json()).detail);
     if (answer.ok) return answer.json();
-    const words = `The service responded with ${answer.status}.`;
+    const words = translated("The service responded with %(status)s.", { status: answer.status });
     if (answer.status < 500 && answer.status !== 429) throw new Unreadable(words);
     const error = new Unanswered(words);
     error.seconds = Number(answer.headers.get("Retry-After")) || 0;
@@ -107,7 +114,8 @@
         if (!(error instanceof Unanswered) || tried === TRIES) throw error;
         const seconds = Math.max(error.seconds, Math.min(2 ** tried, 30));
         if (!run.isCancelled) {
-          $("state").textContent = `${error.message} Next try in ${seconds} s.`;
+          $("state").textContent =
+            `${error.message} ${translated("Next try in %(seconds)s s.", { seconds })}`;
           await pause(seconds);
         }
         if (run.isCancelled) return null;
@@ -139,7 +147,7 @@
     tell($("file-error"), "");
     if (!file) return;
     try {
-      if (!file.size) throw new Unreadable("The file is empty.");
+      if (!file.size) throw new Unreadable(translated("The file is empty."));
       const found = await encodingOf(file);
       if (current !== turn) return;
       $("encoding").value = found.encoding;
@@ -195,10 +203,11 @@
           row.querySelector("td"),
           row.querySelector("select"),
         ];
-        title.textContent = name || "(without a name)";
+        title.textContent = name || translated("(without a name)");
         values.textContent = samples.join(" · ");
         choice.value = means;
-        choice.setAttribute("aria-label", `Column ${name || place + 1} contains`);
+        const column = name || place + 1;
+        choice.setAttribute("aria-label", translated("Column %(column)s contains", { column }));
         return row;
       }),
     );
@@ -251,7 +260,7 @@
       if (current !== turn) return;
       listRows(found.rows);
       listAttributes(found.attributes_dropped);
-      if (!found.rows.length) throw new Unreadable("The file has no rows.");
+      if (!found.rows.length) throw new Unreadable(translated("The file has no rows."));
     } catch (error) {
       if (current !== turn) return;
       listRows([]);
@@ -264,9 +273,9 @@
     $("first-rows").replaceChildren();
     for (const each of rows) {
       const row = $("first-rows").insertRow();
-      head(row, each.line).dataset.label = "Line";
+      head(row, each.line).dataset.label = translated("Line");
       if (each.outcome === "refused") {
-        cells(row, [["", badge("refused", "bad")]]);
+        cells(row, [["", badge(translated("refused"), "bad")]]);
         const reason = row.insertCell();
         reason.colSpan = 6;
         reason.textContent = reasonOf(each);
@@ -274,17 +283,18 @@
       }
       const pairs = Object.entries(each.attributes).map(([name, value]) => `${name}: ${value}`);
       const times = [
-        each.created_at && `created ${each.created_at.slice(0, 10)}`,
-        each.last_seen_at && `last seen ${each.last_seen_at.slice(0, 10)}`,
+        each.created_at && translated("created %(day)s", { day: each.created_at.slice(0, 10) }),
+        each.last_seen_at &&
+          translated("last seen %(day)s", { day: each.last_seen_at.slice(0, 10) }),
       ];
       cells(row, [
-        ["", badge(each.outcome, "good")],
-        ["Platform", each.platform ?? ""],
-        ["Address", each.address ?? "", "ps-mono"],
-        ["Person", each.external_id, "ps-breaks"],
-        ["Language", [each.language, each.timezone].filter(Boolean).join(", ")],
-        ["Attributes and tags", [...pairs, ...each.tags].join(" · "), "ps-breaks"],
-        ["Times", times.filter(Boolean).join(", ")],
+        ["", badge(OUTCOMES[each.outcome], "good")],
+        [translated("Platform"), each.platform ?? ""],
+        [translated("Address"), each.address ?? "", "ps-mono"],
+        [translated("Person"), each.external_id, "ps-breaks"],
+        [translated("Language"), [each.language, each.timezone].filter(Boolean).join(", ")],
+        [translated("Attributes and tags"), [...pairs, ...each.tags].join(" · "), "ps-breaks"],
+        [translated("Times"), times.filter(Boolean).join(", ")],
       ]);
     }
   }
@@ -292,11 +302,17 @@
   const reasonOf = ({ attr, detail }) => (attr ? `${attr}: ${detail}` : detail);
 
   function listAttributes(dropped) {
-    const found = dropped.length
-      ? ` Found in the first rows, and not taken: ${dropped.join(", ")}.`
-      : "";
-    const all = $("format").value === "pushsvc_ndjson" ? "Leave empty for all." : "At most ten.";
-    $("attributes-help").textContent = `Names, with commas between. ${all}${found}`;
+    const words = [
+      translated("Names, with commas between."),
+      $("format").value === "pushsvc_ndjson"
+        ? translated("Leave empty for all.")
+        : translated("At most ten."),
+    ];
+    if (dropped.length) {
+      const names = dropped.join(", ");
+      words.push(translated("Found in the first rows, and not taken: %(names)s.", { names }));
+    }
+    $("attributes-help").textContent = words.join(" ");
   }
 
   // ---- an import that this browser has kept ------------------------------------------------------
@@ -330,24 +346,40 @@
     dryRefused = null;
     show($("ended"), state.counts.refused > 0);
     preview();
-    $("state").textContent = `This file is imported up to line ${number(state.place.line - 1)}.`;
+    $("state").textContent = translated("This file is imported up to line %(line)s.", {
+      line: number(state.place.line - 1),
+    });
   }
+
+  const countsOf = ({ counts: { created, updated, unchanged, refused } }) =>
+    translated(
+      "%(created)s created, %(updated)s updated, %(unchanged)s unchanged, %(refused)s refused",
+      {
+        created: number(created),
+        updated: number(updated),
+        unchanged: number(unchanged),
+        refused: number(refused),
+      },
+    );
 
   function announce() {
     show($("earlier"), Boolean(kept) && !run && kept.layout !== layout);
     if (!kept) return;
     const { name } = kept.file;
-    const counts = COUNTED.map((each) => `${number(kept.counts[each])} ${each}`).join(", ");
+    const counts = countsOf(kept);
     const percent = Math.floor((100 * kept.place.offset) / kept.file.size);
     $("earlier-words").textContent = kept.isEnded
-      ? `“${name}” was imported: ${counts}.`
-      : `The import of “${name}” stopped before line ${number(kept.place.line)} (${percent} %): ${counts}. To go on, choose the same file.`;
+      ? translated("“%(name)s” was imported: %(counts)s.", { name, counts })
+      : translated(
+          "The import of “%(name)s” stopped before line %(line)s (%(percent)s %): %(counts)s. To go on, choose the same file.",
+          { name, counts, percent, line: number(kept.place.line) },
+        );
     show($("earlier-refused"), kept.counts.refused > 0);
   }
 
   function offer() {
     const isLater = canContinue();
-    $("start").textContent = isLater ? "Continue" : "Import";
+    $("start").textContent = isLater ? translated("Continue") : translated("Import");
     $("file").disabled = $("kind").disabled = Boolean(run);
     $("how").disabled = Boolean(run) || isLater;
     show($("dry"), !run && !isLater);
@@ -371,10 +403,14 @@
   async function begin(isDry) {
     if (!$("takeover").reportValidity()) return;
     if (!isDry && !canContinue()) {
-      const question = `Import “${file.name}” into the channel “${form.dataset.name}”?`;
+      const question = translated("Import “%(file)s” into the channel “%(channel)s”?", {
+        file: file.name,
+        channel: form.dataset.name,
+      });
       if (!window.confirm(question)) return;
     }
-    run = { isDry, words: isDry ? "Dry run: nothing is stored." : "Importing…", refused: [] };
+    const words = isDry ? translated("Dry run: nothing is stored.") : translated("Importing…");
+    run = { isDry, words, refused: [] };
     for (const name of ["error", "dropped"]) tell($(name), "");
     for (const name of ["ended", "codes"]) show($(name), false);
     for (const name of ["progress", "results"]) show($(name), true);
@@ -461,8 +497,10 @@
   }
 
   function finish(state, isDry) {
-    const did = isDry ? "The dry run has ended. Nothing was stored." : "The file is imported.";
-    const stopped = isDry ? "The dry run was cancelled." : stoppedAt();
+    const did = isDry
+      ? translated("The dry run has ended. Nothing was stored.")
+      : translated("The file is imported.");
+    const stopped = isDry ? translated("The dry run was cancelled.") : stoppedAt();
     $("state").textContent = state.isEnded ? did : stopped;
     dryRefused = isDry ? run.refused : null;
     show($("ended"), state.counts.refused > 0);
@@ -470,13 +508,15 @@
 
   const stoppedAt = () =>
     run.state && !run.isDry
-      ? `Stopped before line ${number(run.state.place.line)}. The rows before it are imported.`
+      ? translated("Stopped before line %(line)s. The rows before it are imported.", {
+          line: number(run.state.place.line),
+        })
       : "";
 
   function cancel() {
     run.isCancelled = true;
     run.wake?.();
-    $("state").textContent = "Stopping after this part…";
+    $("state").textContent = translated("Stopping after this part…");
   }
 
   function showCounts({ counts, codes, dropped }) {
@@ -490,14 +530,16 @@
       const row = $("codes-rows").insertRow();
       head(row, code);
       cells(row, [
-        ["Rows", number(count), "ps-number"],
-        ["", `Line ${number(first.line)}: ${reasonOf(first)}`],
+        [translated("Rows"), number(count), "ps-number"],
+        ["", `${translated("Line %(line)s", { line: number(first.line) })}: ${reasonOf(first)}`],
       ]);
     }
     show($("codes"), entries.length > 0);
     tell(
       $("dropped"),
-      dropped.length ? `Attributes that are not taken: ${dropped.join(", ")}.` : "",
+      dropped.length
+        ? translated("Attributes that are not taken: %(names)s.", { names: dropped.join(", ") })
+        : "",
     );
   }
 
@@ -509,10 +551,19 @@
     const seconds = (Date.now() - began) / 1000;
     const bytes = (place.offset - from) / seconds;
     const left = Math.ceil((size - place.offset) / bytes);
-    const words = [`${percent} %`, `line ${number(place.line - 1)}`];
-    if (rows) words.push(`${number(Math.round(rows / seconds))} rows a second`);
-    if (rows && left > 0)
-      words.push(left > 90 ? `${Math.ceil(left / 60)} min left` : `${left} s left`);
+    const words = [`${percent} %`, translated("line %(line)s", { line: number(place.line - 1) })];
+    if (rows) {
+      words.push(
+        translated("%(rows)s rows a second", { rows: number(Math.round(rows / seconds)) }),
+      );
+    }
+    if (rows && left > 0) {
+      words.push(
+        left > 90
+          ? translated("%(minutes)s min left", { minutes: Math.ceil(left / 60) })
+          : translated("%(seconds)s s left", { seconds: left }),
+      );
+    }
     $("pace").textContent = words.join(" · ");
   }
 

@@ -16,8 +16,11 @@
     [[0xfe, 0xff], "utf-16be"],
   ];
   const NOT_TEXT = [
-    [[0x1f, 0x8b], "This file is compressed. Decompress it first."],
-    [[0x50, 0x4b, 0x03, 0x04], "This is a workbook or an archive. Save the table as “CSV UTF-8”."],
+    [[0x1f, 0x8b], translated("This file is compressed. Decompress it first.")],
+    [
+      [0x50, 0x4b, 0x03, 0x04],
+      translated("This is a workbook or an archive. Save the table as “CSV UTF-8”."),
+    ],
   ];
 
   // An error that the user can correct; its message is shown.
@@ -29,7 +32,7 @@
     try {
       return new Uint8Array(await file.slice(from, to).arrayBuffer());
     } catch {
-      throw new Unreadable("The file cannot be read any more. Choose it again.");
+      throw new Unreadable(translated("The file cannot be read any more. Choose it again."));
     }
   }
 
@@ -125,10 +128,9 @@
     const isAtEnd = offset + bytes.length >= file.size;
     if (found.isOpen && !isAtEnd) next = records.pop().line;
     if (!records.length) {
-      const hint = separator
-        ? " Perhaps a double quote at the beginning of a field does not end."
-        : "";
-      throw new Unreadable(`Line ${line}: The row that begins here is too long.${hint}`);
+      const words = translated("Line %(line)s: The row that begins here is too long.", { line });
+      const hint = translated("Perhaps a double quote at the beginning of a field does not end.");
+      throw new Unreadable(separator ? `${words} ${hint}` : words);
     }
     const end = size * records.at(-1).to;
     const decode = ({ from, to }) =>
@@ -156,10 +158,20 @@
       const at = text.indexOf("\ufffd");
       if (at < 0) continue;
       const before = text.slice(0, at).split("\n");
-      const place = `Line ${record.line + before.length - 1}, column ${before.at(-1).length + 1}`;
-      return new Unreadable(`${place}: This is not ${encoding}. Choose another encoding above.`);
+      return new Unreadable(
+        translated(
+          "Line %(line)s, column %(column)s: This is not %(encoding)s. Choose another encoding above.",
+          {
+            line: record.line + before.length - 1,
+            column: before.at(-1).length + 1,
+            encoding,
+          },
+        ),
+      );
     }
-    return new Unreadable(`The file is not ${encoding}. Choose another encoding above.`);
+    return new Unreadable(
+      translated("The file is not %(encoding)s. Choose another encoding above.", { encoding }),
+    );
   }
 
   // The texts of one record of CSV.

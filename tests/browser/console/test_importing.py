@@ -271,11 +271,15 @@ def test_json_lines_with_attributes_to_take(opened, alice):
     expect(page.locator("#import-dropped")).to_have_text("Attributes that are not taken: x.")
 
 
-def test_every_step_is_readable(opened):
-    page = opened(axe=True, color_scheme="light")
-    choose(page, GERMAN)
-    press(page, "Dry run")
-    expect(state(page)).to_contain_text("The dry run has ended")
+def test_every_step_is_readable_in_german_too(opened):
+    page = opened(axe=True, color_scheme="light", locale="de-DE")
+    choose(page, GERMAN.replace("Gerät;Schlüssel", "platform;token"))
+    rows = page.locator("#import-first-rows tr")
+    expect(rows.first).to_contain_text("angelegtAndroid")
+    expect(rows.last).to_contain_text("abgelehnt")
+    press(page, "Probelauf")
+    expect(state(page)).to_have_text("Der Probelauf ist beendet. Nichts wurde gespeichert.")
+    expect(page.locator("#import-codes-rows")).to_contain_text("Zeile 4:")
     for scheme in ("light", "dark"):
         choose_scheme(page, scheme)
         assert [*errors_of(page), *violations_of(page)] == []

@@ -25,17 +25,32 @@ window.pushsvcTexts = {
 "%(count)s مشتركًا",
 "%(count)s مشترك"
 ],
+"%(created)s created, %(updated)s updated, %(unchanged)s unchanged, %(refused)s refused": [
+"أُنشئ %(created)s، وحُدّث %(updated)s، ولم يتغير %(unchanged)s، ورُفض %(refused)s"
+],
 "%(kind)s, but your browser cannot show it.": [
 "%(kind)s، لكن متصفحك لا يستطيع عرضها."
 ],
 "%(length)s of %(most)s characters": [
 "%(length)s من %(most)s حرفًا"
 ],
+"%(minutes)s min left": [
+"بقي %(minutes)s دقيقة"
+],
 "%(missing)s missing": [
 "%(missing)s ناقصة"
 ],
+"%(rows)s rows a second": [
+"%(rows)s صفًا في الثانية"
+],
+"%(seconds)s s left": [
+"بقي %(seconds)s ثانية"
+],
 "%(utc)s · shown in %(zone)s": [
 "%(utc)s · معروض بتوقيت %(zone)s"
+],
+"(without a name)": [
+"(بلا اسم)"
 ],
 ". This is in the past, so it would be sent at once.": [
 ". هذا في الماضي، فسيُرسل فورًا."
@@ -49,14 +64,26 @@ window.pushsvcTexts = {
 "Add: %(label)s": [
 "إضافة: %(label)s"
 ],
+"Address": [
+"العنوان"
+],
 "App version": [
 "إصدار التطبيق"
 ],
 "As shown on devices in %(language)s.": [
 "كما يظهر على الأجهزة باللغة %(language)s."
 ],
+"At most ten.": [
+"عشرة كحد أقصى."
+],
 "Attribute": [
 "السمة"
+],
+"Attributes and tags": [
+"السمات والوسوم"
+],
+"Attributes that are not taken: %(names)s.": [
+"سمات لا تؤخذ: %(names)s."
 ],
 "Choose a file.": [
 "اختر ملفًا."
@@ -70,11 +97,17 @@ window.pushsvcTexts = {
 "Clicked": [
 "نُقر"
 ],
+"Column %(column)s contains": [
+"محتوى العمود %(column)s"
+],
 "Column %(place)s": [
 "العمود %(place)s"
 ],
 "Comparison": [
 "المقارنة"
+],
+"Continue": [
+"متابعة"
 ],
 "Copied": [
 "نُسخ"
@@ -91,6 +124,9 @@ window.pushsvcTexts = {
 "Days": [
 "الأيام"
 ],
+"Dry run: nothing is stored.": [
+"تجربة جافة: لا يُخزَّن شيء."
+],
 "Earlier notification": [
 "إشعار سابق"
 ],
@@ -102,6 +138,9 @@ window.pushsvcTexts = {
 ],
 "First values: %(values)s": [
 "القيم الأولى: %(values)s"
+],
+"Found in the first rows, and not taken: %(names)s.": [
+"وُجدت في الصفوف الأولى ولا تؤخذ: %(names)s."
 ],
 "Group of conditions": [
 "مجموعة شروط"
@@ -115,6 +154,15 @@ window.pushsvcTexts = {
 "Icon": [
 "الأيقونة"
 ],
+"Import": [
+"استيراد"
+],
+"Import “%(file)s” into the channel “%(channel)s”?": [
+"استيراد «%(file)s» إلى القناة «%(channel)s»؟"
+],
+"Importing…": [
+"يجري الاستيراد…"
+],
 "Kind of value": [
 "نوع القيمة"
 ],
@@ -127,8 +175,29 @@ window.pushsvcTexts = {
 "Last seen": [
 "آخر ظهور"
 ],
+"Leave empty for all.": [
+"اتركه فارغًا لأخذها كلها."
+],
+"Line": [
+"السطر"
+],
+"Line %(line)s": [
+"السطر %(line)s"
+],
+"Line %(line)s, column %(column)s: This is not %(encoding)s. Choose another encoding above.": [
+"السطر %(line)s، العمود %(column)s: هذا ليس %(encoding)s. اختر ترميزًا آخر أعلاه."
+],
+"Line %(line)s: The row that begins here is too long.": [
+"السطر %(line)s: الصف الذي يبدأ هنا طويل جدًا."
+],
 "Matches": [
 "يطابق"
+],
+"Names, with commas between.": [
+"أسماء تفصل بينها فواصل."
+],
+"Next try in %(seconds)s s.": [
+"المحاولة التالية بعد %(seconds)s ثانية."
 ],
 "No picture": [
 "لا صورة"
@@ -151,6 +220,9 @@ window.pushsvcTexts = {
 "Pages of the list": [
 "صفحات القائمة"
 ],
+"Perhaps a double quote at the beginning of a field does not end.": [
+"ربما لا تُغلق علامة اقتباس مزدوجة في بداية حقل."
+],
 "Person": [
 "الشخص"
 ],
@@ -165,6 +237,9 @@ window.pushsvcTexts = {
 ],
 "Remove group": [
 "إزالة المجموعة"
+],
+"Rows": [
+"الصفوف"
 ],
 "Saved": [
 "حُفظ"
@@ -181,6 +256,12 @@ window.pushsvcTexts = {
 "Sign in again in another tab.": [
 "سجّل الدخول مجددًا في علامة تبويب أخرى."
 ],
+"Stopped before line %(line)s. The rows before it are imported.": [
+"توقف قبل السطر %(line)s. الصفوف التي قبله مستوردة."
+],
+"Stopping after this part…": [
+"يتوقف بعد هذا الجزء…"
+],
 "Subscribed": [
 "اشترك"
 ],
@@ -193,20 +274,50 @@ window.pushsvcTexts = {
 "The address could not be checked. The next change retries.": [
 "تعذّر فحص العنوان. التغيير التالي يعيد المحاولة."
 ],
+"The channel no longer exists.": [
+"لم تعد القناة موجودة."
+],
 "The column has no ids.": [
 "لا معرّفات في العمود."
+],
+"The dry run has ended. Nothing was stored.": [
+"انتهت التجربة الجافة. لم يُخزَّن شيء."
+],
+"The dry run was cancelled.": [
+"أُلغيت التجربة الجافة."
+],
+"The file cannot be read any more. Choose it again.": [
+"لم يعد يمكن قراءة الملف. اختره مرة أخرى."
 ],
 "The file has more than %(most)s MB.": [
 "حجم الملف أكبر من %(most)s م.ب."
 ],
+"The file has no rows.": [
+"لا صفوف في الملف."
+],
 "The file is empty.": [
 "الملف فارغ."
+],
+"The file is imported.": [
+"استُورد الملف."
+],
+"The file is not %(encoding)s. Choose another encoding above.": [
+"الملف ليس %(encoding)s. اختر ترميزًا آخر أعلاه."
 ],
 "The file is too large.": [
 "الملف كبير جدًا."
 ],
+"The import failed. Reload the page.": [
+"فشل الاستيراد. أعد تحميل الصفحة."
+],
+"The import of “%(name)s” stopped before line %(line)s (%(percent)s %): %(counts)s. To go on, choose the same file.": [
+"توقف استيراد «%(name)s» قبل السطر %(line)s ‏(%(percent)s %): %(counts)s. للمتابعة اختر الملف نفسه."
+],
 "The preview could not be loaded. Reload the page.": [
 "تعذّر تحميل المعاينة. أعد تحميل الصفحة."
+],
+"The service cannot be reached.": [
+"لا يمكن الوصول إلى الخدمة."
 ],
 "The service cannot be reached. Press the button to go on.": [
 "تعذّر الوصول إلى الخدمة. اضغط الزر للمتابعة."
@@ -220,8 +331,20 @@ window.pushsvcTexts = {
 "The upload failed. Try again.": [
 "فشل الرفع. حاول مرة أخرى."
 ],
+"This file is compressed. Decompress it first.": [
+"هذا الملف مضغوط. فك ضغطه أولًا."
+],
+"This file is imported up to line %(line)s.": [
+"هذا الملف مستورد حتى السطر %(line)s."
+],
+"This is a workbook or an archive. Save the table as “CSV UTF-8”.": [
+"هذا مصنّف أو أرشيف. احفظ الجدول بصيغة «CSV UTF-8»."
+],
 "Time zone": [
 "المنطقة الزمنية"
+],
+"Times": [
+"الأوقات"
 ],
 "Too many uploads. Wait a minute.": [
 "عمليات رفع كثيرة. انتظر دقيقة."
@@ -240,6 +363,9 @@ window.pushsvcTexts = {
 ],
 "You are signed out, or may no longer do this. Reload the page.": [
 "خرجت من حسابك أو لم يعد يحق لك ذلك. أعد تحميل الصفحة."
+],
+"You are signed out, or may no longer import. Sign in, reload this page, and choose the file again.": [
+"سُجّل خروجك، أو لم يعد يحق لك الاستيراد. سجّل الدخول، وأعد تحميل هذه الصفحة، واختر الملف مرة أخرى."
 ],
 "Your text": [
 "نصك"
@@ -276,6 +402,12 @@ window.pushsvcTexts = {
 ],
 "contains": [
 "يحتوي"
+],
+"created": [
+"أُنشئ"
+],
+"created %(day)s": [
+"أُنشئ %(day)s"
 ],
 "in the last … days": [
 "في آخر … أيام"
@@ -316,6 +448,12 @@ window.pushsvcTexts = {
 "its id": [
 "معرّفه"
 ],
+"last seen %(day)s": [
+"آخر ظهور %(day)s"
+],
+"line %(line)s": [
+"السطر %(line)s"
+],
 "more than … days ago": [
 "قبل أكثر من … أيام"
 ],
@@ -340,11 +478,20 @@ window.pushsvcTexts = {
 "one in each line": [
 "واحد في كل سطر"
 ],
+"refused": [
+"مرفوض"
+],
 "starts with": [
 "يبدأ بـ"
 ],
 "the last": [
 "الأخير"
+],
+"unchanged": [
+"لم يتغير"
+],
+"updated": [
+"حُدّث"
 ],
 "was clicked": [
 "نُقر"
@@ -363,5 +510,8 @@ window.pushsvcTexts = {
 ],
 "your site": [
 "موقعك"
+],
+"“%(name)s” was imported: %(counts)s.": [
+"استُورد «%(name)s»: %(counts)s."
 ]
 };

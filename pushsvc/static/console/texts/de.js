@@ -17,17 +17,32 @@ window.pushsvcTexts = {
 "%(count)s Abonnent",
 "%(count)s Abonnenten"
 ],
+"%(created)s created, %(updated)s updated, %(unchanged)s unchanged, %(refused)s refused": [
+"%(created)s angelegt, %(updated)s geändert, %(unchanged)s unverändert, %(refused)s abgelehnt"
+],
 "%(kind)s, but your browser cannot show it.": [
 "%(kind)s, aber Ihr Browser kann es nicht anzeigen."
 ],
 "%(length)s of %(most)s characters": [
 "%(length)s von %(most)s Zeichen"
 ],
+"%(minutes)s min left": [
+"noch %(minutes)s min"
+],
 "%(missing)s missing": [
 "%(missing)s fehlen"
 ],
+"%(rows)s rows a second": [
+"%(rows)s Zeilen je Sekunde"
+],
+"%(seconds)s s left": [
+"noch %(seconds)s s"
+],
 "%(utc)s · shown in %(zone)s": [
 "%(utc)s · angezeigt in %(zone)s"
+],
+"(without a name)": [
+"(ohne Namen)"
 ],
 ". This is in the past, so it would be sent at once.": [
 ". Das liegt in der Vergangenheit; sie würde sofort gesendet."
@@ -41,14 +56,26 @@ window.pushsvcTexts = {
 "Add: %(label)s": [
 "Hinzufügen: %(label)s"
 ],
+"Address": [
+"Adresse"
+],
 "App version": [
 "App-Version"
 ],
 "As shown on devices in %(language)s.": [
 "Wie auf Geräten in %(language)s."
 ],
+"At most ten.": [
+"Höchstens zehn."
+],
 "Attribute": [
 "Attribut"
+],
+"Attributes and tags": [
+"Attribute und Tags"
+],
+"Attributes that are not taken: %(names)s.": [
+"Attribute, die nicht übernommen werden: %(names)s."
 ],
 "Choose a file.": [
 "Wählen Sie eine Datei."
@@ -62,11 +89,17 @@ window.pushsvcTexts = {
 "Clicked": [
 "Angeklickt"
 ],
+"Column %(column)s contains": [
+"Spalte %(column)s enthält"
+],
 "Column %(place)s": [
 "Spalte %(place)s"
 ],
 "Comparison": [
 "Vergleich"
+],
+"Continue": [
+"Weiter"
 ],
 "Copied": [
 "Kopiert"
@@ -83,6 +116,9 @@ window.pushsvcTexts = {
 "Days": [
 "Tage"
 ],
+"Dry run: nothing is stored.": [
+"Probelauf: Nichts wird gespeichert."
+],
 "Earlier notification": [
 "Frühere Benachrichtigung"
 ],
@@ -94,6 +130,9 @@ window.pushsvcTexts = {
 ],
 "First values: %(values)s": [
 "Erste Werte: %(values)s"
+],
+"Found in the first rows, and not taken: %(names)s.": [
+"In den ersten Zeilen gefunden und nicht übernommen: %(names)s."
 ],
 "Group of conditions": [
 "Gruppe von Bedingungen"
@@ -107,6 +146,15 @@ window.pushsvcTexts = {
 "Icon": [
 "Symbol"
 ],
+"Import": [
+"Importieren"
+],
+"Import “%(file)s” into the channel “%(channel)s”?": [
+"„%(file)s“ in den Kanal „%(channel)s“ importieren?"
+],
+"Importing…": [
+"Import läuft…"
+],
 "Kind of value": [
 "Art des Werts"
 ],
@@ -119,8 +167,29 @@ window.pushsvcTexts = {
 "Last seen": [
 "Zuletzt gesehen"
 ],
+"Leave empty for all.": [
+"Leer lassen für alle."
+],
+"Line": [
+"Zeile"
+],
+"Line %(line)s": [
+"Zeile %(line)s"
+],
+"Line %(line)s, column %(column)s: This is not %(encoding)s. Choose another encoding above.": [
+"Zeile %(line)s, Spalte %(column)s: Das ist nicht %(encoding)s. Wählen Sie oben eine andere Zeichenkodierung."
+],
+"Line %(line)s: The row that begins here is too long.": [
+"Zeile %(line)s: Die Zeile, die hier beginnt, ist zu lang."
+],
 "Matches": [
 "Erfüllt"
+],
+"Names, with commas between.": [
+"Namen, durch Kommas getrennt."
+],
+"Next try in %(seconds)s s.": [
+"Nächster Versuch in %(seconds)s s."
 ],
 "No picture": [
 "Kein Bild"
@@ -143,6 +212,9 @@ window.pushsvcTexts = {
 "Pages of the list": [
 "Seiten der Liste"
 ],
+"Perhaps a double quote at the beginning of a field does not end.": [
+"Vielleicht endet ein Anführungszeichen am Anfang eines Feldes nicht."
+],
 "Person": [
 "Person"
 ],
@@ -157,6 +229,9 @@ window.pushsvcTexts = {
 ],
 "Remove group": [
 "Gruppe entfernen"
+],
+"Rows": [
+"Zeilen"
 ],
 "Saved": [
 "Gespeichert"
@@ -173,6 +248,12 @@ window.pushsvcTexts = {
 "Sign in again in another tab.": [
 "Melden Sie sich in einem anderen Tab wieder an."
 ],
+"Stopped before line %(line)s. The rows before it are imported.": [
+"Vor Zeile %(line)s angehalten. Die Zeilen davor sind importiert."
+],
+"Stopping after this part…": [
+"Hält nach diesem Teil an…"
+],
 "Subscribed": [
 "Abonniert"
 ],
@@ -185,20 +266,50 @@ window.pushsvcTexts = {
 "The address could not be checked. The next change retries.": [
 "Die Adresse ließ sich nicht prüfen. Die nächste Änderung versucht es erneut."
 ],
+"The channel no longer exists.": [
+"Den Kanal gibt es nicht mehr."
+],
 "The column has no ids.": [
 "Die Spalte enthält keine Ids."
+],
+"The dry run has ended. Nothing was stored.": [
+"Der Probelauf ist beendet. Nichts wurde gespeichert."
+],
+"The dry run was cancelled.": [
+"Der Probelauf wurde abgebrochen."
+],
+"The file cannot be read any more. Choose it again.": [
+"Die Datei kann nicht mehr gelesen werden. Wählen Sie sie noch einmal aus."
 ],
 "The file has more than %(most)s MB.": [
 "Die Datei hat mehr als %(most)s MB."
 ],
+"The file has no rows.": [
+"Die Datei hat keine Zeilen."
+],
 "The file is empty.": [
 "Die Datei ist leer."
+],
+"The file is imported.": [
+"Die Datei ist importiert."
+],
+"The file is not %(encoding)s. Choose another encoding above.": [
+"Die Datei ist nicht %(encoding)s. Wählen Sie oben eine andere Zeichenkodierung."
 ],
 "The file is too large.": [
 "Die Datei ist zu groß."
 ],
+"The import failed. Reload the page.": [
+"Der Import ist fehlgeschlagen. Laden Sie die Seite neu."
+],
+"The import of “%(name)s” stopped before line %(line)s (%(percent)s %): %(counts)s. To go on, choose the same file.": [
+"Der Import von „%(name)s“ hielt vor Zeile %(line)s an (%(percent)s %): %(counts)s. Um fortzufahren, wählen Sie dieselbe Datei."
+],
 "The preview could not be loaded. Reload the page.": [
 "Die Vorschau ließ sich nicht laden. Laden Sie die Seite neu."
+],
+"The service cannot be reached.": [
+"Der Dienst ist nicht erreichbar."
 ],
 "The service cannot be reached. Press the button to go on.": [
 "Der Dienst ist nicht erreichbar. Drücken Sie die Schaltfläche, um fortzufahren."
@@ -212,8 +323,20 @@ window.pushsvcTexts = {
 "The upload failed. Try again.": [
 "Das Hochladen ist fehlgeschlagen. Versuchen Sie es erneut."
 ],
+"This file is compressed. Decompress it first.": [
+"Diese Datei ist komprimiert. Entpacken Sie sie zuerst."
+],
+"This file is imported up to line %(line)s.": [
+"Diese Datei ist bis Zeile %(line)s importiert."
+],
+"This is a workbook or an archive. Save the table as “CSV UTF-8”.": [
+"Das ist eine Arbeitsmappe oder ein Archiv. Speichern Sie die Tabelle als „CSV UTF-8“."
+],
 "Time zone": [
 "Zeitzone"
+],
+"Times": [
+"Zeiten"
 ],
 "Too many uploads. Wait a minute.": [
 "Zu viele Uploads. Warten Sie eine Minute."
@@ -232,6 +355,9 @@ window.pushsvcTexts = {
 ],
 "You are signed out, or may no longer do this. Reload the page.": [
 "Sie sind abgemeldet oder dürfen das nicht mehr. Laden Sie die Seite neu."
+],
+"You are signed out, or may no longer import. Sign in, reload this page, and choose the file again.": [
+"Sie sind abgemeldet oder dürfen nicht mehr importieren. Melden Sie sich an, laden Sie diese Seite neu und wählen Sie die Datei noch einmal aus."
 ],
 "Your text": [
 "Ihr Text"
@@ -268,6 +394,12 @@ window.pushsvcTexts = {
 ],
 "contains": [
 "enthält"
+],
+"created": [
+"angelegt"
+],
+"created %(day)s": [
+"angelegt %(day)s"
 ],
 "in the last … days": [
 "in den letzten … Tagen"
@@ -308,6 +440,12 @@ window.pushsvcTexts = {
 "its id": [
 "ihre Id"
 ],
+"last seen %(day)s": [
+"zuletzt gesehen %(day)s"
+],
+"line %(line)s": [
+"Zeile %(line)s"
+],
 "more than … days ago": [
 "vor mehr als … Tagen"
 ],
@@ -332,11 +470,20 @@ window.pushsvcTexts = {
 "one in each line": [
 "einer pro Zeile"
 ],
+"refused": [
+"abgelehnt"
+],
 "starts with": [
 "beginnt mit"
 ],
 "the last": [
 "der letzte"
+],
+"unchanged": [
+"unverändert"
+],
+"updated": [
+"geändert"
 ],
 "was clicked": [
 "wurde angeklickt"
@@ -355,5 +502,8 @@ window.pushsvcTexts = {
 ],
 "your site": [
 "Ihre Website"
+],
+"“%(name)s” was imported: %(counts)s.": [
+"„%(name)s“ wurde importiert: %(counts)s."
 ]
 };
