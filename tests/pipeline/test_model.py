@@ -52,6 +52,10 @@ class Pipeline(Planning, Delivering, Changes):
     def texts_are_those_of_the_last_edit(self):
         assert dict(Notification.objects.values_list("id", "body")) == self.bodies
 
+    @invariant()
+    def the_rest_gets_only_what_was_decided_first(self):
+        assert self._decided() == self.decisions
+
 
 def test_no_order_of_events_makes_the_rows_differ_from_the_model(
     transactional_db, settings_of_a_small_pipeline

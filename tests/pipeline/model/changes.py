@@ -11,10 +11,11 @@ from notifications_app.models import Batch, Delivery, Plan
 from notifications_app.sends import services
 from notifications_app.sends.editing import notification_edit
 from tests.pipeline import support
-from tests.pipeline.model.state import BOUNCED, WAITING, Model
+from tests.pipeline.model.deciding import Deciding
+from tests.pipeline.model.state import BOUNCED, WAITING
 
 
-class Changes(Model):
+class Changes(Deciding):
     @rule(data=st.data())
     def pause(self, data):
         """Also what is paused, stopped or at its end."""
@@ -29,6 +30,8 @@ class Changes(Model):
         if drawn.id in self.paused:
             for over in self.over & self._plans_of()[drawn.id]:
                 support.end_time_of_part(over)  # the pause gave it time
+            if drawn.id in self.ended_tests:
+                self._end_test(drawn.id)
         self.paused.discard(drawn.id)
 
     @rule(data=st.data())
@@ -84,6 +87,7 @@ class Changes(Model):
     @rule()
     def tick(self):
         self._tick()
+        self._note_decisions()
         plan_of = dict(Batch.objects.values_list("pk", "plan_id"))
         for row in Delivery.objects.exclude(status=WAITING):
             key = (row.notification_id, row.subscription_id)

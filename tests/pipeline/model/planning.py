@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from notifications_app.models import Notification, Plan, Target
-from notifications_app.pipeline import plan_queue, planning, timed_starts
+from notifications_app.pipeline import plan_queue, planning, splitting, timed_starts
 from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.models import Subscription
@@ -20,22 +20,33 @@ from tests.pipeline import support
 from tests.pipeline.model.state import (
     EARLIER,
     GROUPS,
+    INCONCLUSIVE,
     LATER,
     NAMED,
     PEOPLE,
     SOME,
+    VARIANTS,
     WAITING,
     ZONES,
     Model,
 )
 
+_IN_PARTS = ("parts", "zones", "test")
+
+
+def _tested(inconclusive):
+    test = {"share": 50, "minutes": 15, "metric": "clicked", "inconclusive": inconclusive}
+    return {"extras": {"variants": VARIANTS}, "test": test}
+
 
 class Planning(Model):
-    @initialize()
-    def begin(self):
+    @initialize(
+        kind=st.sampled_from(["channel", "test"]), inconclusive=st.sampled_from(INCONCLUSIVE)
+    )
+    def begin(self, kind, inconclusive):
         self.make_channel()
         self.subscribe(5)
-        self.send("channel")
+        self.send(kind, inconclusive)
         self.start()
         self.claim_plans(1)
         self._plan_windows(self.plan_leases)
@@ -95,10 +106,13 @@ class Planning(Model):
                 own.update(timezone=zone, timezone_changed_at=Now())
 
     @precondition(lambda self: len(self.notifications) < 3)
-    @rule(kind=st.sampled_from(["channel", "segment", "parts", "zones", "targets"]))
-    def send(self, kind):
+    @rule(
+        kind=st.sampled_from(["channel", "segment", "parts", "zones", "targets", "test"]),
+        inconclusive=st.sampled_from(INCONCLUSIVE),
+    )
+    def send(self, kind, inconclusive):
         """To everybody; to a segment, by its index if more than a window subscribes; to everybody
-        in two parts, or by local time; to a person."""
+        in two parts, by local time, or after a test of variants; to a person."""
         if kind == "targets":
             sent = factories.make_direct_notification(
                 self.channel, people=[NAMED, "nobody"], target_platforms=["android"]
@@ -110,22 +124,27 @@ class Planning(Model):
                 target_platforms=["android"],
                 segment_id=segment_id,
                 timing=LATER.stored() if kind == "zones" else None,
+                **(_tested(inconclusive) if kind == "test" else {}),
             )
         self.notifications.append(sent)
         self.kinds[sent.id] = kind
         self.bodies[sent.id] = sent.body
+        self.inconclusive[sent.id] = inconclusive
 
     @rule()
     def start(self):
         begun = self.throughout.keys() | self.paused
         pending = [n.id for n in self.notifications if n.id not in begun]
-        timed = [each for each in pending if self.kinds[each] == "zones"]
+        zoned = [each for each in pending if self.kinds[each] == "zones"]
+        timed = [each for each in pending if self.kinds[each] == "test"] + zoned
         assert plan_queue.start_due() == len(pending) - len(timed)
-        for _ in timed:
-            assert timed_starts.start_timed() == 1
+        if timed:
+            assert timed_starts.start_timed() == len(timed)
         # Its parts are released one by one, and to the last one it is time everywhere.
-        Notification.objects.filter(pk__in=timed).update(timing=EARLIER.stored())
-        self.unreleased |= set().union(*(self._plans_of()[each] for each in timed))
+        Notification.objects.filter(pk__in=zoned).update(timing=EARLIER.stored())
+        self.unreleased |= set().union(*(self._plans_of()[each] for each in zoned))
+        rest = self._rest_plans().filter(notification_id__in=timed)
+        self.unreleased |= set(rest.values_list("pk", flat=True))
         for notification_id in pending:
             kind = self.kinds[notification_id]
             self.throughout[notification_id] = self._audience(kind)
@@ -153,6 +172,10 @@ class Planning(Model):
             released
         }:
             return  # it is released with the last one
+        if plan.follows_test:  # it is only tried early
+            Plan.objects.filter(pk=released).update(due_at=Now())
+            self.unreleased.remove(released)
+            return
         Plan.objects.filter(pk=released).update(release_at=Now(), due_at=Now())
         self.unreleased.remove(released)
 
@@ -163,7 +186,7 @@ class Planning(Model):
         for lease in leases:
             assert lease.notification_id not in self.halted
             assert lease.plan_id not in self.unreleased
-            assert lease.is_shared == (self.kinds[lease.notification_id] in ("parts", "zones"))
+            assert lease.is_shared == (self.kinds[lease.notification_id] in _IN_PARTS)
         self.plan_leases += leases
 
     @precondition(lambda self: self.plan_leases)
@@ -208,6 +231,11 @@ class Planning(Model):
         if self.kinds[plan.notification_id] == "targets":
             return self._audience("targets")
         found = self._audience("segment" if plan.rule else "channel")
+        if plan.bucket_to is not None:
+            rest = splitting.rest_of(plan.notification, list(found))
+            if not plan.follows_test:
+                return found - rest
+            return rest if lease.winner is not None else set()
         if plan.driver == "zones":
             found &= set(
                 self._active().filter(timezone__in=plan.zones).values_list("id", flat=True)

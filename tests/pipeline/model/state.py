@@ -26,6 +26,8 @@ _LONG_AGO = datetime(2015, 1, 1, tzinfo=UTC)
 LATER = Timing(local_at="2040-01-02T09:00", after=_LONG_AGO, timezone="UTC")
 EARLIER = Timing(local_at="2020-01-02T09:00", after=_LONG_AGO, timezone="UTC")
 ZONES = ("", "Etc/GMT-3", "Etc/GMT+5")  # "": none, which counts as UTC
+VARIANTS = [{"name": "short", "weight": 1, "title": "Sale"}, {"name": "long", "weight": 1}]
+INCONCLUSIVE = ("leader", "hold", "long")
 SOME = segments.attribute("group", "eq", "a")
 _PAST = "UPDATE {table} SET lease_until = now() - interval '1 s' WHERE id = %s"
 
@@ -36,6 +38,8 @@ class Model(RuleBasedStateMachine):
     by notification, the subscriptions that have been active and in its audience since it started.
     `person_of`: who is signed in on a device.
     `unreleased` and `over`: plans, which are parts, before their release and after their deadline.
+    `ended_tests` and `held`: tests of variants whose time has passed, and that were put on hold.
+    `decisions`: of the others, as they were first. `inconclusive`: what a tick decides.
     """
 
     def make_channel(self):
@@ -56,6 +60,10 @@ class Model(RuleBasedStateMachine):
         self.person_of = {}
         self.paused = set()
         self.stopped = set()
+        self.ended_tests = set()
+        self.held = set()
+        self.decisions = {}
+        self.inconclusive = {}
 
     def teardown(self):
         try:
@@ -89,7 +97,7 @@ class Model(RuleBasedStateMachine):
             found = found.filter(person__external_id=NAMED)
         return set(found.values_list("id", flat=True))
 
-    def _left(self, ids, kinds=("channel", "segment", "parts", "zones", "targets")):
+    def _left(self, ids, kinds=("channel", "segment", "parts", "zones", "targets", "test")):
         for notification_id in self.throughout:
             if self.kinds[notification_id] in kinds:
                 self.throughout[notification_id] -= ids
@@ -103,6 +111,11 @@ class Model(RuleBasedStateMachine):
         for pk, notification_id in Plan.objects.values_list("pk", "notification_id"):
             plans[notification_id].add(pk)
         return plans
+
+    @staticmethod
+    def _rest_plans():
+        """The plans of those who are not in a test of variants."""
+        return Plan.objects.filter(bucket_from__gt=0)
 
     def _lose(self, batch_id):
         self._let_pass("notifications_app_batch", batch_id)
@@ -126,9 +139,11 @@ class Model(RuleBasedStateMachine):
             services.notification_resume(channel_id=self.channel.id, notification_id=paused.id)
         pending = Notification.objects.filter(status="pending", timing__isnull=False)
         pending.update(timing=EARLIER.stored())
-        for _ in range(2):  # the last part of a platform waits for the others
+        for _ in range(3):  # the last part of a platform waits for the others, or for two decisions
             Plan.objects.filter(status="planning").update(lease_until=None, due_at=Now())
             support.plan()
+            if Notification.objects.filter(decides_at__isnull=False).update(decides_at=Now()):
+                self._tick()
         Batch.objects.filter(status="leased").update(lease_until=Now())
         batches.free_lost()
         for running in Notification.objects.filter(status="processing"):
