@@ -10,13 +10,27 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
+from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from notifications_app.models import Batch, Contact, Delivery, Notification, Target
+from notifications_app.erasure import person_forget
+from notifications_app.models import (
+    Automation,
+    AutomationContact,
+    AutomationEntry,
+    Batch,
+    Contact,
+    Delivery,
+    Notification,
+    Plan,
+    Target,
+)
 from notifications_app.pipeline import batches, outcomes, plan_queue, planning
+from notifications_app.pipeline.followers import followers_forget
 from notifications_app.pipeline.lease import HeldLeases, LeaseLost
 from notifications_app.pipeline.transitions import EXPIRED, Transition
+from notifications_app.sends import automation_firing as firing
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.store import sql
 from tests import factories
@@ -164,6 +178,58 @@ def test_who_waits_for_another_part_of_a_send_holds_no_part_of_another(channel):
     with support.waits_for(plan_other_part, lambda: planning.work(seconds=30)):
         assert support.planned_ids(first) == [device.pk]
         Delivery.objects.filter(batch_id=0).delete()
+
+
+def welcomed(channel, *names):
+    """Makes an automation that has contacted these people, and has another device of each in its
+    queue."""
+    people = [make_person(channel, name) for name in names]
+    factories.make_automation(channel)
+    Automation.objects.update(recipient="person")
+    for _ in range(2):
+        factories.add_each(channel, [{"person": each} for each in people[::-1]])
+        if not AutomationContact.objects.exists():
+            firing.fire_next()
+    Automation.objects.update(fire_at=Now())
+
+
+def test_an_automation_locks_contacts_in_the_order_of_their_keys(channel):
+    welcomed(channel, "ada", "bob", "eve")
+    assert_waits_for_the_first(AutomationContact.objects.all(), firing.fire_next)
+
+
+def test_an_automation_that_waits_for_its_notification_holds_no_entry(channel):
+    welcomed(channel, "ada", "bob")
+    entries = AutomationEntry.objects.all()
+    with support.waits_for(Plan.objects.filter(part=0), firing.fire_next):
+        assert len(support.unlocked(entries)) == 2
+    assert not entries.exists()
+
+
+@pytest.mark.parametrize("rows", [AutomationEntry, AutomationContact])
+def test_an_erasure_locks_what_automations_know_in_the_order_of_the_keys(channel, rows):
+    welcomed(channel, "ada", "bob", "eve")
+    known = {
+        "keys": list(AutomationContact.objects.values_list("key", flat=True)),
+        "subscription_ids": list(AutomationEntry.objects.values_list("subscription_id", flat=True)),
+    }
+
+    def forget():
+        with support.nested_loops(), transaction.atomic():  # no index gives the rows an order
+            followers_forget(channel.pk, **known)
+
+    assert_waits_for_the_first(rows.objects.all(), forget)
+
+
+@pytest.mark.parametrize("rows", [AutomationEntry, AutomationContact])
+def test_an_erasure_that_waits_for_an_automation_holds_no_target(channel, rows):
+    welcomed(channel, "ada")
+    with support.waits_for(
+        rows.objects.all(), lambda: person_forget(channel=channel, external_id="ada")
+    ):
+        assert len(support.unlocked(Target.objects.all())) == 1
+    assert not rows.objects.exists()
+    support.plan()
 
 
 # --- who skips rows that others hold, and waits for nobody ----------------------------------------
