@@ -29,6 +29,7 @@ from bench import (
     stopping,
     tables,
     transports,
+    variants,
     waiting,
     webhooks,
 )
@@ -50,6 +51,7 @@ FIGURES: Final[dict[str, Figure]] = {
     "personal": Figure("Three placeholders", personal.ios),
     "personal-android": Figure("Three placeholders on Android", personal.android),
     "personal-web": Figure("Three placeholders in browsers", personal.web),
+    "test": Figure("A test of two variants", variants.test),
     "requests": Figure("Requests, beside a view with one INSERT", requests.measure),
     "direct": Figure("The whole bill of a direct send", direct.measure),
     "people": Figure("Devices that belong to people", people.measure),
@@ -58,6 +60,7 @@ FIGURES: Final[dict[str, Figure]] = {
     "export": Figure("Subscribers into a file, beside COPY", exporting.measure),
     "planning": Figure("Planning a notification to everybody", planning.measure),
     "caps": Figure("Planning with caps", caps.measure),
+    "split": Figure("Planning with variants", variants.split),
     "rows": Figure("A recipient in PostgreSQL", rows.measure),
     "hot": Figure("Flushes of one notification, beside as many notifications", hot.measure),
     "sparse": Figure(

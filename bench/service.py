@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,15 +41,19 @@ class Service:
     planner: int
     database: int
 
-    def spend(self, **content: Any) -> Sent:
+    def spend(self, *, meanwhile: Callable[[str, str], None] | None = None, **content: Any) -> Sent:
         """Sends one notification to all devices, and waits until the last outcome is recorded.
-        Raises RuntimeError unless all were delivered."""
+        Raises RuntimeError unless all were delivered. `meanwhile`: called after the request with
+        the key and the id of the notification."""
         with (
             spending(self.database) as database,
             spending(self.planner) as planner,
             spending(self.worker) as worker,
         ):
-            shown = self._await_sent(send(self.key, self.platform, **content))
+            notification_id = send(self.key, self.platform, **content)
+            if meanwhile:
+                meanwhile(self.key, notification_id)
+            shown = self._await_sent(notification_id)
         if shown["delivered_count"] != shown["recipient_count"]:
             raise RuntimeError(f"not all were delivered: {shown}")
         return Sent(worker, planner, database)
@@ -75,6 +79,21 @@ def send(key: str, platform: Platform, **content: Any) -> str:
     if answer.status_code != 202:
         raise RuntimeError(f"the send was answered {answer.status_code}: {answer.content!r}")
     return str(answer.json()["notification_id"])
+
+
+def decide(key: str, notification_id: str, variant: str) -> bool:
+    """Chooses the winner of a test. False if the test has not begun."""
+    from django.test import Client
+
+    answer = Client().post(
+        f"/notification/{notification_id}/winner",
+        json.dumps({"variant": variant}),
+        "application/json",
+        headers=_authorization(key),
+    )
+    if answer.status_code not in {200, 409}:
+        raise RuntimeError(f"the choice was answered {answer.status_code}: {answer.content!r}")
+    return answer.status_code == 200
 
 
 def shown(key: str, notification_id: str) -> dict[str, Any]:

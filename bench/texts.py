@@ -22,10 +22,12 @@ def measure_beside_plain(
     aim: str,
     *,
     platform: Platform = Platform.IOS,
+    meanwhile: Callable[[str, str], None] | None = None,
     **fields: object,
 ) -> Result:
     """Measures both sends. `prepare` changes the subscriptions. `fields`: the additional fields of
-    the send that is compared with a plain one."""
+    the send that is compared with a plain one; `meanwhile`: what is done during it, as in
+    Service.spend."""
     with (
         tempfile.TemporaryDirectory(prefix="pushsvc-bench-") as folder,
         running_sink(find_nginx()) as sink,
@@ -35,13 +37,13 @@ def measure_beside_plain(
         with running_service(platform, work, sink) as service:
             prepare()
             service.spend()  # opens connections and prepares statements of both kinds
-            service.spend(**fields)
+            service.spend(meanwhile=meanwhile, **fields)
             plain: list[Sent] = []
             other: list[Sent] = []
             for _ in range(options.rounds):
                 with result.load.round():
                     plain.append(service.spend())
-                    other.append(service.spend(**fields))
+                    other.append(service.spend(meanwhile=meanwhile, **fields))
     speed = ratio([each.worker.cpu for each in plain], [each.worker.cpu for each in other])
     result.rows = [
         ResultRow("one text", "CPU-s / 1,000", _for_each(plain, options), None, ""),
