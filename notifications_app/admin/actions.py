@@ -20,18 +20,19 @@ from notifications_app.admin.compose.audience import CORRECTION, RULE
 from notifications_app.admin.compose.form import ComposeForm
 from notifications_app.admin.compose.sender import compose_url
 from notifications_app.admin.page import OneNotification, must_type_name
-from notifications_app.errors import NotCancellable, NotRunning
+from notifications_app.errors import AlreadyDecided, NotCancellable, NoTest, NotRunning
 from notifications_app.models import Notification, Target
 from notifications_app.selectors import notification_get
 from notifications_app.sends.drafts import draft_create
 from notifications_app.sends.services import (
     notification_cancel,
+    notification_decide,
     notification_pause,
     notification_resume,
     notification_stop,
 )
 from notifications_app.states import NotificationStatus
-from pushsvc.common.errors import Outdated, PushsvcError
+from pushsvc.common.errors import Invalid, Outdated, PushsvcError
 from pushsvc.common.texts import later
 
 _VALUES_LEFT_OUT: Final = later(
@@ -148,6 +149,33 @@ class EndAction(_NotificationAction):
             messages.warning(request, gettext("It is paused. To stop it for good, type its name."))
         except NotRunning:
             messages.warning(request, _over(self.current))
+
+
+class WinnerAction(_NotificationAction):
+    """Decides the test of the variants, as `POST /notification/:id/winner`."""
+
+    title = later("Choose as winner")
+
+    @override
+    def act(self, request: HttpRequest) -> None:
+        name = request.POST.get("variant", "")
+        try:
+            notification_decide(**self._own, name=name)
+            messages.success(
+                request, gettext("The rest of the audience gets “%(name)s”.") % {"name": name}
+            )
+        except AlreadyDecided:
+            messages.warning(
+                request, gettext("The test was already decided for another variant: see below.")
+            )
+        except NotRunning:
+            messages.warning(
+                request, gettext("Nothing is to be chosen: the test has not begun, or it is over.")
+            )
+        except NoTest:
+            messages.warning(request, gettext("This notification has no test."))
+        except Invalid:
+            messages.warning(request, gettext("The notification has no such variant."))
 
 
 class DuplicateAction(OneNotification):

@@ -25,6 +25,7 @@ from notifications_app.admin.actions import (
     ResendAction,
     ResumeAction,
     StopAction,
+    WinnerAction,
 )
 from notifications_app.admin.best_hours import BestHoursPage
 from notifications_app.admin.compare import CompareChart, ComparePage
@@ -312,6 +313,7 @@ class NotificationAdmin(ScopedAdmin):
             self.page(f"{one}pause/", PauseAction, "notification_pause"),
             self.page(f"{one}resume/", ResumeAction, "notification_resume"),
             self.page(f"{one}stop/", StopAction, "notification_stop"),
+            self.page(f"{one}winner/", WinnerAction, "notification_winner"),
             self.page(f"{one}log.csv", LogDownload, "notification_log"),
             self.page(
                 "credential-check/<uuid:channel_id>/",

@@ -24,6 +24,7 @@ from notifications_app.admin.results import apart_of, clicks_chart, funnel_conte
 from notifications_app.admin.scheduled import audiences_of
 from notifications_app.admin.states import state_of
 from notifications_app.admin.targets import named_context
+from notifications_app.admin.variants import test_state, variants_context
 from notifications_app.content.values import IGNORE
 from notifications_app.models import Notification, automation_of
 from notifications_app.pipeline.contacts import caps_from
@@ -125,6 +126,8 @@ class _WithProgress(OneNotification):
             files=self.files,
             **funnel_context(self.notification, progress, events),
             buttons=clicks_of_buttons(self.notification),
+            **variants_context(self.notification),
+            may_choose=self.may(Role.SENDER) and self.notification.is_deciding,
             poll_seconds=_POLL_SECONDS.get(NotificationStatus(self.notification.status)),
             **kwargs,
         )
@@ -236,10 +239,11 @@ _POLL_SECONDS: Final = {NotificationStatus.PENDING: 5, NotificationStatus.PROCES
 
 
 def _seen(notification: Notification) -> str:
-    """The state on which the page's buttons depend, and which edit the page shows."""
+    """The state on which the page's buttons depend, which edit the page shows, and whether its test
+    is decided."""
     halt = " paused" if notification.is_paused else " stopped" if notification.is_stopped else ""
     edit = f" {notification.edited_at.isoformat()}" if notification.edited_at else ""
-    return notification.status + halt + edit
+    return notification.status + halt + edit + test_state(notification)
 
 
 def _shares(notification: Notification) -> dict[str, float | None]:
@@ -302,6 +306,8 @@ def _caps(notification: Notification) -> str:
 
 
 def _planned(notification: Notification, progress: Progress, state: str) -> Step:
+    if progress.next_release_at and notification.is_deciding:
+        return Step(gettext("Decision of the test"), notification.decides_at, "ahead")
     if progress.next_release_at:
         ahead = state if state == "now" else "ahead"
         return Step(gettext("Next release"), progress.next_release_at, ahead)

@@ -119,6 +119,15 @@ def details_of(*, channel_id: UUID, notification_id: UUID) -> Details:
     )
 
 
+def variant_results(notification: Notification) -> tuple[VariantResult, ...]:
+    """The results of its variants alone, in their order."""
+    own: QuerySet[Any] = Notification.objects.filter(pk=notification.pk)
+    found = own.annotate(
+        variant_rows=ArraySubquery(_VARIANTS), batch_rows=ArraySubquery(_BATCHES)
+    ).first()
+    return _variants(found) if found else ()
+
+
 def _variants(notification: Any) -> tuple[VariantResult, ...]:
     results = [
         VariantResult(each["name"], each["weight"]) for each in notification.content.variants
