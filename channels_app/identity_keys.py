@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from django.db import transaction
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.models import Channel, IdentityKey
@@ -21,12 +22,13 @@ from channels_app.selectors import identity_keys, recent_forget
 from pushsvc.common import base64url
 from pushsvc.common.errors import Conflict, FieldError, Invalid, NotFound
 from pushsvc.common.store.crypto import encrypt
+from pushsvc.common.texts import later
 
 MOST_KEYS: Final = 4  # in use at once; enough for a rotation in two programs
 MOST_RETIRED: Final = 100  # that are kept, without their secrets
 MAX_PEM: Final = 1_000
 _SECRET_BYTES: Final = 32
-_NOT_A_KEY: Final = "Must be the PEM of a public key on the curve P-256."
+_NOT_A_KEY: Final = later("Must be the PEM of a public key on the curve P-256.")
 
 
 class TooManyIdentityKeys(Conflict):
@@ -34,7 +36,7 @@ class TooManyIdentityKeys(Conflict):
 
     code = "too_many_identity_keys"
     title = "Too many identity keys"
-    detail = f"The channel has {MOST_KEYS} identity keys. Delete one first."
+    detail = later("The channel has %(most)s identity keys. Delete one first.", most=MOST_KEYS)
 
 
 def identity_key_create(*, channel: Channel, public_key: str | None) -> tuple[IdentityKey, str]:
@@ -52,7 +54,7 @@ def identity_key_retire(*, channel_id: UUID, identity_key_id: UUID) -> None:
     live = IdentityKey.objects.filter(channel_id=channel_id, retired_at__isnull=True)
     key = live.select_for_update(no_key=True).filter(pk=identity_key_id).first()
     if key is None:
-        raise NotFound("The channel has no such identity key.")
+        raise NotFound(gettext("The channel has no such identity key."))
     before = audit.fields_of(key)
     IdentityKey.objects.filter(pk=key.pk).update(retired_at=Now(), secret_encrypted="")
     key.refresh_from_db()
@@ -77,12 +79,12 @@ def _store(channel: Channel, **values: str) -> IdentityKey:
 
 def _checked_pem(text: str) -> str:
     if "PRIVATE KEY" in text:
-        detail = "This is a private key. Keep it to yourself, and send its public key."
+        detail = gettext("This is a private key. Keep it to yourself, and send its public key.")
         raise Invalid([FieldError("public_key", "malformed", detail)])
     try:
         key = load_pem_public_key(clean_pem(text).encode())
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise Invalid([FieldError("public_key", "malformed", _NOT_A_KEY)]) from error
+        raise Invalid([FieldError("public_key", "malformed", str(_NOT_A_KEY))]) from error
     if not isinstance(key, EllipticCurvePublicKey) or not isinstance(key.curve, SECP256R1):
-        raise Invalid([FieldError("public_key", "malformed", _NOT_A_KEY)])
+        raise Invalid([FieldError("public_key", "malformed", str(_NOT_A_KEY))])
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()

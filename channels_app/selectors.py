@@ -25,6 +25,7 @@ from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
 from pushsvc.common.store.crypto import decrypt
 from pushsvc.common.store.recent import Recent
+from pushsvc.common.texts import later
 
 _USE_NOTED_EVERY = timedelta(minutes=1)
 _NEARLY_FULL = 0.9
@@ -44,7 +45,7 @@ class ChannelDeleted(Forbidden):
 
     code = "channel_deleted"
     title = "The channel is being deleted"
-    detail = (
+    detail = later(
         "The channel is being deleted. For a day, an owner of its account can undo this in the"
         " console."
     )

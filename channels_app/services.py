@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Model, Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from channels_app import audit, keys
 from channels_app.feeds import EventKind, message_add
@@ -39,6 +40,7 @@ from pushsvc.common.errors import Conflict, FieldError, Invalid, Outdated
 from pushsvc.common.links import LinkKind, is_link
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import decrypt, encrypt, is_current, is_readable
+from pushsvc.common.texts import later
 
 DEFAULT_ACCOUNT = "default"
 MOST_API_KEYS: Final = 100  # of a channel, in use
@@ -73,7 +75,9 @@ class TooManyApiKeys(Conflict):
 
     code = "too_many_api_keys"
     title = "Too many API keys"
-    detail = f"The channel has {MOST_API_KEYS} API keys in use. Revoke one first."
+    detail = later(
+        "The channel has %(most)s API keys in use. Revoke one first.", most=MOST_API_KEYS
+    )
 
 
 class TooManyVapidKeys(Conflict):
@@ -82,7 +86,9 @@ class TooManyVapidKeys(Conflict):
 
     code = "too_many_vapid_keys"
     title = "Too many VAPID keys"
-    detail = f"The channel has {MOST_VAPID_KEYS} web push keys and cannot get another one."
+    detail = later(
+        "The channel has %(most)s web push keys and cannot get another one.", most=MOST_VAPID_KEYS
+    )
 
 
 @transaction.atomic
@@ -182,13 +188,18 @@ def _take_place(account: Account) -> None:
     Account.objects.select_for_update(no_key=True).get(pk=account.pk)
     most = settings.CHANNELS_PER_ACCOUNT
     if Channel.objects.filter(account=account).count() >= most:
-        raise TooManyChannels(f"The account has {most:,} channels. A superuser can add more.")
+        raise TooManyChannels(
+            gettext("The account has %(most)s channels. A superuser can add more.")
+            % {"most": f"{most:,}"}
+        )
 
 
 def _check_enabled(channel: Channel, enabled: Sequence[str]) -> None:
     stored = ProviderCredential.objects.filter(channel=channel).values_list("platform", flat=True)
     for platform in set(enabled) - {Platform.WEB.value, *stored}:
-        detail = f"{platform} has no credentials yet. Store them first."
+        detail = gettext("%(platform)s has no credentials yet. Store them first.") % {
+            "platform": platform
+        }
         raise Invalid([FieldError("enabled", "not_a_choice", detail)])
 
 
@@ -197,7 +208,7 @@ def _check_limits(channel: Channel, limits: Mapping[str, int | None]) -> None:
     for name, wanted in limits.items():
         most = max(getattr(settings, _LIMITS[name]), getattr(channel, name) or 0)
         if wanted is not None and wanted > most:
-            detail = f"Only a superuser can set more than {most:,}."
+            detail = gettext("Only a superuser can set more than %(most)s.") % {"most": f"{most:,}"}
             errors.append(FieldError(name, "out_of_range", detail))
     if errors:
         raise Invalid(errors)
@@ -206,14 +217,18 @@ def _check_limits(channel: Channel, limits: Mapping[str, int | None]) -> None:
 def _check_channel(name: str, subject: str, site_url: str) -> None:
     errors = []
     if not name.strip() or len(name) > 200 or "\x00" in name:
-        errors.append(FieldError("name", "malformed", "Must have 1 to 200 characters."))
+        errors.append(
+            FieldError(
+                "name", "malformed", gettext("Must have 1 to %(most)s characters.") % {"most": 200}
+            )
+        )
     if not is_vapid_subject(subject):
-        detail = "Must be mailto: or https: with a real domain. Apple refuses others."
+        detail = gettext("Must be mailto: or https: with a real domain. Apple refuses others.")
         errors.append(FieldError("vapid_subject", "malformed", detail))
     if site_url and not is_link(site_url, LinkKind.WEB):
         errors.append(FieldError("site_url", "not_a_url", LinkKind.WEB.value))
     elif len(site_url) > _MAX_URL:
-        detail = f"Must be at most {_MAX_URL} characters long."
+        detail = gettext("Must be at most %(most)s characters long.") % {"most": _MAX_URL}
         errors.append(FieldError("site_url", "too_long", detail))
     if errors:
         raise Invalid(errors)
@@ -255,9 +270,15 @@ def api_key_issue(
 def _check_api_key(name: str, scopes: Sequence[str]) -> None:
     errors = []
     if len(name) > 200 or "\x00" in name:
-        errors.append(FieldError("name", "malformed", "Must have at most 200 characters."))
+        errors.append(
+            FieldError(
+                "name",
+                "malformed",
+                gettext("Must have at most %(most)s characters.") % {"most": 200},
+            )
+        )
     if not scopes or not set(scopes) <= set(Scope.values):
-        detail = f"Must be some of: {', '.join(Scope.values)}."
+        detail = gettext("Must be some of: %(values)s.") % {"values": ", ".join(Scope.values)}
         errors.append(FieldError("scopes", "not_a_choice", detail))
     if errors:
         raise Invalid(errors)

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.models import Channel, VapidKey
@@ -24,9 +25,10 @@ from pushsvc.common import base64url
 from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
 from pushsvc.common.store.crypto import encrypt
+from pushsvc.common.texts import later
 
 MAX_PRIVATE_KEY: Final = 4_000
-_FORMS: Final = (
+_FORMS: Final = later(
     "Must be a private key on P-256: 32 bytes as base64url, as `web-push generate-vapid-keys`"
     " prints it, the text of an unencrypted PEM file, or a JWK as a string."
 )
@@ -82,10 +84,12 @@ def _from_pem(text: str) -> ec.EllipticCurvePrivateKey:
         key = load_pem_private_key(clean_pem(text).encode(), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         if "PUBLIC KEY" in text.partition("\n")[0]:
-            raise _refused("This is a public key. The private key of the pair is needed.") from None
+            raise _refused(
+                gettext("This is a public key. The private key of the pair is needed.")
+            ) from None
         raise _refused(_FORMS) from None
     if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
-        raise _refused("This is a private key of another kind. VAPID needs one on P-256.")
+        raise _refused(gettext("This is a private key of another kind. VAPID needs one on P-256."))
     return key
 
 
@@ -95,9 +99,11 @@ def _from_jwk(text: str) -> ec.EllipticCurvePrivateKey:
     except MalformedJSON as error:
         raise Invalid([FieldError("private_key", "malformed_json", error.detail)]) from None
     if not isinstance(jwk, Mapping) or (jwk.get("kty"), jwk.get("crv")) != ("EC", "P-256"):
-        raise _refused("A JWK must have kty EC and crv P-256. VAPID needs a key on P-256.")
+        raise _refused(gettext("A JWK must have kty EC and crv P-256. VAPID needs a key on P-256."))
     if not isinstance(jwk.get("d"), str):
-        raise _refused("The JWK has no `d`, so it is a public key. The private key is needed.")
+        raise _refused(
+            gettext("The JWK has no `d`, so it is a public key. The private key is needed.")
+        )
     return _from_number(jwk["d"])
 
 
@@ -108,7 +114,7 @@ def _from_number(text: str) -> ec.EllipticCurvePrivateKey:
     except (ValueError, binascii.Error):
         raise _refused(_FORMS) from None
     if len(number) == 65:
-        raise _refused("This is a public key. The private key of the pair is needed.")
+        raise _refused(gettext("This is a public key. The private key of the pair is needed."))
     if len(number) != 32:
         raise _refused(_FORMS)
     try:
@@ -118,4 +124,4 @@ def _from_number(text: str) -> ec.EllipticCurvePrivateKey:
 
 
 def _refused(detail: str) -> Invalid:
-    return Invalid([FieldError("private_key", "not_a_private_key", detail)])
+    return Invalid([FieldError("private_key", "not_a_private_key", str(detail))])

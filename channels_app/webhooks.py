@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Case, Q, QuerySet, Value, When
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.feeds import EventKind, encoded
@@ -31,6 +32,7 @@ from pushsvc.common.errors import Conflict, FieldError, Invalid, NotFound
 from pushsvc.common.ids import uuid7_at
 from pushsvc.common.store import sql
 from pushsvc.common.store.crypto import encrypt
+from pushsvc.common.texts import later
 
 MOST_WEBHOOKS: Final = 10
 MOST_REPLAYED: Final = 10_000  # messages of one request
@@ -55,7 +57,7 @@ class TooManyWebhooks(Conflict):
 
     code = "too_many_webhooks"
     title = "Too many webhooks"
-    detail = f"The channel has {MOST_WEBHOOKS} webhooks. Delete one first."
+    detail = later("The channel has %(most)s webhooks. Delete one first.", most=MOST_WEBHOOKS)
 
 
 class WebhookDisabled(Conflict):
@@ -63,7 +65,7 @@ class WebhookDisabled(Conflict):
 
     code = "webhook_disabled"
     title = "The webhook is disabled"
-    detail = "The webhook is disabled. Enable it first."
+    detail = later("The webhook is disabled. Enable it first.")
 
 
 def webhooks_of(channel_id: UUID) -> list[Webhook]:
@@ -75,7 +77,7 @@ def webhook_get(*, channel_id: UUID, webhook_id: UUID) -> Webhook:
     """Raises NotFound."""
     found = Webhook.objects.filter(channel_id=channel_id, pk=webhook_id).first()
     if found is None:
-        raise NotFound("The channel has no such webhook.")
+        raise NotFound(gettext("The channel has no such webhook."))
     return found
 
 
@@ -301,7 +303,7 @@ def webhook_locked(channel_id: UUID, webhook_id: UUID) -> Webhook:
     own = Webhook.objects.select_for_update(no_key=True)
     found = own.filter(channel_id=channel_id, pk=webhook_id).first()
     if found is None:
-        raise NotFound("The channel has no such webhook.")
+        raise NotFound(gettext("The channel has no such webhook."))
     return found
 
 
@@ -326,7 +328,9 @@ def _checked(url: str) -> str:
 def _check_events(format_: str, events: Sequence[str]) -> None:
     """Raises Invalid. A chat gets texts for people, which only alerts have."""
     if format_ != WebhookFormat.STANDARD and set(events) != {EventKind.ALERT}:
-        detail = f"A chat gets only {EventKind.ALERT}. Choose it alone, or another format."
+        detail = gettext("A chat gets only %(event)s. Choose it alone, or another format.") % {
+            "event": EventKind.ALERT.value
+        }
         raise Invalid([FieldError("events", "not_a_choice", detail)])
 
 

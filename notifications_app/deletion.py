@@ -40,6 +40,7 @@ from notifications_app.states import NotificationStatus
 from pushsvc.common.errors import Conflict
 from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
+from pushsvc.common.texts import later
 from subscriptions_app.models import Person, Subscription
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -53,7 +54,7 @@ _SCANNED: Final = 1_000  # keys of Redis in a round trip
 class DeletionBegun(Conflict):
     """GRACE has passed, so rows may be deleted already."""
 
-    detail = "It is too late: the day in which this could be undone has passed."
+    detail = later("It is too late: the day in which this could be undone has passed.")
 
 
 def deletion_ask(*, channel_id: UUID) -> Channel:

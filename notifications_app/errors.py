@@ -2,8 +2,12 @@
 
 from uuid import UUID
 
+from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as noop
+
 from pushsvc.common.errors import Conflict, FieldError, Invalid, PushsvcError
 from pushsvc.common.platforms import Platform
+from pushsvc.common.texts import later
 
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 
@@ -15,7 +19,9 @@ class SegmentNotFound(Invalid):
     title = "Segment not found"
 
     def __init__(self) -> None:
-        super().__init__([FieldError("segment_id", self.code, "The channel has no such segment.")])
+        super().__init__(
+            [FieldError("segment_id", self.code, gettext("The channel has no such segment."))]
+        )
 
 
 class TemplateNotFound(Invalid):
@@ -26,7 +32,7 @@ class TemplateNotFound(Invalid):
 
     def __init__(self) -> None:
         super().__init__(
-            [FieldError("template_id", self.code, "The channel has no such template.")]
+            [FieldError("template_id", self.code, gettext("The channel has no such template."))]
         )
 
 
@@ -35,7 +41,7 @@ class TemplateNameTaken(Conflict):
 
     code = "template_name_taken"
     title = "Template name taken"
-    detail = "Another template of the channel has this name."
+    detail = later("Another template of the channel has this name.")
 
 
 class CategoryRequired(Invalid):
@@ -85,11 +91,15 @@ class NeverHappens(Invalid):
     title = "Never happens"
 
     def __init__(self) -> None:
-        detail = "No occurrence follows within five years."
+        detail = gettext("No occurrence follows within five years.")
         super().__init__([FieldError("recurrence.rule", self.code, detail)])
 
 
-_USERS = {"scheduled": "Schedule", "automated": "Automation", "newsfeed": "Newsfeed"}
+_USERS = {
+    "scheduled": noop("Schedule %(id)s is enabled and targets this segment."),
+    "automated": noop("Automation %(id)s is enabled and targets this segment."),
+    "newsfeed": noop("Newsfeed %(id)s is enabled and targets this segment."),
+}
 
 
 class SegmentInUse(Conflict):
@@ -101,9 +111,12 @@ class SegmentInUse(Conflict):
     def __init__(self, user_id: UUID, status: str) -> None:
         """`status`: of the notification, or a key of _USERS."""
         if status in _USERS:
-            super().__init__(f"{_USERS[status]} {user_id} is enabled and targets this segment.")
+            super().__init__(gettext(_USERS[status]) % {"id": user_id})
         else:
-            super().__init__(f"Notification {user_id} is {status} and targets this segment.")
+            super().__init__(
+                gettext("Notification %(id)s is %(status)s and targets this segment.")
+                % {"id": user_id, "status": status}
+            )
 
 
 class PayloadTooLarge(Invalid):
@@ -115,7 +128,9 @@ class PayloadTooLarge(Invalid):
     def __init__(
         self, platform: Platform, size: int, limit: int, attr: str = "target_platforms"
     ) -> None:
-        detail = f"The message has {size} bytes on {platform}; the limit is {limit}."
+        detail = gettext(
+            "The message has %(size)s bytes on %(platform)s; the limit is %(limit)s."
+        ) % {"size": size, "platform": platform, "limit": limit}
         super().__init__([FieldError(attr, self.code, detail)])
 
 
@@ -209,7 +224,7 @@ class StillSending(Conflict):
 
     code = "still_sending"
     title = "Still sending"
-    detail = "Workers are still ending calls that they began before the pause. Try again."
+    detail = later("Workers are still ending calls that they began before the pause. Try again.")
 
     def __init__(self, detail: str = "") -> None:
         super().__init__(detail, headers={"Retry-After": "5"})
@@ -223,8 +238,11 @@ class DeliveriesDeleted(Conflict):
 
     def __init__(self, notification_id: UUID, days: int) -> None:
         super().__init__(
-            f"The deliveries of notification {notification_id} were deleted, {days} days after its"
-            " end. So it is not known who has it. Send a new notification instead."
+            gettext(
+                "The deliveries of notification %(id)s were deleted, %(days)s days after its end."
+                " So it is not known who has it. Send a new notification instead."
+            )
+            % {"id": notification_id, "days": days}
         )
 
 
@@ -235,4 +253,7 @@ class NotCancellable(Conflict):
     title = "Not cancellable"
 
     def __init__(self, notification_id: UUID, status: str) -> None:
-        super().__init__(f"Notification {notification_id} is {status}, not pending.")
+        super().__init__(
+            gettext("Notification %(id)s is %(status)s, not pending.")
+            % {"id": notification_id, "status": status}
+        )

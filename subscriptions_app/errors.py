@@ -3,8 +3,11 @@
 from typing import ClassVar
 from uuid import UUID
 
+from django.utils.translation import gettext
+
 from pushsvc.common.errors import Conflict, FieldError, Forbidden, Invalid, Unavailable
 from pushsvc.common.platforms import Platform
+from pushsvc.common.texts import later
 from subscriptions_app.models import MOST_DEVICES
 
 
@@ -18,7 +21,10 @@ class PlatformNotEnabled(Invalid):
         super().__init__(
             [
                 FieldError(
-                    attr, self.code, f"The platform {platform} is not enabled for this channel."
+                    attr,
+                    self.code,
+                    gettext("The platform %(platform)s is not enabled for this channel.")
+                    % {"platform": platform},
                 )
             ]
         )
@@ -95,7 +101,7 @@ class SegmentNameTaken(Conflict):
 
     code = "segment_name_taken"
     title = "Segment name taken"
-    detail = "Another segment of the channel has this name."
+    detail = later("Another segment of the channel has this name.")
 
 
 class TooManySegments(Conflict):
@@ -112,7 +118,7 @@ class NotificationNotFound(Invalid):
     title = "Notification not found"
 
     def __init__(self, attr: str, notification_id: UUID) -> None:
-        detail = f"The channel has no notification {notification_id}."
+        detail = gettext("The channel has no notification %(id)s.") % {"id": notification_id}
         super().__init__([FieldError(attr, self.code, detail)])
 
 
@@ -123,7 +129,9 @@ class CategoryUnknown(Invalid):
     title = "Category unknown"
 
     def __init__(self, attr: str) -> None:
-        super().__init__([FieldError(attr, self.code, "The channel has no such category.")])
+        super().__init__(
+            [FieldError(attr, self.code, gettext("The channel has no such category."))]
+        )
 
 
 class CategoryKeyTaken(Conflict):
@@ -131,4 +139,4 @@ class CategoryKeyTaken(Conflict):
 
     code = "category_key_taken"
     title = "Category key taken"
-    detail = "Another category of the channel has this key."
+    detail = later("Another category of the channel has this key.")

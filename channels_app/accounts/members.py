@@ -6,6 +6,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.accounts.users import user_create
@@ -13,11 +14,9 @@ from channels_app.models import Account, Membership, Role
 from channels_app.sign_in import two_step
 from pushsvc.common.errors import Conflict, FieldError, Invalid
 from pushsvc.common.http.ratelimit import Limit, take
+from pushsvc.common.texts import later
 
 MOST_MEMBERS: Final = 500  # of an account; its page shows all of them
-_KNOWN_ELSEWHERE = "A user with this name exists. A superuser must add them."
-_OWN_SECOND_STEP = "Set up your own two-step sign-in first."
-_LAST_OWNER = "An account needs an owner. Make another member an owner first."
 
 
 class TooManyMembers(Conflict):
@@ -25,7 +24,7 @@ class TooManyMembers(Conflict):
 
     code = "too_many_members"
     title = "Too many members"
-    detail = f"The account has {MOST_MEMBERS} members. Remove one first."
+    detail = later("The account has %(most)s members. Remove one first.", most=MOST_MEMBERS)
 
 
 @transaction.atomic
@@ -53,7 +52,9 @@ def account_require_two_step(*, account: Account, is_required: bool, by: User) -
     """Sets whether members need two-step sign-in, from their next request on. Safe to repeat.
     Raises Invalid if `by` has no second step."""
     if is_required and not two_step.is_on(by):
-        raise Invalid([FieldError("", "not_a_choice", _OWN_SECOND_STEP)])
+        raise Invalid(
+            [FieldError("", "not_a_choice", gettext("Set up your own two-step sign-in first."))]
+        )
     account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
     before = audit.fields_of(account)
     account.requires_two_step = is_required
@@ -63,10 +64,20 @@ def account_require_two_step(*, account: Account, is_required: bool, by: User) -
 
 def _check_account_name(name: str, except_for: UUID | None = None) -> None:
     if not name.strip() or len(name) > 200 or "\x00" in name:
-        raise Invalid([FieldError("name", "malformed", "Must have 1 to 200 characters.")])
+        raise Invalid(
+            [
+                FieldError(
+                    "name",
+                    "malformed",
+                    gettext("Must have 1 to %(most)s characters.") % {"most": 200},
+                )
+            ]
+        )
     others = Account.objects.exclude(pk=except_for) if except_for else Account.objects.all()
     if others.filter(name=name).exists():
-        raise Invalid([FieldError("name", "not_a_choice", "An account with this name exists.")])
+        raise Invalid(
+            [FieldError("name", "not_a_choice", gettext("An account with this name exists."))]
+        )
 
 
 @transaction.atomic
@@ -94,11 +105,23 @@ def member_add(
         account=account, user=user, defaults={"role": role}
     )
     if not was_added:
-        raise Invalid([FieldError("username", "not_a_choice", "This user is already a member.")])
+        raise Invalid(
+            [FieldError("username", "not_a_choice", gettext("This user is already a member."))]
+        )
     if not (is_new or by.is_superuser):
-        raise Invalid([FieldError("username", "not_a_choice", _KNOWN_ELSEWHERE)])
+        raise Invalid(
+            [
+                FieldError(
+                    "username",
+                    "not_a_choice",
+                    gettext("A user with this name exists. A superuser must add them."),
+                )
+            ]
+        )
     if not user.is_active:
-        raise Invalid([FieldError("username", "not_a_choice", "This user is deactivated.")])
+        raise Invalid(
+            [FieldError("username", "not_a_choice", gettext("This user is deactivated."))]
+        )
     audit.record(membership, audit.Action.CREATE, after=audit.fields_of(membership))
     return membership, is_new
 
@@ -139,7 +162,7 @@ def _count_new_user(account: Account) -> None:
     """Raises Invalid if the account has created too many."""
     standing = take(Limit("new-users", str(account.pk), settings.NEW_USERS_PER_HOUR, 3600))
     if standing is not None and standing.is_refused:
-        detail = "Too many users were created. Try again in an hour."
+        detail = gettext("Too many users were created. Try again in an hour.")
         raise Invalid([FieldError("", "too_many", detail)])
 
 
@@ -155,4 +178,12 @@ def _keep_an_owner(leaving: Membership) -> None:
         account_id=leaving.account_id, role=Role.OWNER, user__is_active=True
     ).exclude(pk=leaving.pk)
     if leaving.role == Role.OWNER and not others.exists():
-        raise Invalid([FieldError("role", "not_a_choice", _LAST_OWNER)])
+        raise Invalid(
+            [
+                FieldError(
+                    "role",
+                    "not_a_choice",
+                    gettext("An account needs an owner. Make another member an owner first."),
+                )
+            ]
+        )

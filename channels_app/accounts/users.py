@@ -7,14 +7,13 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Q
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.models import Role
 from channels_app.sign_in.provider_links import is_linked
 from channels_app.sign_in.sessions import sessions_end
 from pushsvc.common.errors import FieldError, Invalid
-
-_OWN_PASSWORD = "Change your own password under “Change password”."  # noqa: S105 - prose
 
 
 @transaction.atomic
@@ -28,7 +27,9 @@ def user_create(
     """Creates a member of staff without a password. Raises Invalid for a name that is taken or
     malformed."""
     if User.objects.filter(username__iexact=username).exists():
-        raise Invalid([FieldError("username", "not_a_choice", "A user with this name exists.")])
+        raise Invalid(
+            [FieldError("username", "not_a_choice", gettext("A user with this name exists."))]
+        )
     user = User(username=username, email=email, is_staff=True, is_superuser=is_superuser)
     user.set_unusable_password()
     try:
@@ -57,10 +58,12 @@ def user_change(*, user: User, by: User, email: str, is_active: bool, is_superus
     locked = User.objects.select_for_update(no_key=True).filter(either).order_by("pk").in_bulk()
     user = locked[user.pk]
     if by.pk not in locked:
-        raise Invalid([FieldError("", "not_a_choice", "You are no longer a superuser.")])
+        raise Invalid([FieldError("", "not_a_choice", gettext("You are no longer a superuser."))])
     if user.pk == by.pk and not (is_active and is_superuser):
         field = "is_superuser" if is_active else "is_active"
-        raise Invalid([FieldError(field, "not_a_choice", "Another superuser must remove this.")])
+        raise Invalid(
+            [FieldError(field, "not_a_choice", gettext("Another superuser must remove this."))]
+        )
     before = audit.fields_of(user)
     if is_active and not user.is_active:
         sessions_end(user)
@@ -77,9 +80,17 @@ def check_may_link(*, by: User, user: User) -> None:
     could take over the user permanently.
     """
     if user.pk == by.pk:
-        raise Invalid([FieldError("", "not_a_choice", _OWN_PASSWORD)])
+        raise Invalid(
+            [
+                FieldError(
+                    "", "not_a_choice", gettext("Change your own password under “Change password”.")
+                )
+            ]
+        )
     if not (by.is_superuser or _belongs_to_owner(by, user)):
-        detail = f"{user} also belongs to another account. A superuser must create the link."
+        detail = gettext(
+            "%(user)s also belongs to another account. A superuser must create the link."
+        ) % {"user": user}
         raise Invalid([FieldError("", "not_a_choice", detail)])
 
 
@@ -91,7 +102,9 @@ def check_may_see_link(*, by: User, user: User) -> None:
     """
     check_may_link(by=by, user=user)
     if not by.is_superuser and is_linked(user):
-        detail = f"{user} signs in with {settings.OIDC_LABEL}. Mail the link, or ask a superuser."
+        detail = gettext(
+            "%(user)s signs in with %(provider)s. Mail the link, or ask a superuser."
+        ) % {"user": user, "provider": settings.OIDC_LABEL}
         raise Invalid([FieldError("", "not_a_choice", detail)])
 
 

@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import Case, QuerySet, When
 from django.db.models.functions import Now
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.models import Account, Mail, Membership, Role
@@ -41,11 +42,13 @@ def invite(*, user: User, account: Account | None = None) -> None:
     """Queues a mail to the user with a link to choose a password. Raises Invalid without an
     address, and after too many mails."""
     if not (is_on() and user.email):
-        raise Invalid([FieldError("email", "required", "There is no address to send a mail to.")])
+        raise Invalid(
+            [FieldError("email", "required", gettext("There is no address to send a mail to."))]
+        )
     account_id = account.pk if account else None
     if _is_used_up("invitation-mails", str(account_id), settings.INVITATION_MAILS_PER_HOUR):
         raise Invalid(
-            [FieldError("", "too_many", "Too many mails were sent. Try again in an hour.")]
+            [FieldError("", "too_many", gettext("Too many mails were sent. Try again in an hour."))]
         )
     note = "A mail with a link to set a password was ordered."
     audit.record(user, audit.Action.UPDATE, note=note, account_id=account_id)

@@ -11,6 +11,8 @@ from enum import StrEnum
 from io import BytesIO
 from typing import TYPE_CHECKING, Final
 
+from django.utils.translation import gettext
+
 from pushsvc.common.errors import FieldError, Invalid
 
 if TYPE_CHECKING:
@@ -63,18 +65,23 @@ def encoded(data: bytes, use: Use) -> Encoded:
     The same for the same input. Raises ImageRefused.
     """
     if len(data) > MOST_UPLOADED_BYTES:
-        raise ImageRefused("too_long", f"The file has more than {MOST_UPLOADED_BYTES >> 20} MB.")
+        raise ImageRefused(
+            "too_long",
+            gettext("The file has more than %(most)s MB.") % {"most": MOST_UPLOADED_BYTES >> 20},
+        )
     try:
         pixels, format_ = _decoded(data, SIDES[use])
     except ImageRefused:
         raise
     except Exception as error:  # a decoder may raise anything for a malformed file
-        detail = "This is not a complete image that devices show: PNG, JPEG, GIF or WebP."
+        detail = gettext("This is not a complete image that devices show: PNG, JPEG, GIF or WebP.")
         raise ImageRefused("malformed", detail) from error
     fitting = (each for each in _encodings(pixels, format_) if len(each.content) <= MOST_BYTES)
     found = next(fitting, None)
     if found is None:
-        raise ImageRefused("too_long", "The image is too large, even when it is made smaller.")
+        raise ImageRefused(
+            "too_long", gettext("The image is too large, even when it is made smaller.")
+        )
     return found
 
 

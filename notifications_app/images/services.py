@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet, Sum
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.models import Channel
@@ -160,11 +161,15 @@ def _again(image: Image) -> Image | None:
 def _require_room(image: Image) -> None:
     own = Image.objects.filter(channel_id=image.channel_id)
     if own.count() >= MOST_IMAGES:
-        detail = f"The channel has {MOST_IMAGES} images. Delete one first."
+        detail = gettext("The channel has %(most)s images. Delete one first.") % {
+            "most": MOST_IMAGES
+        }
         raise ImageRefused("too_many", detail)
     stored = own.aggregate(sum=Sum("size"))["sum"] or 0
     if stored + image.size > MOST_TOTAL_BYTES:
-        detail = f"The channel's images have {MOST_TOTAL_BYTES // 10**6} MB. Delete one first."
+        detail = gettext("The channel's images have %(size)s MB. Delete one first.") % {
+            "size": MOST_TOTAL_BYTES // 10**6
+        }
         raise ImageRefused("too_many", detail)
 
 

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.models import Role
@@ -27,6 +28,7 @@ from notifications_app.sends.drafts import (
 from notifications_app.sends.services import notification_accept
 from pushsvc.common.errors import Conflict, FieldError, Invalid
 from pushsvc.common.store import sql
+from pushsvc.common.texts import later
 
 MOST_NOTE: Final = 1_000  # characters
 # As the console routes it.
@@ -35,7 +37,7 @@ _MOST_SUBJECT: Final = 250
 
 
 class NotWaiting(Conflict):
-    detail = (
+    detail = later(
         "It no longer waits for approval, because it was changed, returned or withdrawn. Nothing"
         " was done."
     )
@@ -138,9 +140,9 @@ def _save(draft: Draft) -> None:
 
 def _check_note(note: str, *, is_required: bool = False) -> None:
     if is_required and not note.strip():
-        raise Invalid([FieldError("note", "required", "Write what is to be changed.")])
+        raise Invalid([FieldError("note", "required", gettext("Write what is to be changed."))])
     if len(note) > MOST_NOTE or "\x00" in note:
-        detail = f"A note has at most {MOST_NOTE:,} characters."
+        detail = gettext("A note has at most %(most)s characters.") % {"most": f"{MOST_NOTE:,}"}
         raise Invalid([FieldError("note", Invalid.code, detail)])
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import QuerySet, Sum
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.models import Channel
@@ -47,7 +48,9 @@ def automation_create(*, channel: Channel, **given: Any) -> Automation:
         # Locks the channel, so that no other automation is added before the transaction ends.
         Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
         if _of(channel.pk).count() >= MAX_AUTOMATIONS:
-            detail = f"The channel has {MAX_AUTOMATIONS} automations. Delete one first."
+            detail = gettext("The channel has %(most)s automations. Delete one first.") % {
+                "most": MAX_AUTOMATIONS
+            }
             raise TooManyAutomations(detail)
         automation = Automation(channel=channel)
         _fill(automation, **given)

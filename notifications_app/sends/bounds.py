@@ -8,6 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from django.conf import settings
+from django.utils.translation import gettext
 
 from notifications_app.content.values import SendRequest
 from notifications_app.errors import TooManyPending
@@ -42,13 +43,20 @@ def check_pending(channel_id: UUID, request: SendRequest, *, edited: UUID | None
     most = settings.PENDING_PER_CHANNEL
     ((pending,),) = sql.rows(_PENDING, {"channel": channel_id, "limit": most + 1})
     if pending >= most + (edited is not None):
-        raise TooManyPending(f"The channel has {most:,} notifications that wait to be sent.")
+        raise TooManyPending(
+            gettext("The channel has %(most)s notifications that wait to be sent.")
+            % {"most": f"{most:,}"}
+        )
     if len(request.targets) <= FEW_TARGETS:
         return
     ((waiting,),) = sql.rows(_WAITING_TARGETS, {"channel": channel_id, "edited": edited})
     if waiting + len(request.targets) > MOST_WAITING_TARGETS:
-        detail = f"The channel's waiting notifications have {waiting:,} targets of at most"
-        raise TooManyPending(f"{detail} {MOST_WAITING_TARGETS:,}.")
+        raise TooManyPending(
+            gettext(
+                "The channel's waiting notifications have %(waiting)s targets of at most %(most)s."
+            )
+            % {"waiting": f"{waiting:,}", "most": f"{MOST_WAITING_TARGETS:,}"}
+        )
 
 
 def _stored_bytes(request: SendRequest) -> int:

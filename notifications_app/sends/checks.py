@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from django.utils.translation import gettext
+
 from channels_app.models import Channel
 from channels_app.selectors import channel_get, is_enabled
 from notifications_app.content.personal import values_of
@@ -54,7 +56,11 @@ def with_defaults(channel: Channel, request: SendRequest) -> SendRequest:
     enabled = [name for name, is_on in channel_get(channel.id).platforms.items() if is_on]
     if not enabled:
         raise Invalid(
-            [FieldError("target_platforms", "empty", "The channel has no platform enabled.")]
+            [
+                FieldError(
+                    "target_platforms", "empty", gettext("The channel has no platform enabled.")
+                )
+            ]
         )
     return replace(request, target_platforms=tuple(map(Platform, enabled)))
 
@@ -81,7 +87,9 @@ def content_check(request: SendRequest) -> dict[Platform, int]:
     """Returns the bytes of the largest message by platform. Raises Invalid, PayloadTooLarge."""
     for platform in request.target_platforms:
         if names := TRANSPORTS[platform].unusable_data_names(request.content):
-            detail = f"This name is reserved on {PLATFORM_NAMES[platform]}; choose another."
+            detail = gettext("This name is reserved on %(platform)s; choose another.") % {
+                "platform": PLATFORM_NAMES[platform]
+            }
             raise Invalid([FieldError(f"data.{name}", "reserved_name", detail) for name in names])
     return {
         platform: _largest_payload(platform, request.content, request.root_id)
@@ -150,7 +158,7 @@ def _largest_version(platform: Platform, content: Content, path: str, root_id: U
     for tag, attr in {"": path.rstrip(".") or "target_platforms", **attrs}.items():
         message = messages.filled(tag, values)
         if not message.content.title and not message.content.body:
-            detail = "There must be a title or a body."
+            detail = gettext("There must be a title or a body.")
             raise Invalid([FieldError(f"{path}{platform}.body", "blank", detail)])
         size = payload_size(platform, message)
         if size > limit:

@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.models import Channel
@@ -16,6 +17,7 @@ from notifications_app.content.values import SendRequest
 from notifications_app.models import Draft, Notification
 from notifications_app.sends.services import notification_accept
 from pushsvc.common.errors import Conflict, FieldError, Invalid, NotFound
+from pushsvc.common.texts import later
 
 MOST_DRAFTS: Final = 200  # for each channel
 MOST_BYTES: Final = 48 * 1024  # of a draft's fields, as JSON
@@ -27,7 +29,7 @@ _SAVED: Final = (
 
 
 class DraftGone(NotFound):
-    detail = (
+    detail = later(
         "This draft was sent, deleted or moved. Look at the notifications before you send it again."
     )
 
@@ -140,5 +142,8 @@ def draft_locked(drafts: QuerySet[Draft]) -> Draft:
 def _check_size(form: Mapping[str, Any]) -> None:
     size = len(json.dumps(form, ensure_ascii=False).encode())
     if size > MOST_BYTES:
-        detail = f"A draft may have {MOST_BYTES:,} bytes. This one has {size:,}."
+        detail = gettext("A draft may have %(most)s bytes. This one has %(size)s.") % {
+            "most": f"{MOST_BYTES:,}",
+            "size": f"{size:,}",
+        }
         raise Invalid([FieldError("", Invalid.code, detail)])

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.models import Channel
@@ -76,7 +77,7 @@ def notification_edit(
             raise NotFound("There is no such notification.")
         before = found.was
         if seen is not None and seen != before.edit_version:
-            raise Outdated("changed or started")
+            raise Outdated(is_started=True)
         request = _edited(channel, before, changes, keeps_values=keeps_values)
         values = _values(channel, before, request, changes)
         changed = _changed(before, request, values)
@@ -109,9 +110,9 @@ def notification_move(
         channel=channel, notification_id=notification_id, changes=start, seen=seen
     )
     if after.scheduled_at <= sql.now():
-        detail = "This time has passed."
+        detail = gettext("This time has passed.")
         if start.get("local_at"):
-            detail = "In some time zones of the audience, this time has passed."
+            detail = gettext("In some time zones of the audience, this time has passed.")
         raise Invalid([FieldError("scheduled_at", "out_of_range", detail)])
     return after
 

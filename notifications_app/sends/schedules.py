@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.models import Channel
@@ -64,7 +65,9 @@ def schedule_create(
         # Locks the channel, so that no other schedule is added before the transaction ends.
         Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
         if _of(channel.pk).count() >= MAX_SCHEDULES:
-            detail = f"The channel has {MAX_SCHEDULES} schedules. Delete one first."
+            detail = gettext("The channel has %(most)s schedules. Delete one first.") % {
+                "most": MAX_SCHEDULES
+            }
             raise TooManySchedules(detail)
         schedule = Schedule(channel=channel, once_per_days=once_per_days)
         _fill(schedule, name=name, send=send, recurs=recurs, enabled=enabled)
@@ -298,7 +301,7 @@ def recurrence_of(given: Mapping[str, Any]) -> Recurrence:
     except RuleError as error:
         raise _invalid("rule", "malformed", str(error)) from error
     if not are_apart(recurs.at):
-        detail = "Times must be at least 15 minutes apart, also over midnight."
+        detail = gettext("Times must be at least 15 minutes apart, also over midnight.")
         raise _invalid("at", "out_of_range", detail)
     if not _FIRST_DAY <= recurs.starts_on <= today + FIRST_WITHIN:
         raise _invalid("starts_on", "out_of_range", f"Must be from {_FIRST_DAY} to in five years.")

@@ -9,6 +9,8 @@ from dataclasses import fields
 from typing import Any, Final
 from uuid import UUID
 
+from django.utils.translation import gettext
+
 from channels_app import audit
 from channels_app.models import Channel
 from notifications_app.content.values import CONTENT, DEFAULTS, RESPECT, Content, SendRequest
@@ -81,7 +83,7 @@ def check_stored(channel: Channel, send: SendRequest) -> None:
 def check_name(name: str) -> None:
     """Raises Invalid for a name of a stored send that is blank or too long."""
     if not name.strip() or len(name) > MAX_REPEATED_NAME or "\x00" in name:
-        detail = f"Must have 1 to {MAX_REPEATED_NAME} characters."
+        detail = gettext("Must have 1 to %(most)s characters.") % {"most": MAX_REPEATED_NAME}
         raise Invalid([FieldError("name", "malformed", detail)])
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.models import Channel
@@ -30,7 +31,9 @@ def template_create(*, channel: Channel, name: str, content: Mapping[str, Any]) 
         # Locks the channel, so that no other template is added before the transaction ends.
         Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
         if _of(channel.pk).count() >= MAX_TEMPLATES:
-            detail = f"A channel has at most {MAX_TEMPLATES:,} templates."
+            detail = gettext("A channel has at most %(most)s templates.") % {
+                "most": f"{MAX_TEMPLATES:,}"
+            }
             raise Invalid([FieldError("name", "too_many", detail)])
         template = Template.objects.create(
             channel=channel, name=name, content_json=_as_json(content)
@@ -128,7 +131,7 @@ def _locked(channel_id: UUID, template_id: UUID) -> Template:
 
 def _check_name(name: str) -> None:
     if not name.strip() or len(name) > MAX_TEMPLATE_NAME or "\x00" in name:
-        detail = f"Must have 1 to {MAX_TEMPLATE_NAME} characters."
+        detail = gettext("Must have 1 to %(most)s characters.") % {"most": MAX_TEMPLATE_NAME}
         raise Invalid([FieldError("name", "malformed", detail)])
 
 

@@ -12,7 +12,10 @@ from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
 from typing import Any, ClassVar, Final
 
+from django.utils.translation import gettext
 from typing_extensions import override
+
+from pushsvc.common.texts import later
 
 # Together these limit a response to 16 KiB, whatever the 64 KiB of input contain.
 MAX_ERRORS: Final = 50
@@ -27,10 +30,10 @@ class PushsvcError(Exception):
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal_error"
     title: ClassVar[str] = "The service failed"
-    detail: str = "The request failed. The error was logged."
+    detail: str = later("The request failed. The error was logged.")
 
     def __init__(self, detail: str = "", *, headers: Mapping[str, str] | None = None) -> None:
-        self.detail = detail or self.detail
+        self.detail = str(detail or self.detail)
         self.headers = dict(headers or {})
         super().__init__(self.detail)
 
@@ -49,7 +52,7 @@ class BadRequest(PushsvcError):
     status = 400
     code = "bad_request"
     title = "The request is malformed"
-    detail = "The request could not be understood."
+    detail = later("The request could not be understood.")
 
 
 @dataclass(frozen=True)
@@ -158,18 +161,20 @@ class Conflict(PushsvcError):
     status = 409
     code = "conflict"
     title = "Conflict with the present state"
-    detail = "The present state does not allow this."
+    detail = later("The present state does not allow this.")
 
 
 class Outdated(Conflict):
     """The object in a form of the console was changed meanwhile."""
 
-    def __init__(self, how: str = "changed", *, by: str = "") -> None:
-        who = f" by {by}" if by else ""
-        super().__init__(
-            f"It was {how}{who} after you opened this page. The form shows what you wrote: saving"
-            " it again replaces what was changed."
-        )
+    def __init__(self, *, by: str = "", is_started: bool = False) -> None:
+        words = gettext("It was changed after you opened this page.")
+        if by:
+            words = gettext("It was changed by %(user)s after you opened this page.")
+        if is_started:
+            words = gettext("It was changed or started after you opened this page.")
+        again = gettext("The form shows what you wrote: saving it again replaces what was changed.")
+        super().__init__(f"{words % {'user': by}} {again}")
 
 
 class BodyTooLarge(PushsvcError):
@@ -196,7 +201,8 @@ class TooManyRequests(PushsvcError):
     def __init__(self, wait: float, *, headers: Mapping[str, str] | None = None) -> None:
         seconds = max(1, math.ceil(wait))
         super().__init__(
-            f"Wait {seconds} seconds before the next request of this kind.",
+            gettext("Wait %(seconds)s seconds before the next request of this kind.")
+            % {"seconds": seconds},
             headers={"Retry-After": str(seconds), **(headers or {})},
         )
 
@@ -207,7 +213,7 @@ class Unavailable(PushsvcError):
     status = 503
     code = "unavailable"
     title = "Not available now"
-    detail = "Try again later."
+    detail = later("Try again later.")
     retry_after: ClassVar[int] = 5
 
     def __init__(self, detail: str = "") -> None:
@@ -227,4 +233,4 @@ class Busy(Unavailable):
 class DatabaseUnavailable(Unavailable):
     code = "database_unavailable"
     title = "The database cannot be reached"
-    detail = "Nothing was stored. Try again later."
+    detail = later("Nothing was stored. Try again later.")

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.models import Channel
@@ -35,11 +36,13 @@ def category_create(
     if any(each.key == key for each in live):
         raise CategoryKeyTaken
     if len(live) >= MAX_CATEGORIES:
-        detail = f"A channel has at most {MAX_CATEGORIES} categories."
+        detail = gettext("A channel has at most %(most)s categories.") % {"most": MAX_CATEGORIES}
         raise Invalid([FieldError("key", "too_many", detail)])
     archived = Category.objects.filter(channel=channel, archived_at__isnull=False)
     if archived.exclude(key=key).count() >= MAX_ARCHIVED:
-        detail = f"{MAX_ARCHIVED} categories are archived. Create one of these again, by its key."
+        detail = gettext(
+            "%(most)s categories are archived. Create one of these again, by its key."
+        ) % {"most": MAX_ARCHIVED}
         raise Invalid([FieldError("key", "too_many", detail)])
     if position is None:
         position = max((each.position for each in live), default=-1) + 1
@@ -84,7 +87,7 @@ def category_locked(channel_id: UUID, key: str) -> Category:
     own = Category.objects.filter(channel_id=channel_id, key=key, archived_at=None)
     category = own.select_for_update(no_key=True).first()
     if category is None:
-        raise NotFound("The channel has no such category.")
+        raise NotFound(gettext("The channel has no such category."))
     return category
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext
 
 from channels_app.models import Channel, VapidKey
 from pushsvc.common.errors import NotFound
@@ -143,7 +144,7 @@ def subscription_active(*, channel_id: UUID, subscription_id: UUID) -> Subscript
     channel."""
     found = _active_in(channel_id).filter(id=subscription_id).first()
     if found is None:
-        raise NotFound("The channel has no such active subscription.")
+        raise NotFound(gettext("The channel has no such active subscription."))
     return found
 
 

@@ -15,6 +15,7 @@ from django.contrib.auth.models import User
 from django.core import signing
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.models import Channel, Membership, Role
@@ -53,7 +54,7 @@ class NameTaken(Conflict):
     """Another test device of the channel has the name."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"Another test device is called “{name}”.")
+        super().__init__(gettext("Another test device is called “%(name)s”.") % {"name": name})
 
 
 def device_of(subscription: Subscription) -> TestDevice | None:
@@ -98,7 +99,10 @@ def device_add(*, channel: Channel, name: str, subscription_id: UUID, user: User
         if same is not None:
             return _renamed(same, name)
         if len(known) >= MOST_DEVICES:
-            raise Conflict(f"The channel has {MOST_DEVICES} test devices. Remove one first.")
+            raise Conflict(
+                gettext("The channel has %(most)s test devices. Remove one first.")
+                % {"most": MOST_DEVICES}
+            )
         device = TestDevice.objects.create(
             channel=channel, name=name, subscription_id=subscription_id, added_by=user
         )
@@ -128,7 +132,7 @@ def device_give(device: TestDevice, writer: User | None) -> None:
     """Makes it the device of this writer, who may then test on it, or of none. Safe to repeat.
     Raises Invalid unless the user is a writer of the channel's account."""
     if writer is not None and writer not in writers_of(device.channel):
-        detail = "Only a member of the account with the role writer has own test devices."
+        detail = gettext("Only a member of the account with the role writer has own test devices.")
         raise Invalid([FieldError("writer", Invalid.code, detail)])
     with transaction.atomic():
         before = audit.fields_of(device)
@@ -182,7 +186,7 @@ def _use_up(invitation: Invitation, device: TestDevice) -> None:
 def _checked_name(name: str) -> str:
     name = name.strip()
     if not name or len(name) > MAX_DEVICE_NAME or not name.isprintable():
-        detail = f"A name has 1 to {MAX_DEVICE_NAME} characters."
+        detail = gettext("A name has 1 to %(most)s characters.") % {"most": MAX_DEVICE_NAME}
         raise Invalid([FieldError("name", Invalid.code, detail)])
     return name
 

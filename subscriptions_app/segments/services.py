@@ -4,6 +4,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.models import Channel
@@ -62,13 +63,16 @@ def segment_update(
 
 def _check_room(channel: Channel) -> None:
     if Segment.objects.filter(channel=channel).count() >= MAX_SEGMENTS:
-        raise TooManySegments(f"The channel has {MAX_SEGMENTS:,} segments. Delete one first.")
+        raise TooManySegments(
+            gettext("The channel has %(most)s segments. Delete one first.")
+            % {"most": f"{MAX_SEGMENTS:,}"}
+        )
 
 
 def _segment_fields(channel_id: UUID, name: str, rule: Any) -> dict[str, Any]:
     errors = []
     if not name.strip() or len(name) > MAX_SEGMENT_NAME or "\x00" in name:
-        detail = f"Must have 1 to {MAX_SEGMENT_NAME} characters."
+        detail = gettext("Must have 1 to %(most)s characters.") % {"most": MAX_SEGMENT_NAME}
         errors.append(FieldError("name", "malformed", detail))
     errors += rule_errors(rule)
     if errors:

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from uuid import UUID
 
 from django.db import transaction
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.feeds import EventKind, feed_call
@@ -48,7 +49,10 @@ def device_tags_change(subscription_id: UUID, change: TagChange) -> None:
     }
     ((count,),) = sql.rows_of_last(_CHANGE, parameters)
     if count > MAX_TAGS:
-        detail = f"The device would have {count} tags. It may have at most {MAX_TAGS}."
+        detail = gettext("The device would have %(count)s tags. It may have at most %(most)s.") % {
+            "count": count,
+            "most": MAX_TAGS,
+        }
         raise Invalid([FieldError("add_tags", "too_many", detail)])
 
 

@@ -1,5 +1,6 @@
 """The errors of a send by field, worded for the forms that write a notification."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -146,8 +147,5 @@ def _words(error: FieldError) -> str:
 
 def _named_platforms(text: str) -> str:
     for platform, name in PLATFORM_NAMES.items():
-        text = text.replace(
-            f" on {platform};",
-            f" on {name};",
-        )
+        text = re.sub(rf"\b{platform}(?=[;؛])", name, text)
     return text

@@ -15,8 +15,10 @@ from channels_app.models import Channel
 from notifications_app.models import HourlyStat
 from notifications_app.reporting.attention import attention
 from pushsvc.common.console import figures
+from tests.admin.notifications.composing import written
 from tests.admin.support import fill_hours, signed_in
-from tests.factories import make_sent_notification
+from tests.api.support import owner_of
+from tests.factories import make_sent_notification, make_template
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 CATALOGS = sorted(CHECKOUT.glob("pushsvc/locale/*/LC_MESSAGES/django.po"))
@@ -101,6 +103,37 @@ def test_the_api_answers_the_same_in_every_language(alice, path, body):
     assert english.status_code in {400, 401}
     assert german.status_code == english.status_code
     assert german.json() | {"request_id": ""} == english.json() | {"request_id": ""}
+
+
+@pytest.mark.parametrize(
+    ("name", "german", "english"),
+    [
+        (
+            "Taken",
+            "Eine andere Vorlage des Kanals hat diesen Namen.",
+            "Another template of the channel has this name.",
+        ),
+        (" ", "Muss 1 bis 100 Zeichen haben.", "Must have 1 to 100 characters."),
+    ],
+)
+def test_a_services_error_is_in_the_readers_language_and_over_the_api_in_english(
+    alice, name, german, english
+):
+    make_template(alice.channel, "Taken")
+    form = written(alice, name=name)
+    reader = signed_in(alice.members["owner"])
+
+    page = reader.post(reverse("admin:template_new", args=[alice.channel.pk]), form, headers=GERMAN)
+    answer = owner_of(alice.channel).call(
+        "POST",
+        f"/channel/{alice.channel.pk}/templates",
+        {"name": name, "content": {"body": "It left."}},
+        **GERMAN,
+        cookie="language=de",
+    )
+
+    assert german in page.content.decode()
+    assert english in answer.json()["detail"]
 
 
 def test_an_unknown_page_is_in_the_readers_language(viewer):
