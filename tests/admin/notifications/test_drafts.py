@@ -150,7 +150,7 @@ def test_a_draft_that_two_users_review_is_sent_once(alice, sender):
 
     assert (first.status_code, second.status_code) == (302, 400)
     assert Notification.objects.count() == 1
-    assert DraftGone.detail in second.content.decode()
+    assert str(DraftGone.detail) in second.content.decode()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -175,8 +175,8 @@ def test_the_review_of_a_draft_that_was_sent_says_so_and_then_begins_a_new_one(a
     page = review(sender, form)
     again = sender.post(f"{COMPOSE}?draft={form['draft']}", written(alice) | {"step": "review"})
 
-    assert (back.status_code, DraftGone.detail in back.content.decode()) == (400, True)
-    assert (page.status_code, DraftGone.detail in page.content.decode()) == (400, True)
+    assert (back.status_code, str(DraftGone.detail) in back.content.decode()) == (400, True)
+    assert (page.status_code, str(DraftGone.detail) in page.content.decode()) == (400, True)
     assert 'name="draft" value=""' in page.content.decode()
     assert (again.status_code, key_of(again) != "") == (200, True)
 
@@ -203,7 +203,7 @@ def test_two_users_who_reviewed_a_version_send_it_once_even_if_it_was_saved_in_b
 
     first, second = confirm(sender, form, keys[0]), confirm(colleague, form, keys[1])
     assert (first.status_code, second.status_code) == (302, 400)
-    assert DraftGone.detail in second.content.decode()
+    assert str(DraftGone.detail) in second.content.decode()
     assert Notification.objects.get().title == "Spring sale"
 
     changed = written(alice, title="A second thought") | saved
