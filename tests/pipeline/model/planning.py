@@ -61,7 +61,9 @@ class Planning(Model):
             }
             for n in range(count)
         ]
-        factories.add_each(self.channel, each)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(factories, "uuid7", self._new_id)
+            factories.add_each(self.channel, each)
 
     @rule(data=st.data(), name=st.sampled_from([*PEOPLE, None]))
     def sign_in(self, data, name):
@@ -115,12 +117,16 @@ class Planning(Model):
         in two parts, by local time, or after a test of variants; to a person."""
         if kind == "targets":
             sent = factories.make_direct_notification(
-                self.channel, people=[NAMED, "nobody"], target_platforms=["android"]
+                self.channel,
+                id=self._new_id(),
+                people=[NAMED, "nobody"],
+                target_platforms=["android"],
             )
         else:
             segment_id = self.segment.id if kind == "segment" else None
             sent = factories.make_notification(
                 self.channel,
+                id=self._new_id(),
                 target_platforms=["android"],
                 segment_id=segment_id,
                 timing=LATER.stored() if kind == "zones" else None,
