@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, time
 from typing import Any, Final
+from uuid import UUID
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
@@ -28,6 +29,7 @@ from notifications_app.admin.automation_form import (
     read_trigger,
 )
 from notifications_app.admin.compose.form import ComposeForm
+from notifications_app.admin.compose.template_form import form_of
 from notifications_app.admin.schedule_form import send_form
 from notifications_app.admin.stored_send_page import StoredSendPage
 from notifications_app.models import (
@@ -37,6 +39,7 @@ from notifications_app.models import (
     AutomationDay,
     Notification,
     Recipient,
+    Template,
 )
 from notifications_app.recurrence import zone_of
 from notifications_app.sends.automations import (
@@ -51,8 +54,11 @@ from notifications_app.sends.automations import (
     waiting_count,
     waiting_counts,
 )
+from notifications_app.sends.stored_sends import loaded
+from notifications_app.sends.templates import template_find, template_names
 from pushsvc.common.console.figures import grouped
 from pushsvc.common.errors import Conflict, Outdated
+from pushsvc.common.ids import parse_uuid
 from pushsvc.common.store import sql
 from pushsvc.common.texts import later
 
@@ -161,7 +167,28 @@ class NewAutomationPage(_WritingPage):
 
     @override
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        return self.shown("", ComposeForm.empty(self.channel), FollowForm())
+        template = self._template()
+        form = form_of(template.content) if template else ComposeForm()
+        return self.shown("", form.for_all(self.channel), FollowForm())
+
+    @override
+    def template_id(self) -> UUID | None:
+        template = self._template()
+        return template.pk if template else None
+
+    def _template(self) -> Template | None:
+        """The one that was chosen, unless it was deleted meanwhile."""
+        chosen = self.request.GET.get("template", "")
+        try:
+            template_id = parse_uuid(chosen)
+        except ValueError:
+            return None
+        return template_find(channel_id=self.channel.pk, template_id=template_id)
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        own = {"templates": template_names(self.channel.pk), "template_id": self.template_id()}
+        return super().get_context_data(**kwargs) | own
 
     @override
     def save(self, given: Mapping[str, Any]) -> Automation:
@@ -190,6 +217,10 @@ class AutomationPage(_WritingPage):
     def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
         self.version = request.POST.get("version", "")
         return super().post(request, **kwargs)
+
+    @override
+    def template_id(self) -> UUID | None:
+        return loaded(self.automation.send).template_id
 
     @override
     def save(self, given: Mapping[str, Any]) -> Automation:

@@ -50,6 +50,7 @@ from notifications_app.sends.schedules import (
     schedule_switch,
     schedule_update,
 )
+from notifications_app.sends.stored_sends import loaded
 from pushsvc.common.errors import Conflict, Invalid, Outdated
 from pushsvc.common.store import sql
 from pushsvc.common.texts import later
@@ -187,6 +188,10 @@ class SchedulePage(_WritingPage):
     def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
         self.version = request.POST.get("version", "")
         return super().post(request, **kwargs)
+
+    @override
+    def template_id(self) -> UUID | None:
+        return loaded(self.schedule.send).template_id
 
     @override
     def save(self, given: Mapping[str, Any]) -> Schedule:

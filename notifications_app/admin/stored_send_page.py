@@ -1,7 +1,9 @@
 """The page with the form of a send that is stored, and sent when its time comes."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
+from uuid import UUID
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
@@ -47,7 +49,9 @@ class StoredSendPage(ChannelPage):
         """The arguments of the service. Raises Invalid with the errors of all parts."""
         found: list[FieldError] = []
         given: dict[str, Any] = {"name": name}
-        readers: dict[str, Callable[[], Any]] = {"send": lambda: read_send_of(form)}
+        readers: dict[str, Callable[[], Any]] = {
+            "send": lambda: replace(read_send_of(form), template_id=self.template_id())
+        }
         for part, read in (readers | self.readers(own)).items():
             try:
                 given[part] = read()
@@ -56,6 +60,10 @@ class StoredSendPage(ChannelPage):
         if found:
             raise Invalid(found)
         return given
+
+    def template_id(self) -> UUID | None:
+        """Of the template from which the content was copied."""
+        return None
 
     def posted(self, post: QueryDict) -> Any:
         """The own part as text."""

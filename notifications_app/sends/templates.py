@@ -94,6 +94,11 @@ def template_page(*, channel_id: UUID, limit: int, offset: int, words: str = "")
     return list(found.order_by("-created_at", "-id")[offset : offset + limit])
 
 
+def template_names(channel_id: UUID) -> list[tuple[UUID, str]]:
+    """Ids and names of all templates, in the order of the names."""
+    return list(_of(channel_id).order_by("name").values_list("pk", "name"))
+
+
 def with_template(channel_id: UUID, body: Any) -> Any:
     """The body of a send with the content of its template. Fields of the send replace those of the
     template, and null removes those that a send may lack. Raises TemplateNotFound, and DRF's

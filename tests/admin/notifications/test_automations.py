@@ -13,6 +13,7 @@ from django.utils import timezone
 from notifications_app.admin.automation_form import FollowForm
 from notifications_app.models import Automation, AutomationDay
 from notifications_app.sends.automations import MAX_AUTOMATIONS
+from pushsvc.common.ids import uuid7
 from tests.admin.support import signed_in
 from tests.api.support import owner_of
 from tests.api.test_automations import path
@@ -22,6 +23,7 @@ from tests.factories import (
     make_category,
     make_notification,
     make_segment,
+    make_template,
 )
 from tests.segments import attribute
 
@@ -97,6 +99,40 @@ def test_an_automation_is_written_and_the_api_shows_it(alice, sender):
     assert made.changed_by == alice.members["sender"].username
     entry = LogEntry.objects.filter(object_pk=made.pk).get()
     assert (entry.action, entry.actor) == (LogEntry.Action.CREATE, alice.members["sender"])
+
+
+def test_a_new_automation_begins_with_a_template_and_keeps_its_id(alice, sender):
+    template = make_template(alice.channel, content={"title": "Your cart", "body": "Still full."})
+    begun = f"{new(alice)}?template={template.pk}"
+
+    page = sender.get(begun)
+    posted = inputs(page) | {"name": "Cart", "title": "Your basket"}
+    sender.post(begun, posted)
+    made = Automation.objects.get()
+    sender.post(edit(made), inputs(sender.get(edit(made))) | {"title": "Your bag"})
+
+    assert (
+        f'<option value="{template.pk}" selected>{template.name}</option>' in page.content.decode()
+    )
+    made.refresh_from_db()
+    assert {name: made.send[name] for name in ("title", "body", "template_id")} == {
+        "title": "Your bag",
+        "body": "Still full.",
+        "template_id": str(template.pk),
+    }
+
+
+@pytest.mark.parametrize("chosen", ["another channel's", "unknown", "", "malformed"])
+def test_a_template_that_the_channel_does_not_have_fills_in_nothing(alice, bob, sender, chosen):
+    foreign = make_template(bob.channel, content={"body": "Of another."}).pk
+    named = {"another channel's": foreign, "unknown": uuid7()}.get(chosen, chosen)
+    begun = f"{new(alice)}?template={named}"
+
+    page = sender.get(begun)
+    sender.post(begun, FORM)
+
+    assert page.context["form"].body == ""
+    assert "template_id" not in Automation.objects.get().send
 
 
 def test_the_list_shows_what_happens_when_and_how_many(alice, sender, automation):
