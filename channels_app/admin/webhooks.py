@@ -56,11 +56,17 @@ class WebhookForm(ConsoleForm):
     )
     events = forms.MultipleChoiceField(
         choices=[(each, each) for each in EVENTS],
+        label=later("Events"),
         widget=forms.CheckboxSelectMultiple,
         required=False,
         help_text=later("A chat gets alerts only, so you need not choose."),
     )
-    description = forms.CharField(max_length=200, required=False, help_text=later("For people."))
+    description = forms.CharField(
+        max_length=200,
+        label=later("Description"),
+        required=False,
+        help_text=later("For people."),
+    )
 
     def clean_format(self) -> str:
         return self.cleaned_data["format"] or WebhookFormat.STANDARD

@@ -327,7 +327,11 @@ def _planned(notification: Notification, progress: Progress, state: str) -> Step
 
 def _ended(notification: Notification, *, is_waiting: bool) -> Step:
     if not notification.is_unfinished:
-        name = NotificationStatus(notification.status).label
+        names = {
+            NotificationStatus.FAILED: gettext("Failed"),
+            NotificationStatus.CANCELLED: gettext("Cancelled"),
+        }
+        name = names.get(NotificationStatus(notification.status), gettext("Sent"))
         return Step(name, notification.finished_at, "done")
     is_held = notification.is_paused or is_waiting
     is_running = notification.started_at is not None and not is_held

@@ -223,7 +223,9 @@ def _coming(schedule: Schedule, at: datetime, code: str | None, zone: ZoneInfo) 
         local=at.astimezone(own).replace(tzinfo=None),
         text=schedule.name,
         url=reverse("admin:schedule_edit", args=[schedule.pk]),
-        note=f"recurs {_BY_CLOCKS}" if recurs.timezone == RECIPIENT else "recurs",
+        note=f"{gettext('recurs')} {_BY_CLOCKS}"
+        if recurs.timezone == RECIPIENT
+        else gettext("recurs"),
         kind="recurring",
         state=Shown(gettext("skipped"), "warn") if code else None,
     )

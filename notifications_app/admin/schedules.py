@@ -85,10 +85,10 @@ class Coming:
 def state_of(schedule: Schedule) -> tuple[str, str]:
     """The state in a word, and the tone of its badge."""
     if schedule.disabled_code:
-        return f"disabled: {schedule.disabled_code}", "bad"
+        return gettext("disabled: %(code)s") % {"code": schedule.disabled_code}, "bad"
     if not schedule.is_enabled:
-        return "off", ""
-    return ("ended", "") if schedule.next_at is None else ("on", "good")
+        return gettext("off"), ""
+    return (gettext("ended"), "") if schedule.next_at is None else (gettext("on"), "good")
 
 
 class SchedulesPage(TabPage):

@@ -91,7 +91,9 @@ def sections_of(
     platforms = platforms_of(form)
     simple = simple_of(form, errors)
     buttons = [
-        _section(form, f"actions.{index}", f"button {index + 1}", ACTION)
+        _section(
+            form, f"actions.{index}", gettext("button %(value)s") % {"value": index + 1}, ACTION
+        )
         for index in range(MAX_ACTIONS)
     ]
     languages = [_language(form, tag) for tag in languages_of(form)]

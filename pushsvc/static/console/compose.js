@@ -251,8 +251,7 @@
     const [bytes, most] = [each.payload_bytes, each.most_bytes].map(
       (n) => n && window.pushsvcNumber(n),
     );
-    const size =
-      bytes === undefined ? "" : translated("%(bytes)s of %(most)s bytes", { bytes, most });
+    const size = bytes ? translated("%(bytes)s of %(most)s bytes", { bytes, most }) : "";
     line.append(badge, text("span", audience, "ps-strong"), text("span", size, "ps-quiet"));
     return line;
   }

@@ -278,6 +278,7 @@
         cells(row, [["", badge(translated("refused"), "bad")]]);
         const reason = row.insertCell();
         reason.colSpan = 6;
+        reason.dir = "auto"; // English in every language
         reason.textContent = reasonOf(each);
         continue;
       }
