@@ -14,7 +14,7 @@ from channels_app.console.pages import own_or_404
 from channels_app.models import Role
 from notifications_app.admin.compose.audience import audiences_of
 from notifications_app.admin.compose.errors import FIELDS, field_of
-from notifications_app.admin.compose.form import ComposeForm, read_changes
+from notifications_app.admin.compose.form import ComposeForm, is_edited, read_changes
 from notifications_app.admin.compose.writing import content_and_audience_context
 from notifications_app.admin.page import OneNotification
 from notifications_app.errors import NotEditable, StillSending, TooManyPending
@@ -43,7 +43,7 @@ class EditPage(OneNotification):
     def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
         form = ComposeForm.posted(request.POST)
         self.version = request.POST.get("version", "")
-        if request.POST.get("step") == "edit":  # adds a language
+        if is_edited(request.POST):
             return self._shown(form)
         try:
             self._edit(form)

@@ -13,7 +13,7 @@ from channels_app.console.pages import ChannelPage
 from channels_app.models import Channel, Role
 from notifications_app.admin.compose.audience import AUDIENCES, RULE, TAG
 from notifications_app.admin.compose.errors import FIELDS, field_of
-from notifications_app.admin.compose.form import ComposeForm
+from notifications_app.admin.compose.form import ComposeForm, is_edited
 from notifications_app.admin.compose.writing import content_and_audience_context
 from notifications_app.admin.schedule_form import read_send_of, split_errors
 from pushsvc.common.errors import FieldError, Invalid, PushsvcError
@@ -33,7 +33,7 @@ class StoredSendPage(ChannelPage):
     def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
         form, own = ComposeForm.posted(request.POST), self.posted(request.POST)
         name = request.POST.get("name", "")
-        if request.POST.get("step") == "edit":
+        if is_edited(request.POST):
             return self.shown(name, form, own)
         try:
             saved = self.save(self._given(name, form, own))

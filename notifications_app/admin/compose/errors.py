@@ -34,10 +34,17 @@ LABELS: Final[Mapping[str, str]] = {
     "expires_at": later("Stop delivering after"),
     "rate_per_minute": later("Recipients a minute"),
     "cap": later("Caps"),
+    "test": later("A/B test"),
     "name": later("Internal name"),
     "labels": later("Labels"),
 }
 FIELDS: Final = frozenset(SendFields().fields)
+_TEST_PARTS: Final[Mapping[str, str]] = {
+    "share": later("Percent of the audience"),
+    "minutes": later("Minutes"),
+    "metric": later("Decided by"),
+    "inconclusive": later("If the numbers say nothing"),
+}
 _WITH_PARTS: Final = frozenset({"data", *compose_extras.WITH_PARTS})
 _WEB_ADDRESS: Final = later("Enter a web address, such as https://shop.example/sale.")
 
@@ -98,6 +105,8 @@ def _within(error: FieldError) -> str:
     name, _, within = error.attr.partition(".")
     if name in _IDS and within.isdigit():
         return gettext("Id %(value)s") % {"value": int(within) + 1}
+    if name == "test" and within in _TEST_PARTS:
+        return str(_TEST_PARTS[within])
     return _part(error.attr, within) if name in _WITH_PARTS else ""
 
 
@@ -110,6 +119,11 @@ def _part(attr: str, within: str) -> str:
     match attr.split("."):
         case "translations", tag, *_:
             return f"{label} ({tag})"
+        case "variants", place, *_:
+            return gettext("%(label)s (variant %(value)s)") % {
+                "label": label,
+                "value": int(place) + 1,
+            }
         case "actions", place, _:
             return gettext("%(label)s (button %(value)s)") % {
                 "label": label,

@@ -5,11 +5,12 @@ as null does in the API's body.
 """
 
 from collections.abc import Iterator, Mapping
+from string import ascii_uppercase
 from typing import Any, Final
 
 from django.utils.text import slugify
 
-from notifications_app.content.fields import OBJECTS, Field, Type
+from notifications_app.content.fields import MAX_VARIANTS, OBJECTS, Field, Type
 from notifications_app.content.values import CONTENT, DEFAULTS, Content
 
 # The fields of the content that have their own attributes and inputs in the form.
@@ -26,14 +27,18 @@ _PLATFORMS: Final = frozenset({"web", "android", "ios"})
 _BY_KEY: Final = (Type.ACTIONS, Type.TRANSLATIONS, Type.VARIANTS)  # by number or by language
 _MOST_PARTS: Final = 5  # variants.0.translations.de.actions.buy
 _MOST_OF_ID: Final = 32  # characters
+_VARIANTS: Final = "variants"
 _NONE: Final = ".none"
 _ON: Final = "on"
+_NUMBERS: Final = frozenset(map(str, range(MAX_VARIANTS)))
 
 
 def is_extra(name: str) -> bool:
     """Whether an input of this name belongs to these fields. Longer names are refused, because the
     form has none, and so deep an object could not be read."""
     first, *parts = name.split(".")
+    if first == _VARIANTS and not (len(parts) > 1 and parts[0] in _NUMBERS):
+        return False
     return name in SIMPLE or (first in WITH_PARTS and 1 <= len(parts) <= _MOST_PARTS)
 
 
@@ -57,6 +62,41 @@ def flat(content: Content) -> dict[str, str]:
     return dict(_flat("", {name: each for name, each in given.items() if each != DEFAULTS[name]}))
 
 
+def variant_numbers(texts: Mapping[str, str]) -> list[int]:
+    """The numbers of the variants that have a text, even an empty one."""
+    paths = (path.split(".") for path in texts if path.startswith(f"{_VARIANTS}."))
+    return sorted({int(number) for _, number, *_ in paths if number in _NUMBERS})
+
+
+def with_variants(texts: Mapping[str, str], change: str) -> dict[str, str]:
+    """The texts with another variant for the change `add`, or two if there are none, and without a
+    variant for `remove.1`. The variants get the numbers from 0 on, as in errors."""
+    numbers = variant_numbers(texts)
+    left = [each for each in numbers if change != f"remove.{each}"]
+    kept = {_renumbered(path, left): text for path, text in texts.items() if _is_left(path, left)}
+    if change != "add":
+        return kept
+    names = {text for path, text in kept.items() if path.endswith(".name")}
+    free = (each for each in ascii_uppercase if each not in names)
+    numbers_added = range(len(left), min(max(len(left) + 1, 2), MAX_VARIANTS))
+    for number in numbers_added:
+        kept[f"{_VARIANTS}.{number}.name"] = next(free)
+        kept[f"{_VARIANTS}.{number}.weight"] = "1"
+    return kept
+
+
+def _is_left(path: str, numbers: list[int]) -> bool:
+    name, *parts = path.split(".")
+    return name != _VARIANTS or int(parts[0]) in numbers
+
+
+def _renumbered(path: str, numbers: list[int]) -> str:
+    name, *parts = path.split(".")
+    if name != _VARIANTS:
+        return path
+    return ".".join([name, str(numbers.index(int(parts[0]))), *parts[1:]])
+
+
 def _is_none(path: str) -> bool:
     """Whether the path removes a text. A button may also have the id `none`."""
     return path.endswith(_NONE) and not _PLATFORMS.isdisjoint(path.split("."))
@@ -65,6 +105,8 @@ def _is_none(path: str) -> bool:
 def nested(texts: Mapping[str, str]) -> dict[str, Any]:
     """Converts texts by path to JSON for the API's serializer. Omits empty texts."""
     found: dict[str, Any] = {}
+    for number in variant_numbers(texts):  # so that an empty one is refused, and not left out
+        _put(found, [_VARIANTS, str(number)], {})
     for path, text in sorted(texts.items()):
         if text:
             name = path.removesuffix(_NONE) if _is_none(path) else path

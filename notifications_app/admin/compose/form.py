@@ -43,6 +43,7 @@ T = TypeVar("T")
 TTL_UNITS: Final[Mapping[str, int]] = {"days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
 NOW_OR_NEVER: Final = "none"
 _OWN: Final = "own"
+_VARIANT: Final = "variant"  # of the buttons that add or remove one
 _NOT_TEXTS: Final = frozenset({"platforms", "data", "extras"})
 _TEXTS: Final = ("title", "body", "url", "icon", "image")
 
@@ -244,7 +245,13 @@ def _posted_extras(post: QueryDict) -> dict[str, str]:
     """The posted fields of compose_extras. Adds an empty title for a language to be added."""
     given = {name: _posted(post, name) for name in post if compose_extras.is_extra(name)}
     added = added_language(post)
-    return {f"translations.{added}.title": "", **given} if added else given
+    more = {f"translations.{added}.title": ""} if added else {}
+    return compose_extras.with_variants(more | given, post.get(_VARIANT, ""))
+
+
+def is_edited(post: QueryDict) -> bool:
+    """Whether the form is to be shown again, with a language or a variant added or removed."""
+    return post.get("step") == "edit" or _VARIANT in post
 
 
 def ttl_words(ttl: int) -> str:

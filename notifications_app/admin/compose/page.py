@@ -21,6 +21,7 @@ from notifications_app.admin.compose.choices import form_for_segment
 from notifications_app.admin.compose.errors import errors_by_field, labelled
 from notifications_app.admin.compose.form import (
     ComposeForm,
+    is_edited,
     moment_of,
     read_content,
     read_form,
@@ -110,7 +111,7 @@ class ComposePage(WriterPage):
             "review": self._review,
             "personalize": self._personalize,
         }
-        step = request.POST.get("step", "")
+        step = "edit" if is_edited(request.POST) else request.POST.get("step", "")
         try:
             if step != "send":  # which finds the draft itself, unless the key is repeated
                 self._require_draft()

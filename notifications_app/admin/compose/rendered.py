@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from json import dumps
 from typing import Final
 
@@ -53,14 +53,31 @@ class InLanguage:
     missing: Sequence[str]
 
 
-def in_languages(
+def in_variants(
     channel: Channel, request: SendRequest, found: DryRun, sections: Sequence[Section]
-) -> list[InLanguage]:
-    """What devices get, first those without a translation. `found`: the dry run of the send;
-    `sections`: the form's languages."""
+) -> list[tuple[str, str, list[InLanguage]]]:
+    """What devices get of each variant, after its name and its share of them as text; "" if the
+    send has no variants. `found`: the dry run of the send; `sections`: the form's languages."""
     request = with_defaults(channel, request)
     tags = [each.label for each in sections]
     shares = audience_shares(channel, request, found) if tags else {}
+    variants = request.content.variants
+    names = [each["name"] for each in variants] or [""]
+    whole = sum(each["weight"] for each in variants)
+    parts = [f"{each['weight'] / whole:.0%}".replace("%", " %") for each in variants] or [""]
+    versions = (replace(request, content=content) for _, content in request.content.versions)
+    languages = [_in_languages(each, found, sections, shares) for each in versions]
+    return list(zip(names, parts, languages, strict=True))
+
+
+def _in_languages(
+    request: SendRequest,
+    found: DryRun,
+    sections: Sequence[Section],
+    shares: Mapping[str, float],
+) -> list[InLanguage]:
+    """What devices get, first those without a translation."""
+    tags = [each.label for each in sections]
     devices: defaultdict[str, list[Subscription]] = defaultdict(list)
     for own in found.sampled.values():
         for device in own:

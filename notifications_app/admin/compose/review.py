@@ -13,8 +13,9 @@ from channels_app.models import Channel
 from notifications_app.admin.compose.audience import rule_words
 from notifications_app.admin.compose.form import ComposeForm, read_form, ttl_words
 from notifications_app.admin.compose.personal import JUDGED
-from notifications_app.admin.compose.rendered import in_languages
+from notifications_app.admin.compose.rendered import in_variants
 from notifications_app.admin.compose.sections import sections_of
+from notifications_app.admin.compose.tested import test_words
 from notifications_app.admin.compose.times import timed_words
 from notifications_app.content.personal import sent_literally
 from notifications_app.content.values import SendRequest
@@ -82,7 +83,8 @@ def review_context(channel: Channel, form: ComposeForm, request: HttpRequest) ->
         "seen": seen_of(send, found.segment),
         "rule_words": "" if send.replaces else rule_words(send.rule, request),
         "literal": sent_literally(send.content),
-        "languages_shown": in_languages(channel, send, found, sections["languages"]),
+        "variants_shown": in_variants(channel, send, found, sections["languages"]),
+        "test_words": test_words(send.test) if send.test else "",
         **named_context(found),
         **paced_context(found, send),
         "time_zone": form.time_zone,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext
 
-from notifications_app.admin.compose.extras import SIMPLE
+from notifications_app.admin.compose.extras import SIMPLE, variant_numbers
 from notifications_app.admin.compose.form import ComposeForm
 from notifications_app.content.fields import (
     ACTION,
@@ -15,7 +15,10 @@ from notifications_app.content.fields import (
     IOS,
     LINKS,
     MAX_ACTIONS,
+    MAX_VARIANTS,
+    OBJECTS,
     TRANSLATION,
+    VARIANT,
     WEB,
     Field,
     Table,
@@ -97,9 +100,10 @@ def sections_of(
         for index in range(MAX_ACTIONS)
     ]
     languages = [_language(form, tag) for tag in languages_of(form)]
+    variants = _variants(form)
     shown = {
         name
-        for section in (*platforms, simple, *buttons, *languages)
+        for section in (*platforms, simple, *buttons, *languages, *variants)
         for each in section.inputs
         for name in (each.path, f"{each.path}.none")
     }
@@ -108,8 +112,23 @@ def sections_of(
         "simple": simple,
         "buttons": buttons,
         "languages": languages,
+        "variants": variants,
+        "may_add_variant": len(variants) < MAX_VARIANTS,
         "others": [pair for pair in form.extras.items() if pair[0] not in shown],
     }
+
+
+def _variants(form: ComposeForm) -> list[Section]:
+    """Fields of variants that have no input here stay as they are."""
+    return [
+        _section(
+            form,
+            f"variants.{number}",
+            gettext("Variant %(number)s") % {"number": number + 1},
+            {name: field for name, field in VARIANT.items() if field.type not in OBJECTS},
+        )
+        for number in variant_numbers(form.extras)
+    ]
 
 
 def platforms_of(form: ComposeForm) -> list[Section]:

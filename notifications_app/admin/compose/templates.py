@@ -14,7 +14,7 @@ from channels_app.admin.tabs import TabPage
 from channels_app.console.pages import ChannelPage, id_or_404, own_or_404
 from channels_app.models import Channel, Role
 from notifications_app.admin.compose.errors import FIELDS, errors_by_field, field_of, general
-from notifications_app.admin.compose.form import ComposeForm
+from notifications_app.admin.compose.form import ComposeForm, is_edited
 from notifications_app.admin.compose.personal import personal_preview
 from notifications_app.admin.compose.sender import compose_url
 from notifications_app.admin.compose.template_form import content_of, form_of, read_template
@@ -73,7 +73,7 @@ class _WritingPage(ChannelPage):
     def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
         form = ComposeForm.posted(request.POST)
         name = request.POST.get("name", form.title)  # the compose page has no name
-        if request.POST.get("step") == "edit":
+        if is_edited(request.POST):
             return self.shown(name, form)
         try:
             template = self.save(name, read_template(form))

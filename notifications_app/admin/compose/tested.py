@@ -1,6 +1,6 @@
 """The test of a send's variants, in words."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django.utils.translation import gettext
@@ -16,6 +16,20 @@ _WITHOUT: Final[Mapping[str, str]] = {
     LEADER: later("If the numbers say nothing, the variant with the highest rate counts."),
     HOLD: later("If the numbers say nothing, the test waits for a choice."),
 }
+
+
+def test_choices(names: Sequence[str], chosen: str) -> dict[str, Any]:
+    """The choices of a form. `names`: of the variants. `chosen`: what counts if the numbers say
+    nothing, also if no variant has this name any more."""
+    known = dict.fromkeys([*names, *([] if chosen in _WITHOUT else [chosen])])
+    return {
+        "test_metrics": list(METRICS.items()),
+        "inconclusive_choices": [
+            (LEADER, gettext("the variant with the highest rate")),
+            (HOLD, gettext("wait until somebody chooses")),
+            *((name, name) for name in known if name),
+        ],
+    }
 
 
 def test_words(test: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from notifications_app.admin.compose.form import ComposeForm, added_language
 from notifications_app.admin.compose.languages import languages_context
 from notifications_app.admin.compose.personal import personal_context
 from notifications_app.admin.compose.sections import sections_of
+from notifications_app.admin.compose.tested import test_choices
 from pushsvc.common.errors import FieldError
 from pushsvc.common.languages import NOT_A_LANGUAGE
 from subscriptions_app.admin.conditions import builder_context
@@ -42,6 +43,9 @@ def content_context(
         "may_add_images": may(request.user, channel.account_id, Role.WRITER),
         **choices_of(channel),
         **sections,
+        **test_choices(
+            [each.inputs[0].value for each in sections["variants"]], form.test_inconclusive
+        ),
         **personal_context(list(attributes), form),
         **languages_context(channel.pk, form, sections["languages"], opened=added),
     }

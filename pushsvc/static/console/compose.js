@@ -314,6 +314,10 @@
     quiet_to: "quiet_hours",
     expires_local: "expires_at",
     tag: "rule",
+    test_share: "test",
+    test_minutes: "test",
+    test_metric: "test",
+    test_inconclusive: "test",
   };
 
   function changed(name) {
@@ -344,7 +348,8 @@
     if (target.closest("#rule-builder")) return;
     const name = target.name ?? "data_name"; // a row of data was removed
     if (name === "preview_as") return shown();
-    if (name && name !== "channel" && !name.startsWith("test_")) changed(name);
+    if (name && name !== "channel" && !["test_device", "test_known_as"].includes(name))
+      changed(name);
   });
   // For another channel, the page is loaded again. The draft keeps the text.
   $("select#channel")?.addEventListener("change", async (event) => {

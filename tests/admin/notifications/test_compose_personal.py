@@ -198,7 +198,7 @@ def test_more_than_one_per_cent_without_a_value_is_warned_of(sender, alice, lack
 
     words = f"{lacking}% of the sampled devices have no value for first_name. It has no default."
     assert preview(sender, form)["lacking"] == ([words] if warned else [])
-    (everyone,) = review(sender, form).context["languages_shown"]
+    ((_, _, (everyone,)),) = review(sender, form).context["variants_shown"]
     assert bool(everyone.missing) == bool(lacking)
 
 

@@ -41,7 +41,9 @@ def edited(client, notification, **fields):
 
 
 def shown_test(html):
-    return dict(re.findall(r'name="(test_\w+)" value="([^"]*)"', html))
+    typed = re.findall(r'<input[^>]* name="(test_\w+)"[^>]* value="([^"]*)"', html)
+    chosen = re.findall(r'<select[^>]* name="(test_\w+)">.*?value="(\w+)" selected', html)
+    return dict([*typed, *chosen])
 
 
 def make_segment(house, name):

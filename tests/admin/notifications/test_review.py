@@ -18,7 +18,7 @@ def named(name, language="", **fields):
 
 
 def languages(sender, house, **typed):
-    found = review(sender, written(house, **typed)).context["languages_shown"]
+    ((_, _, found),) = review(sender, written(house, **typed)).context["variants_shown"]
     return {each.tag: each for each in found}
 
 
@@ -62,7 +62,7 @@ def test_missing_translations_and_languages_are_named(sender, alice):
 
     page = review(sender, written(alice, **texts))
 
-    found = {each.tag: each for each in page.context["languages_shown"]}
+    found = {each.tag: each for each in page.context["variants_shown"][0][2]}
     assert found["de"].missing == ["No translation of Text, Button buy: the common text is sent."]
     assert found[""].missing == ["No translation for French (25 %)."]
     assert all(words in page.content.decode() for each in found.values() for words in each.missing)
@@ -133,4 +133,4 @@ def test_a_review_of_everything_needs_few_statements(
     everything = PERSONAL | GERMAN | {"platforms": ["web", "android", "ios"]}
     form = written(alice, segment_id=str(segment.pk), **everything)
     with django_assert_max_num_queries(25):
-        assert len(review(sender, form).context["languages_shown"]) == 2
+        assert len(review(sender, form).context["variants_shown"][0][2]) == 2

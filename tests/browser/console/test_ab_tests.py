@@ -1,0 +1,35 @@
+"""An A/B test in the console, from the first word to the winner."""
+
+import re
+
+from playwright.sync_api import expect
+
+from notifications_app.models import Notification
+from notifications_app.pipeline.timed_starts import start_timed
+from tests.browser.console.writing import COMPOSE, review, write
+from tests.factories import add_crowd
+
+
+def test_a_test_is_written_and_its_winner_chosen(console, alice, sender):
+    add_crowd(alice.channel, 3)
+    page = console.open(COMPOSE, sender)
+    write(page)
+
+    page.get_by_role("button", name="Write two variants").click()
+    first, second = (page.get_by_role("group", name=f"Variant {number}") for number in (1, 2))
+    first.get_by_label("Title").fill("Sale")
+    second.get_by_label("Title").fill("Our sale begins")
+    page.get_by_label("Test first with").fill("10")
+    page.get_by_label("Decide after").fill("60")
+    review(page)
+
+    expect(page.locator("#test-words")).to_contain_text("10 % of the audience")
+    expect(page.get_by_text("Our sale begins")).to_be_visible()
+    page.get_by_role("button", name="Send it to 3").click()
+    expect(page.locator("#test-state")).to_contain_text("The test begins with the notification")
+    start_timed()
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name=re.compile("^Choose as winner.*B$")).click()
+    expect(page.locator("#test-state")).to_contain_text("Decided for “B”")
+    row = Notification.objects.get(channel=alice.channel)
+    assert (row.winner, row.decision["by"]) == (1, "choice")
