@@ -1,6 +1,5 @@
 import pytest
 from django.db import transaction
-from django.test import override_settings
 from pytest_django.plugin import DjangoDbBlocker
 
 from pushsvc.common.store.redis_client import redis_client
@@ -8,17 +7,11 @@ from tests.admin.support import WORD
 from tests.isolation.estates import add_channel, make_estate, number_from
 from tests.isolation.witness import watching
 
-_QUICK = "django.contrib.auth.hashers.MD5PasswordHasher"
-
 
 @pytest.fixture(scope="module")
 def _estates(django_db_setup, django_db_blocker: DjangoDbBlocker):
     """Made once for each file and deleted with it. A test undoes its own changes."""
-    with (
-        django_db_blocker.unblock(),
-        override_settings(PASSWORD_HASHERS=[_QUICK]),  # Django caches hashers: it tells Django
-        transaction.atomic(),
-    ):
+    with django_db_blocker.unblock(), transaction.atomic():
         redis_client().flushdb()
         number_from(700_001)
         alice = make_estate("Alice", "lion")
