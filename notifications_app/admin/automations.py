@@ -5,16 +5,13 @@ from datetime import datetime, time
 from typing import Any, Final
 from uuid import UUID
 
-from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
-from django.http.response import HttpResponseBase
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import URLPattern, reverse
 from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
-from channels_app.console.pages import ActsPage, ChannelPage, own_or_404
-from channels_app.models import Channel, Role
+from channels_app.models import Role
 from notifications_app.admin.automation_form import (
     EVENTS,
     OWN_ATTRS,
@@ -30,10 +27,12 @@ from notifications_app.admin.automation_form import (
 )
 from notifications_app.admin.compose.form import ComposeForm
 from notifications_app.admin.compose.template_form import form_of
-from notifications_app.admin.schedule_form import send_form
-from notifications_app.admin.stored_send_page import StoredSendPage
+from notifications_app.admin.stored_send_page import (
+    StoredActs,
+    StoredFormPage,
+    StoredSendPage,
+)
 from notifications_app.models import (
-    MAX_REPEATED_NAME,
     SKIPPED,
     Automation,
     AutomationDay,
@@ -57,7 +56,6 @@ from notifications_app.sends.automations import (
 from notifications_app.sends.stored_sends import loaded
 from notifications_app.sends.templates import template_find, template_names
 from pushsvc.common.console.figures import grouped
-from pushsvc.common.errors import Conflict, Outdated
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.store import sql
 from pushsvc.common.texts import later
@@ -128,7 +126,6 @@ class AutomationsPage(TabPage):
 
 class _WritingPage(StoredSendPage):
     template_name = "console/notifications/automation.html"
-    most_characters = MAX_REPEATED_NAME
     own_words = WORDS
     own_attrs = OWN_ATTRS
 
@@ -195,107 +192,43 @@ class NewAutomationPage(_WritingPage):
         return automation_create(channel=self.channel, **given)
 
 
-class AutomationPage(_WritingPage):
+class AutomationPage(StoredFormPage, _WritingPage):
     """An automation, with what it did on each day."""
 
     title = later("Automation")
-    automation: Automation
-    version: str  # the one that the user saw
+    model = Automation
+    update = staticmethod(automation_update)
 
     @override
-    def find_channel(self, request: HttpRequest, **kwargs: Any) -> Channel:
-        self.automation = own_or_404(Automation, request, kwargs["automation_id"])
-        return self.automation.channel
-
-    @override
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        self.version = self.automation.version
-        form = send_form(self.channel, self.automation.send)
-        return self.shown(self.automation.name, form, FollowForm.of(self.automation))
-
-    @override
-    def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
-        self.version = request.POST.get("version", "")
-        return super().post(request, **kwargs)
+    def own_of(self) -> FollowForm:
+        return FollowForm.of(self.row)
 
     @override
     def template_id(self) -> UUID | None:
-        return loaded(self.automation.send).template_id
-
-    @override
-    def save(self, given: Mapping[str, Any]) -> Automation:
-        # An automation that staff turned off stays off.
-        enabled = self.automation.is_enabled or bool(self.automation.disabled_code)
-        try:
-            return automation_update(
-                channel_id=self.channel.pk,
-                automation_id=self.automation.pk,
-                **given,
-                enabled=enabled,
-                seen=self.version,
-            )
-        except Outdated:
-            self.automation = own_or_404(Automation, self.request, self.automation.pk)
-            self.version = self.automation.version
-            raise
+        return loaded(self.row.send).template_id
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        automation = self.automation
+        automation = self.row
         days = day_page(
             channel_id=self.channel.pk, automation_id=automation.pk, limit=_SHOWN, offset=0
         )
-        own = {
-            "title": automation.name,
-            "version": self.version,
-            "waiting": waiting_count(automation),
-            "days": _days_told(days),
-        }
+        own = {"waiting": waiting_count(automation), "days": _days_told(days)}
         return super().get_context_data(**kwargs) | _told(automation) | own
 
 
-class AutomationActs(ActsPage, ChannelPage):
-    """Turns the automation on or off, or deletes it. As for schedules, it is turned on only if the
-    page showed it as it is."""
-
+class AutomationActs(StoredActs):
     title = later("Automation")
-    role = Role.SENDER
-    http_method_names = ["post"]
-    automation: Automation
+    model = Automation
+    switch = staticmethod(automation_switch)
+    delete_row = staticmethod(automation_delete)
+    is_on = later("The automation is on.")
+    is_off = later("The automation is off.")
+    was_deleted = later("The automation “%(automation)s” was deleted.")
 
     @override
-    def find_channel(self, request: HttpRequest, **kwargs: Any) -> Channel:
-        self.automation = own_or_404(Automation, request, kwargs["automation_id"])
-        return self.automation.channel
-
-    @override
-    def own_url(self) -> str:
-        return reverse("admin:automation_edit", args=[self.automation.pk])
-
-    @override
-    def acts(self) -> Mapping[str, Callable[[QueryDict], HttpResponseBase]]:
-        return {"on": self._on, "off": self._off, "delete": self._delete}
-
-    @property
-    def _named(self) -> dict[str, Any]:
-        return {"channel_id": self.channel.pk, "automation_id": self.automation.pk}
-
-    def _on(self, post: QueryDict) -> HttpResponseBase:
-        try:
-            automation_switch(**self._named, on=True, seen=post.get("version", ""))
-        except Outdated as error:
-            raise Conflict(str(_CHANGED)) from error
-        return self.back(gettext("The automation is on."))
-
-    def _off(self, _: QueryDict) -> HttpResponseBase:
-        automation_switch(**self._named, on=False)
-        return self.back(gettext("The automation is off."))
-
-    def _delete(self, _: QueryDict) -> HttpResponseBase:
-        automation_delete(**self._named)
-        words = gettext("The automation “%(automation)s” was deleted.")
-        messages.success(self.request, words % {"automation": self.automation})
-        return HttpResponseRedirect(reverse("admin:channel_automations", args=[self.channel.pk]))
+    def still_off(self) -> str:
+        return str(_CHANGED)
 
 
 def _told(automation: Automation) -> dict[str, Any]:

@@ -7,16 +7,15 @@ from itertools import islice
 from typing import Any, Final, Self
 from uuid import UUID
 
-from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
-from channels_app.console.pages import ActsPage, ChannelPage, own_or_404
-from channels_app.models import Channel, Role
+from channels_app.console.pages import ChannelPage
+from channels_app.models import Role
 from notifications_app.admin.compose.form import ComposeForm
 from notifications_app.admin.recurrence_words import clock_words, recurrence_words
 from notifications_app.admin.schedule_form import (
@@ -25,12 +24,14 @@ from notifications_app.admin.schedule_form import (
     RecurrenceForm,
     read_once,
     read_recurrence,
-    send_form,
     split_errors,
 )
-from notifications_app.admin.stored_send_page import StoredSendPage
+from notifications_app.admin.stored_send_page import (
+    StoredActs,
+    StoredFormPage,
+    StoredSendPage,
+)
 from notifications_app.models import (
-    MAX_REPEATED_NAME,
     Notification,
     Occurrence,
     OccurrenceCode,
@@ -50,7 +51,6 @@ from notifications_app.sends.schedules import (
     schedule_switch,
     schedule_update,
 )
-from notifications_app.sends.stored_sends import loaded
 from pushsvc.common.errors import Conflict, Invalid, Outdated
 from pushsvc.common.store import sql
 from pushsvc.common.texts import later
@@ -119,7 +119,6 @@ class SchedulesPage(TabPage):
 
 class _WritingPage(StoredSendPage):
     template_name = "console/notifications/schedule.html"
-    most_characters = MAX_REPEATED_NAME
     own_words = WORDS
     own_attrs = frozenset({RECURRENCE})
 
@@ -166,60 +165,24 @@ class NewSchedulePage(_WritingPage):
         return schedule_create(channel=self.channel, **given)
 
 
-class SchedulePage(_WritingPage):
+class SchedulePage(StoredFormPage, _WritingPage):
     """A schedule, with what became of its occurrences."""
 
     title = later("Schedule")
-    schedule: Schedule
-    version: str  # the one that the user saw
+    model = Schedule
+    update = staticmethod(schedule_update)
 
     @override
-    def find_channel(self, request: HttpRequest, **kwargs: Any) -> Channel:
-        self.schedule = own_or_404(Schedule, request, kwargs["schedule_id"])
-        return self.schedule.channel
-
-    @override
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        self.version = self.schedule.version
-        form = send_form(self.channel, self.schedule.send)
-        return self.shown(self.schedule.name, form, RecurrenceForm.of(self.schedule))
-
-    @override
-    def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
-        self.version = request.POST.get("version", "")
-        return super().post(request, **kwargs)
-
-    @override
-    def template_id(self) -> UUID | None:
-        return loaded(self.schedule.send).template_id
-
-    @override
-    def save(self, given: Mapping[str, Any]) -> Schedule:
-        # A schedule that staff turned off stays off.
-        enabled = self.schedule.is_enabled or bool(self.schedule.disabled_code)
-        try:
-            return schedule_update(
-                channel_id=self.channel.pk,
-                schedule_id=self.schedule.pk,
-                **given,
-                enabled=enabled,
-                seen=self.version,
-            )
-        except Outdated:
-            self.schedule = own_or_404(Schedule, self.request, self.schedule.pk)
-            self.version = self.schedule.version
-            raise
+    def own_of(self) -> RecurrenceForm:
+        return RecurrenceForm.of(self.row)
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        schedule = self.schedule
+        schedule = self.row
         past = occurrence_page(
             channel_id=self.channel.pk, schedule_id=schedule.pk, limit=_SHOWN, offset=0
         )
         own = {
-            "schedule": schedule,
-            "title": schedule.name,
-            "version": self.version,
             "state": state_of(schedule),
             "words": recurrence_words(schedule.recurs),
             "clock": clock_words(schedule.recurrence["timezone"]),
@@ -229,49 +192,33 @@ class SchedulePage(_WritingPage):
         return super().get_context_data(**kwargs) | own
 
 
-class ScheduleActs(ActsPage, ChannelPage):
-    """Skips an occurrence or takes that back, turns the schedule on or off, or deletes it.
-
-    As on a notification's page, what sends nothing never depends on what the page showed. What
-    sends something is done only if the page showed the schedule as it is.
-    """
+class ScheduleActs(StoredActs):
+    """Also skips an occurrence, or takes that back."""
 
     title = later("Schedule")
-    role = Role.SENDER
-    http_method_names = ["post"]
-    schedule: Schedule
+    model = Schedule
+    switch = staticmethod(schedule_switch)
+    delete_row = staticmethod(schedule_delete)
+    is_on = later("The schedule is on.")
+    is_off = later("The schedule is off.")
+    was_deleted = later("The schedule “%(schedule)s” was deleted.")
 
     @override
-    def find_channel(self, request: HttpRequest, **kwargs: Any) -> Channel:
-        self.schedule = own_or_404(Schedule, request, kwargs["schedule_id"])
-        return self.schedule.channel
-
-    @override
-    def own_url(self) -> str:
-        return reverse("admin:schedule_edit", args=[self.schedule.pk])
+    def still_off(self) -> str:
+        return _CHANGED.format(gettext("The schedule is still off"))
 
     @override
     def acts(self) -> Mapping[str, Callable[[QueryDict], HttpResponseBase]]:
-        return {
-            "skip": self._skip,
-            "unskip": self._unskip,
-            "on": self._on,
-            "off": self._off,
-            "delete": self._delete,
-        }
-
-    @property
-    def _named(self) -> dict[str, Any]:
-        return {"channel_id": self.channel.pk, "schedule_id": self.schedule.pk}
+        return {**super().acts(), "skip": self._skip, "unskip": self._unskip}
 
     def _skip(self, post: QueryDict) -> HttpResponseBase:
-        occurrence_skip(**self._named, occurs_at=_moment(post))
+        occurrence_skip(**self.named, occurs_at=_moment(post))
         return self.back(gettext("The occurrence is skipped."))
 
     def _unskip(self, post: QueryDict) -> HttpResponseBase:
         try:
             now = occurrence_unskip(
-                **self._named, occurs_at=_moment(post), seen=post.get("version", "")
+                **self.named, occurs_at=_moment(post), seen=post.get("version", "")
             )
         except Outdated as error:
             raise Conflict(_CHANGED.format(gettext("The occurrence was left as it is"))) from error
@@ -281,25 +228,6 @@ class ScheduleActs(ActsPage, ChannelPage):
             else gettext("The occurrence is no longer skipped, but the schedule is off.")
         )
         return self.back(words)
-
-    def _on(self, post: QueryDict) -> HttpResponseBase:
-        try:
-            schedule_switch(**self._named, on=True, seen=post.get("version", ""))
-        except Outdated as error:
-            raise Conflict(_CHANGED.format(gettext("The schedule is still off"))) from error
-        return self.back(gettext("The schedule is on."))
-
-    def _off(self, _: QueryDict) -> HttpResponseBase:
-        schedule_switch(**self._named, on=False)
-        return self.back(gettext("The schedule is off."))
-
-    def _delete(self, _: QueryDict) -> HttpResponseBase:
-        schedule_delete(**self._named)
-        messages.success(
-            self.request,
-            gettext("The schedule “%(schedule)s” was deleted.") % {"schedule": self.schedule},
-        )
-        return HttpResponseRedirect(reverse("admin:channel_schedules", args=[self.channel.pk]))
 
 
 class RecurrencePart(ChannelPage):

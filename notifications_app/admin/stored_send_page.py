@@ -1,4 +1,4 @@
-"""The page with the form of a send that is stored, and sent when its time comes."""
+"""The pages of a send that is stored, and sent when its time comes: its form, and its switch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -7,16 +7,19 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http.response import HttpResponseBase
+from django.urls import reverse
 from typing_extensions import override
 
-from channels_app.console.pages import ChannelPage
+from channels_app.console.pages import ActsPage, ChannelPage, own_or_404
 from channels_app.models import Channel, Role
 from notifications_app.admin.compose.audience import AUDIENCES, RULE, TAG
 from notifications_app.admin.compose.errors import FIELDS, field_of
 from notifications_app.admin.compose.form import ComposeForm, is_edited
 from notifications_app.admin.compose.writing import content_and_audience_context
-from notifications_app.admin.schedule_form import read_send_of, split_errors
-from pushsvc.common.errors import FieldError, Invalid, PushsvcError
+from notifications_app.admin.schedule_form import read_send_of, send_form, split_errors
+from notifications_app.models import MAX_REPEATED_NAME
+from pushsvc.common.errors import Conflict, FieldError, Invalid, Outdated, PushsvcError
 
 _NO_TARGETS = [(name, AUDIENCES[name]) for name in ("", TAG, RULE)]
 
@@ -26,7 +29,6 @@ class StoredSendPage(ChannelPage):
     step `edit` shows the form again as it was posted."""
 
     post_role = Role.SENDER
-    most_characters: ClassVar[int]  # of the name
     own_words: ClassVar[Mapping[tuple[str, str], str]]  # for errors of the own part
     own_attrs: ClassVar[frozenset[str]]  # begin the paths of these errors
 
@@ -94,7 +96,7 @@ class StoredSendPage(ChannelPage):
         context = self.get_context_data(
             name=name,
             name_errors=of_name,
-            most_characters=self.most_characters,
+            most_characters=MAX_REPEATED_NAME,
             has_errors=bool(errors),
             has_field_errors=bool(of_name or of_own)
             or any(field_of(each) in FIELDS for each in rest),
@@ -109,3 +111,107 @@ class StoredSendPage(ChannelPage):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         # The breadcrumbs lead to the channels, as on the channel's tabs.
         return super().get_context_data(**kwargs) | {"opts": Channel._meta, "list_name": ""}
+
+
+class StoredPage(ChannelPage):
+    """A page about a stored send, `self.row`. Its addresses and arguments are named after its
+    model."""
+
+    model: ClassVar[Any]
+    row: Any
+
+    @override
+    def find_channel(self, request: HttpRequest, **kwargs: Any) -> Channel:
+        self.row = own_or_404(self.model, request, kwargs[f"{self.noun}_id"])
+        channel: Channel = self.row.channel
+        return channel
+
+    @property
+    def noun(self) -> str:
+        return str(self.model._meta.model_name)
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """The arguments by which services find the row."""
+        return {"channel_id": self.channel.pk, f"{self.noun}_id": self.row.pk}
+
+
+class StoredFormPage(StoredPage, StoredSendPage):
+    """The form of a stored send that exists. It is saved only if it is as the user saw it."""
+
+    update: ClassVar[Callable[..., Any]]
+    version: str  # the one that the user saw
+
+    def own_of(self) -> Any:
+        """The own part of the row as text."""
+        raise NotImplementedError
+
+    @override
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        self.version = self.row.version
+        return self.shown(self.row.name, send_form(self.channel, self.row.send), self.own_of())
+
+    @override
+    def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
+        self.version = request.POST.get("version", "")
+        return super().post(request, **kwargs)
+
+    @override
+    def save(self, given: Mapping[str, Any]) -> Any:
+        # What staff turned off stays off.
+        enabled = self.row.is_enabled or bool(self.row.disabled_code)
+        try:
+            return self.update(**self.named, **given, enabled=enabled, seen=self.version)
+        except Outdated:
+            self.row = own_or_404(self.model, self.request, self.row.pk)
+            self.version = self.row.version
+            raise
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        own = {self.noun: self.row, "title": self.row.name, "version": self.version}
+        return super().get_context_data(**kwargs) | own
+
+
+class StoredActs(StoredPage, ActsPage):
+    """Turns a stored send on or off, or deletes it.
+
+    As on a notification's page, what sends nothing never depends on what the page showed. What
+    sends something is done only if the page showed the row as it is.
+    """
+
+    role = Role.SENDER
+    http_method_names = ["post"]
+    switch: ClassVar[Callable[..., Any]]
+    delete_row: ClassVar[Callable[..., None]]
+    is_on: ClassVar[str]
+    is_off: ClassVar[str]
+    was_deleted: ClassVar[str]  # with the model's name as the placeholder of the row's
+
+    def still_off(self) -> str:
+        """Why it was not turned on, if it was changed meanwhile."""
+        raise NotImplementedError
+
+    @override
+    def own_url(self) -> str:
+        return reverse(f"admin:{self.noun}_edit", args=[self.row.pk])
+
+    @override
+    def acts(self) -> Mapping[str, Callable[[QueryDict], HttpResponseBase]]:
+        return {"on": self._on, "off": self._off, "delete": self._delete}
+
+    def _on(self, post: QueryDict) -> HttpResponseBase:
+        try:
+            self.switch(**self.named, on=True, seen=post.get("version", ""))
+        except Outdated as error:
+            raise Conflict(self.still_off()) from error
+        return self.back(self.is_on)
+
+    def _off(self, _: QueryDict) -> HttpResponseBase:
+        self.switch(**self.named, on=False)
+        return self.back(self.is_off)
+
+    def _delete(self, _: QueryDict) -> HttpResponseBase:
+        self.delete_row(**self.named)
+        messages.success(self.request, str(self.was_deleted) % {self.noun: self.row})
+        return HttpResponseRedirect(reverse(f"admin:channel_{self.noun}s", args=[self.channel.pk]))
