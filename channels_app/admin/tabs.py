@@ -25,6 +25,7 @@ _TABS = {
     "channel_templates": later("Templates"),
     "channel_schedules": later("Schedules"),
     "channel_automations": later("Automations"),
+    "channel_newsfeeds": later("Newsfeeds"),
     "channel_images": later("Images"),
     "channel_tags": later("Tags"),
     "channel_categories": later("Categories"),

@@ -17,6 +17,7 @@ _TABS: Final = (
     "/notifications_app/notification/delete-channel/",
     "/notifications_app/notification/delivery/",
     "/notifications_app/notification/images/",
+    "/notifications_app/notification/newsfeeds/",
     "/notifications_app/notification/schedules/",
     "/notifications_app/notification/templates/",
     "/subscriptions_app/subscription/test-devices/",

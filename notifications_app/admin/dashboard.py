@@ -388,15 +388,21 @@ _LISTS: Final = {
     Kind.WORKERS_BREAK.code: _SENDING,
     Kind.START_LATE.code: ({"status__exact": "pending"}, later("What is due")),
 }
+# What the finding is about.
+_ROWS: Final = {
+    Kind.SCHEDULE_DISABLED.code: ("schedule_edit", later("The schedule")),
+    Kind.AUTOMATION_DISABLED.code: ("automation_edit", later("The automation")),
+    Kind.NEWSFEED_DISABLED.code: ("newsfeed_edit", later("The newsfeed")),
+    Kind.NEWSFEED_FAILING.code: ("newsfeed_edit", later("The newsfeed")),
+}
 
 
 def _remedy(selection: Selection, finding: Finding) -> tuple[str, str]:
     """The address and the name of the page that helps; empty if only the servers can be
     corrected."""
-    if finding.code == Kind.SCHEDULE_DISABLED.code:
-        return reverse("admin:schedule_edit", args=[finding.subject]), gettext("The schedule")
-    if finding.code == Kind.AUTOMATION_DISABLED.code:
-        return reverse("admin:automation_edit", args=[finding.subject]), gettext("The automation")
+    if row := _ROWS.get(finding.code):
+        name, text = row
+        return reverse(f"admin:{name}", args=[finding.subject]), text
     if page := _PAGES.get(finding.code):
         name, text = page
         return reverse(f"admin:{name}", args=[finding.channel_id]), text

@@ -16,7 +16,7 @@ from channels_app.console.lists import ChannelFilter, ScopedAdmin, WithinFilter
 from channels_app.console.pages import require
 from channels_app.models import Role
 from notifications_app import selectors
-from notifications_app.admin import automations, dashboard
+from notifications_app.admin import automations, dashboard, newsfeeds
 from notifications_app.admin.actions import (
     CorrectAction,
     DuplicateAction,
@@ -325,7 +325,7 @@ class NotificationAdmin(ScopedAdmin):
             self.page("remove-segment/<uuid:segment_id>/", RemovePage, "segment_remove"),
         ]
         more = [*self._template_pages(), *self._schedule_pages(), *dashboard.pages()]
-        more += automations.pages(self.page)
+        more += [*automations.pages(self.page), *newsfeeds.pages(self.page)]
         return [*own, *more, *super().get_urls()]
 
     def _schedule_pages(self) -> list[URLPattern]:

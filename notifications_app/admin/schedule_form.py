@@ -1,6 +1,6 @@
 """The form of a schedule: the content and the audience of the compose form, and when it repeats."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Self
 
@@ -101,7 +101,9 @@ def read_once(form: RecurrenceForm) -> int | None:
     return int(given)
 
 
-def read_send_of(form: ComposeForm) -> SendRequest:
+def read_send_of(
+    form: ComposeForm, read: Callable[[object], SendRequest] = read_scheduled
+) -> SendRequest:
     """The send. Raises Invalid, with paths that begin with `notification`."""
     errors: list[FieldError] = []
     body = content_body(form, errors) | {"target_platforms": list(form.platforms)}
@@ -109,7 +111,7 @@ def read_send_of(form: ComposeForm) -> SendRequest:
     body |= quiet_body(form) | cap_body(form) | test_body(form)
     body |= {"category": form.category} if form.category else {}
     with within("notification"):
-        return validated(body, errors, read_scheduled)
+        return validated(body, errors, read)
 
 
 def send_form(channel: Channel, send: dict[str, Any]) -> ComposeForm:

@@ -18,6 +18,7 @@ from notifications_app.admin.compose.errors import FIELDS, field_of
 from notifications_app.admin.compose.form import ComposeForm, is_edited
 from notifications_app.admin.compose.writing import content_and_audience_context
 from notifications_app.admin.schedule_form import read_send_of, send_form, split_errors
+from notifications_app.content.values import SendRequest
 from notifications_app.models import MAX_REPEATED_NAME
 from pushsvc.common.errors import Conflict, FieldError, Invalid, Outdated, PushsvcError
 
@@ -52,7 +53,7 @@ class StoredSendPage(ChannelPage):
         found: list[FieldError] = []
         given: dict[str, Any] = {"name": name}
         readers: dict[str, Callable[[], Any]] = {
-            "send": lambda: replace(read_send_of(form), template_id=self.template_id())
+            "send": lambda: replace(self.read_send(form), template_id=self.template_id())
         }
         for part, read in (readers | self.readers(own)).items():
             try:
@@ -62,6 +63,10 @@ class StoredSendPage(ChannelPage):
         if found:
             raise Invalid(found)
         return given
+
+    def read_send(self, form: ComposeForm) -> SendRequest:
+        """Raises Invalid."""
+        return read_send_of(form)
 
     def template_id(self) -> UUID | None:
         """Of the template from which the content was copied."""

@@ -1,6 +1,6 @@
 """The input and the output of newsfeeds."""
 
-from typing import Any, Final
+from typing import Any
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
@@ -8,46 +8,17 @@ from rest_framework import serializers
 from typing_extensions import override
 
 from notifications_app.api.schedule_serializers import ScheduledSendInput, StoredSend
-from notifications_app.models import (
-    LEAST_MINUTES,
-    MAX_NEWSFEED_URL,
-    MAX_REPEATED_NAME,
-    MOST_A_DAY,
-    MOST_MINUTES,
-    Newsfeed,
-)
+from notifications_app.models import Newsfeed
+from notifications_app.sends.newsfeed_schema import NewsfeedSettings
 from notifications_app.sends.newsfeeds import Preview
 from notifications_app.sends.publishing import sent_today
 from notifications_app.sends.stored_sends import content_of
-from pushsvc.common.http.fields import Flag, StrictSerializer, Text, Timestamp, WholeNumber
-
-DEFAULT_MINUTES: Final = 15
-DEFAULT_A_DAY: Final = 5
+from pushsvc.common.http.fields import Timestamp
 
 
-class NewsfeedInput(StrictSerializer):
+class NewsfeedInput(NewsfeedSettings):
     """A newsfeed to make, or what replaces one."""
 
-    name = Text(min_length=1, max_length=MAX_REPEATED_NAME, help_text="For people.")
-    url = Text(
-        min_length=1,
-        max_length=MAX_NEWSFEED_URL,
-        help_text="The https address of an RSS or Atom feed.",
-    )
-    enabled = Flag(default=True, help_text="false: it is not checked, and sends nothing.")
-    every_minutes = WholeNumber(
-        min=LEAST_MINUTES,
-        max=MOST_MINUTES,
-        default=DEFAULT_MINUTES,
-        help_text="How often it is checked.",
-    )
-    daily_limit = WholeNumber(
-        min=1,
-        max=MOST_A_DAY,
-        default=DEFAULT_A_DAY,
-        help_text="How many entries are sent on one day of the channel's time zone, the newest"
-        " first. Others are never sent.",
-    )
     notification: Any = ScheduledSendInput(
         help_text="What is sent of each new entry: a send, as `POST /send-notification` takes it,"
         " without times and targets. Texts can contain `{{ entry.title }}`, see docs/newsfeeds.md."

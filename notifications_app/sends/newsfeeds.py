@@ -21,7 +21,7 @@ from notifications_app.errors import TooManyNewsfeeds
 from notifications_app.models import Newsfeed
 from notifications_app.newsfeeds.comparing import Values
 from notifications_app.sends.publishing import request_of
-from notifications_app.sends.stored_sends import check_name, check_stored, stored, unshown
+from notifications_app.sends.stored_sends import check_name, check_stored, loaded, stored, unshown
 from pushsvc.common.endpoints import EndpointNotAllowed, check_endpoint
 from pushsvc.common.errors import FieldError, Invalid, NotFound, Outdated
 from pushsvc.common.store import sql
@@ -74,8 +74,7 @@ def newsfeed_update(
     Safe to repeat. Raises NotFound, what `newsfeed_create` raises, and Outdated if `seen`, a
     version, is not the newsfeed's."""
     newsfeed = _locked(channel_id, newsfeed_id)
-    if seen is not None and seen != newsfeed.version:
-        raise Outdated
+    _check_seen(newsfeed, seen)
     before, was = _audited(newsfeed), newsfeed.send | {"address": newsfeed.url}
     is_new, was_enabled = url != newsfeed.url, newsfeed.is_enabled
     if is_new:
@@ -87,6 +86,28 @@ def newsfeed_update(
     _save_changed(newsfeed)
     note = unshown(_LABEL, was, newsfeed.send | {"address": newsfeed.url})
     audit.record(newsfeed, audit.Action.UPDATE, before, _audited(newsfeed), note=note)
+    return newsfeed
+
+
+@transaction.atomic
+def newsfeed_switch(
+    *, channel_id: UUID, newsfeed_id: UUID, on: bool, seen: str | None = None
+) -> Newsfeed:
+    """Enables or disables the newsfeed, with what follows from that as in `newsfeed_update`. Safe
+    to repeat. Raises NotFound, and to enable it also Outdated if `seen`, a version, is not the
+    newsfeed's, and what `send_check` raises."""
+    newsfeed = _locked(channel_id, newsfeed_id)
+    if on == newsfeed.is_enabled:
+        return newsfeed
+    before = _audited(newsfeed)
+    if on:
+        _check_seen(newsfeed, seen)
+        _check_send(newsfeed.channel, loaded(newsfeed.send))
+        _forget(newsfeed)
+    newsfeed.is_enabled, newsfeed.found, newsfeed.disabled_code = on, None, ""
+    newsfeed.changed_by = audit.actor_name()
+    _save_changed(newsfeed)
+    audit.record(newsfeed, audit.Action.UPDATE, before, _audited(newsfeed))
     return newsfeed
 
 
@@ -157,9 +178,18 @@ def _fill(
     check_name(name)
     newsfeed.name, newsfeed.is_enabled = name, enabled
     newsfeed.every_minutes, newsfeed.daily_limit = every_minutes, daily_limit
-    check_stored(newsfeed.channel, replace(send, content=filled(send.content, EXAMPLE)))
+    _check_send(newsfeed.channel, send)
     newsfeed.send_json, newsfeed.segment_id = stored(send), send.segment_id
     newsfeed.changed_by = audit.actor_name()
+
+
+def _check_send(channel: Channel, send: SendRequest) -> None:
+    check_stored(channel, replace(send, content=filled(send.content, EXAMPLE)))
+
+
+def _check_seen(newsfeed: Newsfeed, seen: str | None) -> None:
+    if seen is not None and seen != newsfeed.version:
+        raise Outdated
 
 
 def _forget(newsfeed: Newsfeed) -> None:

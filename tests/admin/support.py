@@ -28,6 +28,7 @@ from tests.factories import (
     add_crowd,
     make_automation,
     make_channel,
+    make_newsfeed,
     make_schedule,
     make_sent_notification,
     make_template,
@@ -88,6 +89,7 @@ def stocked(house: House) -> House:
         "template": make_template(channel, WORD),
         "schedule": make_schedule(channel, WORD),
         "automation": make_automation(channel, WORD),
+        "newsfeed": make_newsfeed(channel, WORD),
         "webhook": webhook_create(
             channel=channel,
             url=f"https://{WORD}.example.com/",

@@ -34,10 +34,15 @@
       warn(choice.checked ? [] : literal());
     }
 
-    // What looks like a placeholder in the texts.
+    // What looks like a placeholder in the texts, without those of a newsfeed's entries.
     function literal() {
       const texts = [...form.elements].filter(isText).map((field) => field.value);
-      return [...new Set(texts.flatMap((text) => text.match(/\{\{.*?\}\}/gs) ?? []))];
+      const found = [...new Set(texts.flatMap((text) => text.match(/\{\{.*?\}\}/gs) ?? []))];
+      return "entries" in form.dataset ? found.filter((each) => !isOfEntry(each)) : found;
+    }
+
+    function isOfEntry(placeholder) {
+      return /^\{\{\s*entry\b/.test(placeholder);
     }
 
     function warn(found) {

@@ -19,7 +19,14 @@ from channels_app.models import (
 )
 from channels_app.services import api_key_issue, api_key_revoke, provider_credentials_store
 from channels_app.webhooks import webhook_create, webhook_test
-from notifications_app.models import Automation, AutomationDay, AutomationEvent, HourlyStat
+from notifications_app.content.entries import EXAMPLE
+from notifications_app.models import (
+    Automation,
+    AutomationDay,
+    AutomationEvent,
+    HourlyStat,
+    Newsfeed,
+)
 from notifications_app.sends.services import notification_cancel
 from subscriptions_app.models import Person, Subscription
 from subscriptions_app.segments.services import segment_create, segment_update
@@ -29,6 +36,7 @@ from tests.api.credentials import GOOGLE
 from tests.factories import (
     add_crowd,
     make_automation,
+    make_newsfeed,
     make_schedule,
     make_sent_notification,
     make_template,
@@ -117,6 +125,13 @@ def house(alice):
         ends_at=timezone.now(),
         notification_id=waiting.pk,
     )
+    newsfeed = make_newsfeed(channel)
+    Newsfeed.objects.update(
+        name=EVIL[:100],
+        last_error=EVIL[:300],
+        latest={**EXAMPLE, "title": EVIL, "summary": EVIL},
+        last_notification_id=waiting.pk,
+    )
     alice.rows = {
         "channel": channel,
         "webhook": webhook,
@@ -129,6 +144,7 @@ def house(alice):
         "notification": waiting,
         "schedule": make_schedule(channel, EVIL[:100]),
         "automation": automation,
+        "newsfeed": newsfeed,
         "draft": make_waiting(
             channel,
             alice.members["editor"],

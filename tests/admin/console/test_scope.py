@@ -71,6 +71,7 @@ def ids_of(house):
         "draft_id": rows["draft"].pk,
         "schedule_id": rows["schedule"].pk,
         "automation_id": rows["automation"].pk,
+        "newsfeed_id": rows["newsfeed"].pk,
         "subscription_id": rows["subscription"].pk,
         "person_id": rows["person"].pk,
         "user_id": house.members["owner"].pk,

@@ -15,7 +15,7 @@ from channels_app.models import ApiKey, Channel, ProviderCredential, Webhook
 from channels_app.services import api_key_issue
 from channels_app.webhooks import webhook_create, webhook_disable
 from notifications_app import tasks
-from notifications_app.models import Automation, Delivery, Plan, Schedule
+from notifications_app.models import Automation, Delivery, Newsfeed, Plan, Schedule
 from notifications_app.pipeline import breakers
 from notifications_app.reporting.attention import attention
 from notifications_app.reporting.installation import open_batches
@@ -26,7 +26,13 @@ from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
 from tests.admin.notifications.dashboards import all_of, everything_lives, html, running, stat
 from tests.admin.support import fill_hours
-from tests.factories import make_automation, make_channel, make_schedule, make_sent_notification
+from tests.factories import (
+    make_automation,
+    make_channel,
+    make_newsfeed,
+    make_schedule,
+    make_sent_notification,
+)
 
 
 def found(house, *kinds):
@@ -103,6 +109,23 @@ def test_a_disabled_automation_is_found_and_leads_to_its_page(alice):
 
     finding = page.partition('data-code="automation_disabled"')[2].partition("</li>")[0]
     assert f'href="{reverse("admin:automation_edit", args=[automation.pk])}"' in finding
+
+
+@pytest.mark.parametrize(
+    ("trouble", "code"),
+    [
+        ({"is_enabled": False, "disabled_code": "gone"}, "newsfeed_disabled"),
+        ({"failures": 5, "failing_since": timezone.now()}, "newsfeed_failing"),
+    ],
+)
+def test_a_newsfeed_in_trouble_is_found_and_leads_to_its_page(alice, trouble, code):
+    newsfeed = make_newsfeed(alice.channel)
+    Newsfeed.objects.update(**trouble)
+
+    page = html(alice.members["viewer"])
+
+    finding = page.partition(f'data-code="{code}"')[2].partition("</li>")[0]
+    assert f'href="{reverse("admin:newsfeed_edit", args=[newsfeed.pk])}"' in finding
 
 
 def test_a_platform_without_credentials_is_found(alice):

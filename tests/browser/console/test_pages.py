@@ -31,6 +31,7 @@ from tests.factories import (
     make_category,
     make_device,
     make_draft,
+    make_newsfeed,
     make_schedule,
     make_sent_notification,
     make_template,
@@ -85,6 +86,7 @@ def furnished(alice):
     make_category(channel)
     schedule = make_schedule(channel)
     automation = make_automation(channel)
+    newsfeed = make_newsfeed(channel)
     webhook, _ = webhook_create(
         channel=channel, url="https://hooks.example.com/", events=["notifications.finished"]
     )
@@ -111,6 +113,9 @@ def furnished(alice):
         f"notifications_app/notification/automations/{channel.pk}/",
         f"notifications_app/notification/automations/{channel.pk}/new/",
         f"notifications_app/notification/automations/{automation.pk}/edit/",
+        f"notifications_app/notification/newsfeeds/{channel.pk}/",
+        f"notifications_app/notification/newsfeeds/{channel.pk}/new/",
+        f"notifications_app/notification/newsfeeds/{newsfeed.pk}/edit/",
         f"notifications_app/notification/{due.pk}/edit/",
         "channels_app/channel/",
         "channels_app/channel/add/",

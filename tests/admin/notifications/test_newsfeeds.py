@@ -1,0 +1,137 @@
+"""The console's newsfeeds: the list, the form, and the buttons of a newsfeed's page."""
+
+from dataclasses import asdict
+
+import pytest
+from auditlog.models import LogEntry
+from django.urls import reverse
+
+from notifications_app.models import Newsfeed
+from tests.factories import make_newsfeed
+
+FORM = {
+    "name": "Local news",
+    "feed": "https://news.example.com/feed/",
+    "every_minutes": "30",
+    "daily_limit": "3",
+    "title": "{{ entry.title }}",
+    "body": "{{ entry.summary | truncate: 90 }}",
+    "image": "{{ entry.image }}",
+    "ttl_number": "3",
+    "ttl_unit": "days",
+    "urgency": "normal",
+    "platforms": ["web"],
+    "audience": "",
+}
+
+
+@pytest.fixture
+def newsfeed(alice):
+    return make_newsfeed(alice.channel)
+
+
+def edit(newsfeed):
+    return reverse("admin:newsfeed_edit", args=[newsfeed.pk])
+
+
+def act(client, newsfeed, do, **form):
+    """Presses a button of the page as it is now, unless `version` names an earlier one."""
+    posted = {"do": do, "version": Newsfeed.objects.get(pk=newsfeed.pk).version, **form}
+    return client.post(reverse("admin:newsfeed_act", args=[newsfeed.pk]), posted, follow=True)
+
+
+def inputs(page):
+    """What the form of the page would post."""
+    posted = {"version": page.context.get("version", ""), "name": page.context["name"]}
+    posted |= asdict(page.context["feed"])
+    for name, value in page.context["form"].inputs():
+        posted.setdefault(name, []).append(value)
+    return posted
+
+
+def test_a_newsfeed_is_written_and_its_own_form_changes_nothing_but_what_was_edited(alice, sender):
+    page = sender.post(reverse("admin:newsfeed_new", args=[alice.channel.pk]), FORM, follow=True)
+    made = Newsfeed.objects.get()
+    sent = made.send
+    sender.post(edit(made), inputs(sender.get(edit(made))) | {"daily_limit": "4"})
+
+    assert page.redirect_chain[-1][0] == edit(made)
+    assert {name: sent[name] for name in ("title", "body", "image")} == {
+        name: FORM[name] for name in ("title", "body", "image")
+    }
+    made.refresh_from_db()
+    assert (made.url, made.every_minutes, made.daily_limit) == (FORM["feed"], 30, 4)
+    assert made.send == sent
+    entries = LogEntry.objects.filter(object_pk=made.pk).order_by("pk")
+    assert [each.actor for each in entries] == [alice.members["sender"]] * 2
+    assert "news.example.com" not in str([each.changes for each in entries])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "at"),
+    [
+        ("feed", "http://news.example.com/feed/", "error-feed"),
+        ("feed", "", "error-feed"),
+        ("every_minutes", "4", "error-every_minutes"),
+        ("every_minutes", "often", "error-every_minutes"),
+        ("daily_limit", "51", "error-daily_limit"),
+        ("name", "", "error-newsfeed_name"),
+        ("body", "{{ entry.colour }}", "error-body"),
+    ],
+)
+def test_a_bad_input_has_its_error_at_its_field_and_keeps_the_inputs(
+    alice, sender, name, value, at
+):
+    posted = FORM | {name: value}
+
+    page = sender.post(reverse("admin:newsfeed_new", args=[alice.channel.pk]), posted)
+
+    assert page.status_code == 400
+    assert f'id="{at}"' in page.content.decode()
+    kept = inputs(page)
+    assert {each: kept[each] for each in ("name", "feed", "every_minutes", "daily_limit")} == {
+        each: posted[each] for each in ("name", "feed", "every_minutes", "daily_limit")
+    }
+    assert not Newsfeed.objects.exists()
+
+
+def test_a_resumed_newsfeed_begins_anew_and_only_as_the_page_showed_it(alice, sender, newsfeed):
+    Newsfeed.objects.update(known=[1], found=[{"title": "x"}])
+    act(sender, newsfeed, "off")
+    off = Newsfeed.objects.get()
+
+    refused = act(sender, newsfeed, "on", version="of another time")
+    still = Newsfeed.objects.get()
+    act(sender, newsfeed, "on")
+
+    assert (off.is_enabled, off.known, off.found) == (False, [1], None)
+    assert "was changed after you opened this page" in refused.content.decode()
+    assert not still.is_enabled
+    on = Newsfeed.objects.get()
+    assert (on.is_enabled, on.known) == (True, None)
+    assert on.lease_number > newsfeed.lease_number
+
+
+def test_the_page_tells_what_failed_and_who_may_not_send_sees_no_address(
+    alice, viewer, sender, newsfeed
+):
+    Newsfeed.objects.update(
+        url="https://news.example.com/feed?password=s3cret",
+        last_error="The document is empty. Check the address.",
+        failures=2,
+    )
+
+    seen, full = (each.get(edit(newsfeed)).content.decode() for each in (viewer, sender))
+
+    assert "The document is empty. Check the address." in seen
+    assert "news.example.com" in seen
+    assert "s3cret" not in seen
+    assert "password=s3cret" in full
+    assert viewer.post(edit(newsfeed), FORM).status_code == 403
+
+
+def test_a_deleted_newsfeed_leads_back_to_the_list(alice, sender, newsfeed):
+    page = act(sender, newsfeed, "delete")
+
+    assert page.redirect_chain[-1][0] == reverse("admin:channel_newsfeeds", args=[alice.channel.pk])
+    assert not Newsfeed.objects.exists()
