@@ -3,6 +3,7 @@
 `newsfeeds/` checks them, and `sends/publishing.py` sends what they find.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Final
@@ -16,6 +17,7 @@ from django.db.models.functions import Now
 from channels_app import audit
 from channels_app.models import Channel
 from notifications_app.content.entries import EXAMPLE, filled
+from notifications_app.content.placeholders import NotATemplate
 from notifications_app.content.values import Content, SendRequest
 from notifications_app.errors import TooManyNewsfeeds
 from notifications_app.models import Newsfeed
@@ -35,7 +37,8 @@ _OWN: Final = ("name", "is_enabled", "every_minutes", "daily_limit", "disabled_c
 @dataclass(frozen=True)
 class Preview:
     """What would be sent of the newest entry. `entry` and `content` are None before the first
-    check that found one."""
+    check that found one; `content` also if the stored text is no template any more, as after an
+    update of this service."""
 
     newsfeed: Newsfeed
     entry: Values | None
@@ -145,7 +148,10 @@ def newsfeed_preview(*, channel_id: UUID, newsfeed_id: UUID) -> Preview:
     """What the newsfeed would send of the newest entry of its last check. Raises NotFound."""
     newsfeed = newsfeed_get(channel_id=channel_id, newsfeed_id=newsfeed_id)
     entry: Values | None = newsfeed.latest
-    content = request_of(newsfeed, entry).content if entry else None
+    content = None
+    if entry:
+        with suppress(NotATemplate):
+            content = request_of(newsfeed, entry).content
     return Preview(newsfeed, entry, content)
 
 
@@ -184,7 +190,11 @@ def _fill(
 
 
 def _check_send(channel: Channel, send: SendRequest) -> None:
-    check_stored(channel, replace(send, content=filled(send.content, EXAMPLE)))
+    try:
+        content = filled(send.content, EXAMPLE)
+    except NotATemplate as error:
+        raise Invalid([FieldError(error.attr, "not_a_template", str(error))]) from error
+    check_stored(channel, replace(send, content=content))
 
 
 def _check_seen(newsfeed: Newsfeed, seen: str | None) -> None:

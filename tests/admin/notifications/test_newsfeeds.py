@@ -1,11 +1,13 @@
 """The console's newsfeeds: the list, the form, and the buttons of a newsfeed's page."""
 
+import json
 from dataclasses import asdict
 
 import pytest
 from auditlog.models import LogEntry
 from django.urls import reverse
 
+from notifications_app.content.entries import EXAMPLE
 from notifications_app.models import Newsfeed
 from tests.factories import make_newsfeed
 
@@ -128,6 +130,24 @@ def test_the_page_tells_what_failed_and_who_may_not_send_sees_no_address(
     assert "s3cret" not in seen
     assert "password=s3cret" in full
     assert viewer.post(edit(newsfeed), FORM).status_code == 403
+
+
+def test_a_newsfeed_whose_text_is_no_template_any_more_can_be_repaired(alice, sender, newsfeed):
+    """A later version may refuse what an earlier one has stored."""
+    Newsfeed.objects.update(
+        send_json=json.dumps(newsfeed.send | {"body": "{{ entry.colour }}"}),
+        latest=EXAMPLE,
+        is_enabled=False,
+        disabled_code="not_a_template",
+    )
+
+    assert sender.get(edit(newsfeed)).status_code == 200
+    refused = act(sender, newsfeed, "on")
+    assert (refused.status_code, Newsfeed.objects.get().is_enabled) == (200, False)
+    assert "entry.colour" in refused.content.decode()
+    sender.post(edit(newsfeed), inputs(sender.get(edit(newsfeed))) | {"body": "{{ entry.title }}"})
+    act(sender, newsfeed, "on")
+    assert Newsfeed.objects.get().is_enabled
 
 
 def test_a_deleted_newsfeed_leads_back_to_the_list(alice, sender, newsfeed):
