@@ -55,7 +55,7 @@ _MINUTES: Final = later(
     "Enter %(least)s to %(most)s minutes.", least=LEAST_MINUTES, most=MOST_MINUTES
 )
 _A_DAY: Final = later("Enter 1 to %(most)s.", most=MOST_A_DAY)
-_CODES: Final = ("not_a_number", "out_of_range", "too_small", "too_large")
+_CODES: Final = ("not_a_number", "out_of_range")
 _WORDS: Final[Mapping[tuple[str, str], str]] = {
     **{("every_minutes", code): _MINUTES for code in _CODES},
     **{("daily_limit", code): _A_DAY for code in _CODES},
