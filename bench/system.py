@@ -48,7 +48,10 @@ class System:
         return str(self._call("POST", "/send-notification", body)["notification_id"])
 
     def repeat(self, times: int, at: datetime) -> None:
-        """Makes as many schedules, of which each has an occurrence at this moment."""
+        """Makes as many schedules, of which each has an occurrence at this moment. Those of the last
+        call are deleted: a channel has at most 200, and these are copied in the database."""
+        self.database.execute("DELETE FROM notifications_app_occurrence")
+        self.database.execute("DELETE FROM notifications_app_schedule")
         body = {
             "name": "bench",
             "notification": {"body": "bench"},
