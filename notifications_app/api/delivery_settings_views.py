@@ -53,6 +53,7 @@ class DeliverySettingsInput(StrictSerializer):
     """All delivery settings of a channel. A setting that is not given gets its default."""
 
     timezone = TimeZone(
+        min_length=1,
         max_length=64,
         default="UTC",
         help_text="An IANA name: the time zone of subscribers whose own is unknown.",

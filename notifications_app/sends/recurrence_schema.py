@@ -33,7 +33,7 @@ class RecurrenceInput(StrictSerializer):
         help_text="Times of each day, such as `09:00`, at least 15 minutes apart.",
     )
     timezone = RecurrenceZone(
-        help_text="A name of tzdata, or `recipient`: the clock of each device."
+        min_length=1, help_text="A name of tzdata, or `recipient`: the clock of each device."
     )
     starts_on = Day(
         default=None,

@@ -62,6 +62,7 @@ def test_a_put_replaces_all_settings_and_each_change_is_audited(alice, bob):
     [
         ({"timezone": "Mars/Olympus"}, ("timezone", "not_a_timezone")),
         ({"timezone": 1}, ("timezone", "not_a_string")),
+        ({"timezone": ""}, ("timezone", "blank")),
         ({"category_required": "yes"}, ("category_required", "not_a_boolean")),
         ({"quiet_hours": {"from": "22:00"}}, ("quiet_hours.to", "required")),
         ({"quiet_hours": {"from": "9", "to": "10:00"}}, ("quiet_hours.from", "not_a_local_time")),

@@ -130,6 +130,7 @@ def test_an_edit_replaces_everything_and_a_deletion_ends_it(alice):
         (recurring(at=["09:00", "09:10"]), [("recurrence.at", "out_of_range")]),
         (recurring(at=["09:00"] * 25), [("recurrence.at", "too_many")]),
         (recurring(timezone="Mars/Base"), [("recurrence.timezone", "not_a_timezone")]),
+        (recurring(timezone=""), [("recurrence.timezone", "blank")]),
         (recurring(timezone="Recipient"), [("recurrence.timezone", "not_a_timezone")]),
         (recurring(starts_on="2026-02-30"), [("recurrence.starts_on", "not_a_date")]),
         (recurring(starts_on="20260201"), [("recurrence.starts_on", "not_a_date")]),
