@@ -2809,7 +2809,7 @@ export interface components {
             last_error: string | null;
             /** @description The newest entry, or null: none was read. */
             entry: components["schemas"]["NewsfeedEntry"];
-            /** @description The content with the values of the entry. */
+            /** @description The content with the values of the entry, or null: there is no entry, or the text is no longer a valid template. */
             notification: {
                 [key: string]: unknown;
             } | null;

@@ -170,7 +170,7 @@ class WinnerAction(_NotificationAction):
             )
         except NotRunning:
             messages.warning(
-                request, gettext("Nothing is to be chosen: the test has not begun, or it is over.")
+                request, gettext("There is nothing to choose: the test has not begun, or is over.")
             )
         except NoTest:
             messages.warning(request, gettext("This notification has no test."))

@@ -107,7 +107,10 @@ class NewsfeedPreview(serializers.Serializer[Preview]):
     )
     entry = NewsfeedEntry(allow_null=True, help_text="The newest entry, or null: none was read.")
     notification = PreviewedContent(
-        source="content", allow_null=True, help_text="The content with the values of the entry."
+        source="content",
+        allow_null=True,
+        help_text="The content with the values of the entry, or null: there is no entry, or the"
+        " text is no longer a valid template.",
     )
 
     @override

@@ -37,8 +37,8 @@ _OWN: Final = ("name", "is_enabled", "every_minutes", "daily_limit", "disabled_c
 @dataclass(frozen=True)
 class Preview:
     """What would be sent of the newest entry. `entry` and `content` are None before the first
-    check that found one; `content` also if the stored text is no template any more, as after an
-    update of this service."""
+    check that found one. `content` is also None if the stored text is no longer a valid template,
+    which an update of this service can cause."""
 
     newsfeed: Newsfeed
     entry: Values | None

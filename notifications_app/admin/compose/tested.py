@@ -20,7 +20,7 @@ _WITHOUT: Final[Mapping[str, str]] = {
 
 def test_choices(names: Sequence[str], chosen: str) -> dict[str, Any]:
     """The choices of a form. `names`: of the variants. `chosen`: what counts if the numbers say
-    nothing, also if no variant has this name any more."""
+    nothing. It is offered even if no variant has that name now."""
     known = dict.fromkeys([*names, *([] if chosen in _WITHOUT else [chosen])])
     return {
         "test_metrics": list(METRICS.items()),
