@@ -48,8 +48,9 @@ class System:
         return str(self._call("POST", "/send-notification", body)["notification_id"])
 
     def repeat(self, times: int, at: datetime) -> None:
-        """Makes as many schedules, of which each has an occurrence at this moment. Those of the last
-        call are deleted: a channel has at most 200, and these are copied in the database."""
+        """Makes as many schedules, of which each has an occurrence at this moment, and deletes
+        those of earlier calls. They are copied in the database, because a channel has at most
+        200."""
         self.database.execute("DELETE FROM notifications_app_occurrence")
         self.database.execute("DELETE FROM notifications_app_schedule")
         body = {
