@@ -31,6 +31,7 @@ from notifications_app.admin.stored_send_page import (
     StoredActs,
     StoredFormPage,
     StoredSendPage,
+    state_of,
 )
 from notifications_app.models import (
     SKIPPED,
@@ -95,13 +96,6 @@ def pages(page: Callable[..., URLPattern]) -> list[URLPattern]:
     ]
 
 
-def state_of(automation: Automation) -> tuple[str, str]:
-    """The state in a word, and the tone of its badge."""
-    if automation.disabled_code:
-        return gettext("disabled: %(code)s") % {"code": automation.disabled_code}, "bad"
-    return (gettext("on"), "good") if automation.is_enabled else (gettext("off"), "")
-
-
 class AutomationsPage(TabPage):
     title = later("Automations")
     template_name = "console/channels/automations.html"
@@ -126,6 +120,8 @@ class AutomationsPage(TabPage):
 
 class _WritingPage(StoredSendPage):
     template_name = "console/notifications/automation.html"
+    model = Automation
+    has_test = False
     own_words = WORDS
     own_attrs = OWN_ATTRS
 
@@ -196,7 +192,6 @@ class AutomationPage(StoredFormPage, _WritingPage):
     """An automation, with what it did on each day."""
 
     title = later("Automation")
-    model = Automation
     update = staticmethod(automation_update)
 
     @override

@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
 from channels_app.models import Role
+from notifications_app.admin import stored_send_page
 from notifications_app.admin.compose.form import ComposeForm, validated
 from notifications_app.admin.schedule_form import read_send_of
 from notifications_app.admin.stored_send_page import (
@@ -96,12 +97,9 @@ def pages(page: Callable[..., URLPattern]) -> list[URLPattern]:
 
 
 def state_of(newsfeed: Newsfeed) -> tuple[str, str]:
-    """The state in a word, and the tone of its badge."""
-    if newsfeed.disabled_code:
-        return gettext("disabled: %(code)s") % {"code": newsfeed.disabled_code}, "bad"
-    if not newsfeed.is_enabled:
-        return gettext("off"), ""
-    return (gettext("failing"), "warn") if newsfeed.failures else (gettext("on"), "good")
+    """As of all stored sends, or that its checks fail."""
+    is_failing = newsfeed.is_enabled and newsfeed.failures
+    return (gettext("failing"), "warn") if is_failing else stored_send_page.state_of(newsfeed)
 
 
 class NewsfeedsPage(TabPage):
@@ -122,6 +120,7 @@ class NewsfeedsPage(TabPage):
 
 class _WritingPage(StoredSendPage):
     template_name = "console/notifications/newsfeed.html"
+    model = Newsfeed
     own_words = _WORDS
     own_attrs = _NUMBERS | {"url"}
 
@@ -176,7 +175,6 @@ class NewsfeedPage(StoredFormPage, _WritingPage):
     """A newsfeed, with its last check and what it would send of the newest entry."""
 
     title = later("Newsfeed")
-    model = Newsfeed
     update = staticmethod(newsfeed_update)
 
     @override

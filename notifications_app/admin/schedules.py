@@ -16,6 +16,7 @@ from typing_extensions import override
 from channels_app.admin.tabs import TabPage
 from channels_app.console.pages import ChannelPage
 from channels_app.models import Role
+from notifications_app.admin import stored_send_page
 from notifications_app.admin.compose.form import ComposeForm
 from notifications_app.admin.recurrence_words import clock_words, recurrence_words
 from notifications_app.admin.schedule_form import (
@@ -83,12 +84,9 @@ class Coming:
 
 
 def state_of(schedule: Schedule) -> tuple[str, str]:
-    """The state in a word, and the tone of its badge."""
-    if schedule.disabled_code:
-        return gettext("disabled: %(code)s") % {"code": schedule.disabled_code}, "bad"
-    if not schedule.is_enabled:
-        return gettext("off"), ""
-    return (gettext("ended"), "") if schedule.next_at is None else (gettext("on"), "good")
+    """As of all stored sends, or that it has ended."""
+    has_ended = schedule.is_enabled and schedule.next_at is None
+    return (gettext("ended"), "") if has_ended else stored_send_page.state_of(schedule)
 
 
 class SchedulesPage(TabPage):
@@ -119,6 +117,7 @@ class SchedulesPage(TabPage):
 
 class _WritingPage(StoredSendPage):
     template_name = "console/notifications/schedule.html"
+    model = Schedule
     own_words = WORDS
     own_attrs = frozenset({RECURRENCE})
 
@@ -169,7 +168,6 @@ class SchedulePage(StoredFormPage, _WritingPage):
     """A schedule, with what became of its occurrences."""
 
     title = later("Schedule")
-    model = Schedule
     update = staticmethod(schedule_update)
 
     @override

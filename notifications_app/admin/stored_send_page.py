@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.console.pages import ActsPage, ChannelPage, own_or_404
@@ -19,17 +20,39 @@ from notifications_app.admin.compose.form import ComposeForm, is_edited
 from notifications_app.admin.compose.writing import content_and_audience_context
 from notifications_app.admin.schedule_form import read_send_of, send_form, split_errors
 from notifications_app.content.values import SendRequest
-from notifications_app.models import MAX_REPEATED_NAME
+from notifications_app.models import MAX_REPEATED_NAME, Automation, Newsfeed, Schedule
 from pushsvc.common.errors import Conflict, FieldError, Invalid, Outdated, PushsvcError
 
 _NO_TARGETS = [(name, AUDIENCES[name]) for name in ("", TAG, RULE)]
 
 
-class StoredSendPage(ChannelPage):
+def state_of(row: Schedule | Automation | Newsfeed) -> tuple[str, str]:
+    """The state in a word, and the tone of its badge."""
+    if row.disabled_code:
+        return gettext("disabled: %(code)s") % {"code": row.disabled_code}, "bad"
+    return (gettext("on"), "good") if row.is_enabled else (gettext("off"), "")
+
+
+class _OfModel(ChannelPage):
+    """A page about stored sends. Its addresses and arguments are named after the model."""
+
+    model: ClassVar[Any]
+
+    @property
+    def noun(self) -> str:
+        return str(self.model._meta.model_name)
+
+    @property
+    def list_url(self) -> str:
+        return reverse(f"admin:channel_{self.noun}s", args=[self.channel.pk])
+
+
+class StoredSendPage(_OfModel):
     """The form with name, content, audience, and a part of the page's own: when it is sent. The
     step `edit` shows the form again as it was posted."""
 
     post_role = Role.SENDER
+    has_test: ClassVar[bool] = True  # whether its sends may test variants
     own_words: ClassVar[Mapping[tuple[str, str], str]]  # for errors of the own part
     own_attrs: ClassVar[frozenset[str]]  # begin the paths of these errors
 
@@ -106,6 +129,7 @@ class StoredSendPage(ChannelPage):
             has_field_errors=bool(of_name or of_own)
             or any(field_of(each) in FIELDS for each in rest),
             may_send=self.may(Role.SENDER),
+            has_test=self.has_test,
             **self.own_context(own, of_own),
             **content_and_audience_context(self.channel, form, rest, self.request)
             | {"audiences": _NO_TARGETS, "no_targets": True},
@@ -115,14 +139,13 @@ class StoredSendPage(ChannelPage):
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         # The breadcrumbs lead to the channels, as on the channel's tabs.
-        return super().get_context_data(**kwargs) | {"opts": Channel._meta, "list_name": ""}
+        own = {"opts": Channel._meta, "list_name": "", "noun": self.noun, "list_url": self.list_url}
+        return super().get_context_data(**kwargs) | own
 
 
-class StoredPage(ChannelPage):
-    """A page about a stored send, `self.row`. Its addresses and arguments are named after its
-    model."""
+class StoredPage(_OfModel):
+    """A page about a stored send, `self.row`."""
 
-    model: ClassVar[Any]
     row: Any
 
     @override
@@ -131,9 +154,8 @@ class StoredPage(ChannelPage):
         channel: Channel = self.row.channel
         return channel
 
-    @property
-    def noun(self) -> str:
-        return str(self.model._meta.model_name)
+    def url_of(self, page: str) -> str:
+        return reverse(f"admin:{self.noun}_{page}", args=[self.row.pk])
 
     @property
     def named(self) -> dict[str, Any]:
@@ -174,8 +196,9 @@ class StoredFormPage(StoredPage, StoredSendPage):
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        own = {self.noun: self.row, "title": self.row.name, "version": self.version}
-        return super().get_context_data(**kwargs) | own
+        own = {"row": self.row, "title": self.row.name, "version": self.version}
+        urls = {"edit_url": self.url_of("edit"), "act_url": self.url_of("act")}
+        return super().get_context_data(**kwargs) | own | urls
 
 
 class StoredActs(StoredPage, ActsPage):
@@ -199,7 +222,7 @@ class StoredActs(StoredPage, ActsPage):
 
     @override
     def own_url(self) -> str:
-        return reverse(f"admin:{self.noun}_edit", args=[self.row.pk])
+        return self.url_of("edit")
 
     @override
     def acts(self) -> Mapping[str, Callable[[QueryDict], HttpResponseBase]]:
@@ -219,4 +242,4 @@ class StoredActs(StoredPage, ActsPage):
     def _delete(self, _: QueryDict) -> HttpResponseBase:
         self.delete_row(**self.named)
         messages.success(self.request, str(self.was_deleted) % {self.noun: self.row})
-        return HttpResponseRedirect(reverse(f"admin:channel_{self.noun}s", args=[self.channel.pk]))
+        return HttpResponseRedirect(self.list_url)

@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from html.parser import HTMLParser
 
 from django.urls import reverse
 
@@ -60,13 +61,59 @@ def errors(client, form):
     return client.post(CHECK, form).json()["errors"]
 
 
+class _Form(HTMLParser):
+    """The names and values that a browser posts of the form with the id `compose`."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.found = defaultdict(list)
+        self._is_inside = False
+        self._open = None  # the name, and parts of the value, of a text area or a select
+        self._parts = []
+        self._is_chosen = False  # an option whose text is its value
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        given = {name: value or "" for name, value in attrs}
+        if tag == "form":
+            self._is_inside = given.get("id") == "compose"
+        if not self._is_inside:
+            return
+        if tag in {"textarea", "select"}:
+            self._open, self._parts = given.get("name"), []
+        elif tag == "option":
+            self._is_chosen = "selected" in given or not self._parts
+            if self._is_chosen:
+                self._parts = [given["value"]] if "value" in given else []
+            self._is_chosen = self._is_chosen and "value" not in given
+        elif tag == "input" and given.get("name") and self._is_posted(given):
+            self.found[given["name"]].append(given.get("value", ""))
+
+    def handle_data(self, data):
+        if self._open and (self.lasttag == "textarea" or self._is_chosen):
+            self._parts.append(data)
+
+    def handle_endtag(self, tag):
+        if tag == "form":
+            self._is_inside = False
+        elif tag == "option":
+            self._is_chosen = False
+        elif tag in {"textarea", "select"} and self._open:
+            self.found[self._open].append("".join(self._parts).removeprefix("\n"))
+            self._open = None
+
+    @staticmethod
+    def _is_posted(given):
+        if given.get("type") in {"checkbox", "radio"}:
+            return "checked" in given
+        return given.get("type") not in {"file", "submit", "button"}
+
+
 def shown_in(answer):
     """The form of the page, as a browser would post it unchanged."""
-    fields = defaultdict(list)
-    for name, value in answer.context["form"].inputs():
-        fields[name].append(value)
     many = {"platforms", "data_name", "data_value"}
-    return {name: found if name in many else found[0] for name, found in fields.items()}
+    found = _Form(answer.content.decode()).found
+    return {name: values if name in many else values[0] for name, values in found.items()}
 
 
 def duplicate(client, notification):

@@ -14,6 +14,8 @@ from notifications_app.admin.automation_form import FollowForm
 from notifications_app.models import Automation, AutomationDay
 from notifications_app.sends.automations import MAX_AUTOMATIONS
 from pushsvc.common.ids import uuid7
+from tests.admin.notifications.composing import shown_in
+from tests.admin.notifications.stored import act, edit
 from tests.admin.support import signed_in
 from tests.api.support import owner_of
 from tests.api.test_automations import path
@@ -62,26 +64,6 @@ def listing(house):
     return reverse("admin:channel_automations", args=[house.channel.pk])
 
 
-def edit(automation):
-    return reverse("admin:automation_edit", args=[automation.pk])
-
-
-def act(client, automation, do, **form):
-    """Presses a button of the page as it is now, unless `version` names an earlier one."""
-    posted = {"do": do, "version": Automation.objects.get(pk=automation.pk).version, **form}
-    return client.post(reverse("admin:automation_act", args=[automation.pk]), posted, follow=True)
-
-
-def inputs(page):
-    """What the form of the page would post."""
-    context = page.context
-    posted = {"version": context.get("version", ""), "name": context["name"]}
-    posted |= asdict(context["follow"])
-    for name, value in context["form"].inputs():
-        posted.setdefault(name, []).append(value)
-    return posted
-
-
 def test_an_automation_is_written_and_the_api_shows_it(alice, sender):
     page = sender.post(new(alice), FORM, follow=True)
 
@@ -106,10 +88,10 @@ def test_a_new_automation_begins_with_a_template_and_keeps_its_id(alice, sender)
     begun = f"{new(alice)}?template={template.pk}"
 
     page = sender.get(begun)
-    posted = inputs(page) | {"name": "Cart", "title": "Your basket"}
+    posted = shown_in(page) | {"name": "Cart", "title": "Your basket"}
     sender.post(begun, posted)
     made = Automation.objects.get()
-    sender.post(edit(made), inputs(sender.get(edit(made))) | {"title": "Your bag"})
+    sender.post(edit(made), shown_in(sender.get(edit(made))) | {"title": "Your bag"})
 
     assert (
         f'<option value="{template.pk}" selected>{template.name}</option>' in page.content.decode()
@@ -192,7 +174,7 @@ def test_a_saved_form_that_is_saved_again_changes_nothing(alice, sender):
     sender.post(new(alice), FORM | extra)
     before = Automation.objects.get()
 
-    sender.post(edit(before), inputs(sender.get(edit(before))))
+    sender.post(edit(before), shown_in(sender.get(edit(before))))
 
     after = Automation.objects.get()
     assert after.updated_at > before.updated_at
@@ -246,7 +228,7 @@ def test_every_error_is_shown_at_once(alice, sender):
 
 
 def test_what_was_changed_meanwhile_is_not_overwritten_unseen(sender, automation):
-    form = inputs(sender.get(edit(automation)))
+    form = shown_in(sender.get(edit(automation)))
     assert sender.post(edit(automation), form | {"name": "First"}).status_code == 302
     refused = sender.post(edit(automation), form | {"name": "Second"})
     assert "after you opened this page." in refused.content.decode()
@@ -259,7 +241,7 @@ def test_an_automation_is_turned_off_and_on_and_an_edit_leaves_it_off(sender, au
     seen = automation.version
     page = act(sender, automation, "off")
     assert page.context["state"] == ("off", "")
-    sender.post(edit(automation), inputs(page))
+    sender.post(edit(automation), shown_in(page))
     automation.refresh_from_db()
     assert not automation.is_enabled
 
@@ -274,7 +256,7 @@ def test_a_refused_automation_says_why_and_saving_it_enables_it(alice, sender, a
     assert "disabled: category_unknown" in sender.get(listing(alice)).content.decode()
     page = sender.get(edit(automation))
     assert 'href="/docs/errors#category_unknown"' in page.content.decode()
-    sender.post(edit(automation), inputs(page))
+    sender.post(edit(automation), shown_in(page))
     automation.refresh_from_db()
     assert (automation.is_enabled, automation.disabled_code) == (True, "")
 
@@ -346,7 +328,7 @@ def test_only_senders_write_automations(alice, automation, role):
     assert (">Save<" in page.content.decode()) == may_write
     assert client.get(new(alice)).status_code == (200 if may_write else 403)
     assert client.post(new(alice), FORM).status_code == (302 if may_write else 403)
-    assert client.post(edit(automation), inputs(page)).status_code == (302 if may_write else 403)
+    assert client.post(edit(automation), shown_in(page)).status_code == (302 if may_write else 403)
     assert act(client, automation, "off").status_code == (200 if may_write else 403)
     automation.refresh_from_db()
     assert automation.is_enabled != may_write

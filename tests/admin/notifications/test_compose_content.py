@@ -53,10 +53,11 @@ def everything():
 
 def test_a_copy_and_its_draft_have_all_of_it(sender, alice, everything):
     page = duplicate(sender, scheduled(alice.channel, extras=everything))
+    assert Draft.objects.count() == 1
     send(sender, shown_in(page) | {"channel": str(alice.channel.pk)})
 
     assert Notification.objects.latest("created_at").extras == everything
-    assert Draft.objects.count() == 1
+    assert not Draft.objects.exists()  # it was sent
 
 
 def test_an_edit_leaves_it_alone(sender, alice, everything):

@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import asdict
 
 import pytest
 from auditlog.models import LogEntry
@@ -10,6 +9,8 @@ from django.urls import reverse
 
 from notifications_app.content.entries import EXAMPLE
 from notifications_app.models import Newsfeed
+from tests.admin.notifications.composing import shown_in
+from tests.admin.notifications.stored import act, edit
 from tests.factories import make_newsfeed
 
 ERRORS = re.compile(r'class="ps-error" id="([^"]+)"[^>]*><p>')  # fields with an error
@@ -34,30 +35,11 @@ def newsfeed(alice):
     return make_newsfeed(alice.channel)
 
 
-def edit(newsfeed):
-    return reverse("admin:newsfeed_edit", args=[newsfeed.pk])
-
-
-def act(client, newsfeed, do, **form):
-    """Presses a button of the page as it is now, unless `version` names an earlier one."""
-    posted = {"do": do, "version": Newsfeed.objects.get(pk=newsfeed.pk).version, **form}
-    return client.post(reverse("admin:newsfeed_act", args=[newsfeed.pk]), posted, follow=True)
-
-
-def inputs(page):
-    """What the form of the page would post."""
-    posted = {"version": page.context.get("version", ""), "name": page.context["name"]}
-    posted |= asdict(page.context["feed"])
-    for name, value in page.context["form"].inputs():
-        posted.setdefault(name, []).append(value)
-    return posted
-
-
 def test_a_newsfeed_is_written_and_its_own_form_changes_nothing_but_what_was_edited(alice, sender):
     page = sender.post(reverse("admin:newsfeed_new", args=[alice.channel.pk]), FORM, follow=True)
     made = Newsfeed.objects.get()
     sent = made.send
-    sender.post(edit(made), inputs(sender.get(edit(made))) | {"daily_limit": "4"})
+    sender.post(edit(made), shown_in(sender.get(edit(made))) | {"daily_limit": "4"})
 
     assert page.redirect_chain[-1][0] == edit(made)
     assert {name: sent[name] for name in ("title", "body", "image")} == {
@@ -69,6 +51,19 @@ def test_a_newsfeed_is_written_and_its_own_form_changes_nothing_but_what_was_edi
     entries = LogEntry.objects.filter(object_pk=made.pk).order_by("pk")
     assert [each.actor for each in entries] == [alice.members["sender"]] * 2
     assert "news.example.com" not in str([each.changes for each in entries])
+
+
+def test_a_test_of_variants_is_kept(sender, newsfeed):
+    variants = [{"name": "a", "title": "{{ entry.title }}"}, {"name": "b", "title": "News"}]
+    test = {"share": 20, "minutes": 60, "metric": "clicked", "inconclusive": "b"}
+    sent = newsfeed.send | {"variants": variants, "test": test}
+    Newsfeed.objects.update(send_json=json.dumps(sent))
+
+    sender.post(edit(newsfeed), shown_in(sender.get(edit(newsfeed))) | {"daily_limit": "4"})
+
+    after = Newsfeed.objects.get()
+    assert (after.daily_limit, after.send["test"]) == (4, test)
+    assert [each["title"] for each in after.send["variants"]] == ["{{ entry.title }}", "News"]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +78,7 @@ def test_a_newsfeed_is_written_and_its_own_form_changes_nothing_but_what_was_edi
         ("body", "{{ entry.colour }}", "error-body"),
     ],
 )
-def test_a_bad_input_has_its_error_at_its_field_and_keeps_the_inputs(
+def test_a_bad_input_has_its_error_at_its_field_and_keeps_the_shown_in(
     alice, sender, name, value, at
 ):
     posted = FORM | {name: value}
@@ -92,7 +87,7 @@ def test_a_bad_input_has_its_error_at_its_field_and_keeps_the_inputs(
 
     assert page.status_code == 400
     assert ERRORS.findall(page.content.decode()) == [at]
-    kept = inputs(page)
+    kept = shown_in(page)
     assert {each: kept[each] for each in ("name", "feed", "every_minutes", "daily_limit")} == {
         each: posted[each] for each in ("name", "feed", "every_minutes", "daily_limit")
     }
@@ -143,11 +138,14 @@ def test_a_newsfeed_whose_text_is_no_template_any_more_can_be_repaired(alice, se
         disabled_code="not_a_template",
     )
 
-    assert sender.get(edit(newsfeed)).status_code == 200
+    page = sender.get(edit(newsfeed))
+    assert (page.status_code, "No entry was read" in page.content.decode()) == (200, False)
     refused = act(sender, newsfeed, "on")
     assert (refused.status_code, Newsfeed.objects.get().is_enabled) == (200, False)
     assert "entry.colour" in refused.content.decode()
-    sender.post(edit(newsfeed), inputs(sender.get(edit(newsfeed))) | {"body": "{{ entry.title }}"})
+    sender.post(
+        edit(newsfeed), shown_in(sender.get(edit(newsfeed))) | {"body": "{{ entry.title }}"}
+    )
     act(sender, newsfeed, "on")
     assert Newsfeed.objects.get().is_enabled
 

@@ -1,6 +1,5 @@
 """Schedules in the console: the list, the form, occurrences, and words."""
 
-from dataclasses import asdict
 from datetime import date, time, timedelta
 
 import pytest
@@ -13,6 +12,8 @@ from notifications_app.admin.recurrence_words import recurrence_words
 from notifications_app.models import Notification, Occurrence, Schedule
 from notifications_app.recurrence import Recurrence
 from notifications_app.sends.firing import fire_next
+from tests.admin.notifications.composing import shown_in
+from tests.admin.notifications.stored import act, edit
 from tests.admin.support import signed_in
 from tests.factories import make_category, make_schedule, make_segment
 from tests.segments import attribute
@@ -50,30 +51,6 @@ def new(house):
 
 def listing(house):
     return reverse("admin:channel_schedules", args=[house.channel.pk])
-
-
-def edit(schedule):
-    return reverse("admin:schedule_edit", args=[schedule.pk])
-
-
-def act(client, schedule, do, **form):
-    """Presses a button of the page as it is now, unless `version` names an earlier one."""
-    posted = {"do": do, "version": Schedule.objects.get(pk=schedule.pk).version, **form}
-    return client.post(reverse("admin:schedule_act", args=[schedule.pk]), posted, follow=True)
-
-
-def inputs(page):
-    """What the form of the page would post."""
-    context = page.context
-    form = context["form"]
-    pairs = [*form.inputs(), *asdict(context["repeat"]).items(), ("name", context["name"])]
-    posted = {"version": context.get("version", "")}
-    for name, value in pairs:
-        if name in posted:
-            posted[name] = [*posted[name], value] if isinstance(posted[name], list) else value
-        else:
-            posted[name] = [value] if name in {"platforms", "data_name", "data_value"} else value
-    return posted
 
 
 def test_a_schedule_is_written_and_listed_with_its_next_three_occurrences(alice, sender):
@@ -118,7 +95,7 @@ def test_a_saved_form_that_is_saved_again_changes_nothing(alice, sender):
     before = Schedule.objects.get()
     page = sender.get(edit(before))
 
-    sender.post(edit(before), inputs(page))
+    sender.post(edit(before), shown_in(page))
 
     after = Schedule.objects.get()
     assert after.updated_at > before.updated_at
@@ -157,7 +134,7 @@ def test_an_error_is_shown_and_the_form_keeps_what_was_written(alice, sender, ch
 
 
 def test_what_was_changed_meanwhile_is_not_overwritten_unseen(alice, sender, schedule):
-    form = inputs(sender.get(edit(schedule)))
+    form = shown_in(sender.get(edit(schedule)))
     assert sender.post(edit(schedule), form | {"name": "First"}).status_code == 302
     refused = sender.post(edit(schedule), form | {"name": "Second"})
     assert "It was changed by alice-sender after you opened this page." in refused.content.decode()
@@ -171,11 +148,11 @@ def test_the_days_and_what_is_said_about_caps_are_kept(alice, sender):
     made = Schedule.objects.get()
     assert (made.once_per_days, made.send["cap"]) == (30, "ignore")
     page = sender.get(edit(made))
-    sender.post(edit(made), inputs(page))
+    sender.post(edit(made), shown_in(page))
     made.refresh_from_db()
     assert (made.once_per_days, made.send["cap"]) == (30, "ignore")
 
-    page = sender.post(edit(made), inputs(page) | {"repeat_once": "366"})
+    page = sender.post(edit(made), shown_in(page) | {"repeat_once": "366"})
     assert "Enter 1 to 365 days, or nothing." in page.content.decode()
 
 
@@ -200,7 +177,7 @@ def test_a_schedule_is_turned_off_and_on_and_an_edit_leaves_it_off(sender, sched
     page = act(sender, schedule, "off")
     assert page.context["state"] == ("off", "")
     assert page.context["coming"] == []
-    sender.post(edit(schedule), inputs(page))
+    sender.post(edit(schedule), shown_in(page))
     schedule.refresh_from_db()
     assert not schedule.is_enabled
     assert act(sender, schedule, "on").context["state"] == ("on", "good")
@@ -210,7 +187,7 @@ def test_a_page_of_before_a_change_turns_nothing_on_and_anything_off(sender, sch
     first, seen = schedule.next_at.isoformat(), schedule.version
     act(sender, schedule, "skip", occurs_at=first)
     page = act(sender, schedule, "off")
-    sender.post(edit(schedule), inputs(page) | {"title": "Other"})
+    sender.post(edit(schedule), shown_in(page) | {"title": "Other"})
 
     page = act(sender, schedule, "on", version=seen)
     assert "The schedule is still off, because the schedule was changed" in page.content.decode()
@@ -247,7 +224,7 @@ def test_a_refused_schedule_says_why_and_saving_it_enables_it(alice, sender, sch
     Schedule.objects.update(is_enabled=False, disabled_code="category_unknown", next_at=None)
     page = sender.get(edit(schedule))
     assert "category_unknown" in page.content.decode()
-    sender.post(edit(schedule), inputs(page))
+    sender.post(edit(schedule), shown_in(page))
     schedule.refresh_from_db()
     assert (schedule.is_enabled, schedule.disabled_code) == (True, "")
 
@@ -295,7 +272,7 @@ def test_the_clock_of_each_recipient_is_chosen_and_kept(alice, sender):
     page = sender.get(edit(made))
     assert "On the clock of each recipient." in page.content.decode()
     assert {each.local.hour for each in page.context["coming"]} <= {9, 18}
-    sender.post(edit(made), inputs(page))
+    sender.post(edit(made), shown_in(page))
     assert Schedule.objects.get().recurrence == made.recurrence
 
 
