@@ -10,6 +10,12 @@ from tests.factories import add_each, add_subscriptions
 pytestmark = pytest.mark.django_db
 HI = "Hi {{ first_name }}"
 GERMAN = {"translations.de.title": "Hallo {{ first_name }}"}
+TWO_VARIANTS = {
+    "variants.0.name": "a",
+    "variants.1.name": "b",
+    "variants.1.title": "Welcome",
+    "test_share": "20",
+}
 PERSONAL = {"personalize": "on", "on_missing": "empty", "title": HI}
 
 
@@ -130,7 +136,8 @@ def test_a_review_of_everything_needs_few_statements(
         add_each(alice.channel, [named("Ada", "en", platform=platform), named("", "de")] * 20)
     rule = {"attribute": "first_name", "operator": "eq", "value": "Ada"}
     segment = segment_create(channel=alice.channel, name="Adas", rule=rule)
-    everything = PERSONAL | GERMAN | {"platforms": ["web", "android", "ios"]}
+    everything = PERSONAL | GERMAN | TWO_VARIANTS | {"platforms": ["web", "android", "ios"]}
     form = written(alice, segment_id=str(segment.pk), **everything)
     with django_assert_max_num_queries(25):
-        assert len(review(sender, form).context["variants_shown"][0][2]) == 2
+        shown = review(sender, form).context["variants_shown"]
+    assert [(name, len(languages)) for name, _, languages in shown] == [("a", 2), ("b", 2)]
