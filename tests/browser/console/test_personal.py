@@ -1,6 +1,7 @@
 """Placeholders in the texts: chosen by a click, previewed as one subscriber, warned of."""
 
 import pytest
+from django.urls import reverse
 from playwright.sync_api import expect
 
 from notifications_app.models import Draft, Notification
@@ -139,3 +140,17 @@ def test_without_the_switch_nothing_of_it_is_shown(console, alice, sender, crowd
     expect(page.locator("#check")).to_contain_text("4 subscribers")
     expect(title(page)).to_have_text("Hi {{ first_name }}")
     expect(page.get_by_role("button", name="first_name", exact=True)).to_be_hidden()
+
+
+def test_placeholders_of_a_newsfeeds_entries_are_chosen_and_not_warned_of(console, alice, sender):
+    page = console.open(reverse("admin:newsfeed_new", args=[alice.channel.pk]), sender)
+    text = page.get_by_label("Text (required)")
+    expect(text).to_have_value("{{ entry.summary }}")
+    text.fill("")
+    page.get_by_role("button", name="{{ entry.author }}").click()
+
+    expect(text).to_have_value("{{ entry.author }}")
+    expect(page.locator("#literal")).to_be_hidden()
+    page.keyboard.type(" {{ first_name }}")
+    expect(page.locator("#literal")).to_contain_text("{{ first_name }}")
+    expect(page.locator("#literal")).not_to_contain_text("entry")
