@@ -94,7 +94,7 @@ class Content:
         if number is None or number >= len(self.variants):
             return self
         given = self.variants[number]
-        own = {name: each for name, each in given.items() if name not in _ABOUT_VARIANT}
+        own = {name: each for name, each in given.items() if name not in ABOUT_VARIANT}
         for name in ("web", "android", "ios"):
             own[name] = {**getattr(self, name), **own.get(name, {})}
         texts = own.get("translations", {})
@@ -121,7 +121,7 @@ class Content:
         return copy
 
 
-_ABOUT_VARIANT: Final = ("name", "weight")
+ABOUT_VARIANT: Final = ("name", "weight")
 CONTENT: Final[Table] = {
     name: hint.__metadata__[0]
     for name, hint in get_type_hints(Content, include_extras=True).items()

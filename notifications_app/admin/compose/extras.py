@@ -11,7 +11,7 @@ from typing import Any, Final
 from django.utils.text import slugify
 
 from notifications_app.content.fields import MAX_VARIANTS, OBJECTS, Field, Type
-from notifications_app.content.values import CONTENT, DEFAULTS, Content
+from notifications_app.content.values import ABOUT_VARIANT, CONTENT, DEFAULTS, Content
 
 # The fields of the content that have their own attributes and inputs in the form.
 _OWN: Final = frozenset(
@@ -83,6 +83,30 @@ def with_variants(texts: Mapping[str, str], change: str) -> dict[str, str]:
         kept[f"{_VARIANTS}.{number}.name"] = next(free)
         kept[f"{_VARIANTS}.{number}.weight"] = "1"
     return kept
+
+
+def single(texts: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """What is left of the texts without variants, and what the first of them replaced, as
+    `Content.of_variant` does. Its name and its weight are left out."""
+    first = f"{_VARIANTS}.0."
+    own = {
+        path.removeprefix(first): text
+        for path, text in texts.items()
+        if path.startswith(first) and text and path.removeprefix(first) not in ABOUT_VARIANT
+    }
+    replaced = {_value_path(path) for path in own}
+    others = {
+        path: text
+        for path, text in texts.items()
+        if not path.startswith(f"{_VARIANTS}.") and _value_path(path) not in replaced
+    }
+    return others, own
+
+
+def _value_path(path: str) -> str:
+    """Of the value that a variant replaces as a whole: `ios.sound` for `ios.sound.name`."""
+    parts = path.split(".")
+    return ".".join(parts[: 3 if parts[0] == "translations" else 2])
 
 
 def _is_left(path: str, numbers: list[int]) -> bool:

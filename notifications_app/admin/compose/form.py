@@ -45,7 +45,7 @@ NOW_OR_NEVER: Final = "none"
 _OWN: Final = "own"
 _VARIANT: Final = "variant"  # of the buttons that add or remove one
 _NOT_TEXTS: Final = frozenset({"platforms", "data", "extras"})
-_TEXTS: Final = ("title", "body", "url", "icon", "image")
+TEXTS: Final = ("title", "body", "url", "icon", "image")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +118,23 @@ class ComposeForm:
     @classmethod
     def posted(cls, post: QueryDict) -> Self:
         texts = [each.name for each in fields(cls) if each.name not in _NOT_TEXTS]
-        given = {name: _posted(post, name) for name in texts if name in post}
+        given = {name: posted_text(post, name) for name in texts if name in post}
         rows = zip(post.getlist("data_name"), post.getlist("data_value"), strict=False)
-        return cls(
+        form = cls(
             **given,
             platforms=post.getlist("platforms"),
             data=[DataRow(name, value) for name, value in rows if name or value],
             extras=_posted_extras(post),
         )
+        is_removed = post.get(_VARIANT, "").startswith("remove.")
+        is_single = is_removed and len(compose_extras.variant_numbers(form.extras)) == 1
+        return form.without_variants() if is_single else form
+
+    def without_variants(self) -> Self:
+        """A copy with the content of the first variant as the only one, and without a test."""
+        extras, own = compose_extras.single(self.extras)
+        texts: dict[str, Any] = {name: own.pop(name) for name in TEXTS if name in own}
+        return replace(self, **texts, test_share="", extras=extras | own)
 
     @classmethod
     def like(cls, notification: Notification) -> Self:
@@ -149,7 +158,7 @@ class ComposeForm:
         unit = next((name for name, n in TTL_UNITS.items() if content.ttl % n == 0), "seconds")
         at_once = content.ttl == 0
         return cls(
-            **{name: getattr(content, name) for name in _TEXTS},
+            **{name: getattr(content, name) for name in TEXTS},
             urgency=content.urgency,
             ttl_number="" if at_once else str(content.ttl // TTL_UNITS[unit]),
             ttl_unit=NOW_OR_NEVER if at_once else unit,
@@ -243,7 +252,7 @@ def moment_of(form: ComposeForm) -> datetime | None:
 
 def _posted_extras(post: QueryDict) -> dict[str, str]:
     """The posted fields of compose_extras. Adds an empty title for a language to be added."""
-    given = {name: _posted(post, name) for name in post if compose_extras.is_extra(name)}
+    given = {name: posted_text(post, name) for name in post if compose_extras.is_extra(name)}
     added = added_language(post)
     more = {f"translations.{added}.title": ""} if added else {}
     return compose_extras.with_variants(more | given, post.get(_VARIANT, ""))
@@ -263,7 +272,7 @@ def added_language(post: QueryDict) -> str:
     return canonical_language(post.get("add_language", "").strip()) or ""
 
 
-def _posted(post: QueryDict, name: str) -> str:
+def posted_text(post: QueryDict, name: str) -> str:
     """A posted text. Browsers send line ends as CR LF (WHATWG, form submission); they become LF."""
     return str(post[name]).replace("\r\n", "\n")
 
@@ -304,7 +313,7 @@ def _texts(body: Any) -> Iterator[str]:
 
 def content_body(form: ComposeForm, errors: list[FieldError]) -> dict[str, Any]:
     """The content in the API's body. Omits empty texts, except the body, which is required."""
-    given = {name: getattr(form, name) for name in _TEXTS}
+    given = {name: getattr(form, name) for name in TEXTS}
     texts = {"body": form.body, "urgency": form.urgency} | {n: v for n, v in given.items() if v}
     own = {"ttl": _ttl(form, errors), "data": _data(form, errors)}
     return texts | own | compose_extras.nested(form.extras) | _personal(form)

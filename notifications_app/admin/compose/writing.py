@@ -3,14 +3,15 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, QueryDict
 
 from channels_app.console.access import may
 from channels_app.models import Channel, Role
 from notifications_app.admin.compose.audience import rule_errors_of
 from notifications_app.admin.compose.choices import choices_of, segments_for
 from notifications_app.admin.compose.errors import errors_by_field, general
-from notifications_app.admin.compose.form import ComposeForm, added_language
+from notifications_app.admin.compose.extras import is_extra
+from notifications_app.admin.compose.form import TEXTS, ComposeForm, added_language, posted_text
 from notifications_app.admin.compose.languages import languages_context
 from notifications_app.admin.compose.personal import personal_context
 from notifications_app.admin.compose.sections import sections_of
@@ -40,6 +41,7 @@ def content_context(
         "errors": by_field,
         "general_errors": general(errors),
         "is_posted": request.method == "POST",
+        "replaced_texts": _replaced_texts(request.POST, form),
         "may_add_images": may(request.user, channel.account_id, Role.WRITER),
         **choices_of(channel),
         **sections,
@@ -63,3 +65,12 @@ def content_and_audience_context(
         **segments_for(channel, form),
         "rule_errors": rule_errors_of(form, errors),
     }
+
+
+def _replaced_texts(post: QueryDict, form: ComposeForm) -> list[str]:
+    """What the user wrote for all devices and the last variant replaced, when the others were
+    removed."""
+    left = dict(form.inputs())
+    names = [name for name in post if name in TEXTS or is_extra(name)]
+    common = {name: posted_text(post, name) for name in names if not name.startswith("variants.")}
+    return [text for name, text in common.items() if text and text != left.get(name)]

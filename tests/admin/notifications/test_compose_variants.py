@@ -5,7 +5,7 @@ import re
 import pytest
 
 from notifications_app.models import Notification
-from tests.admin.notifications.composing import COMPOSE, review, send, written
+from tests.admin.notifications.composing import COMPOSE, review, send, shown_in, written
 
 TEST = {"share": 10, "minutes": 60, "metric": "received", "inconclusive": "long"}
 VARIANTS = {
@@ -60,10 +60,10 @@ def test_variants_are_added_and_removed(sender, alice):
     assert (added["variants.0.name"], added["variants.1.name"]) == ("A", "B")
     more = edit("add", **FORM)
     assert more.items() >= {"variants.2.name": "A", "test_share": "10"}.items()
-    left = edit("remove.0", **FORM)
-    assert left["variants.0.name"] == "long"
+    left = edit("remove.0", **FORM | {"variants.2.name": "third"})
+    assert (left["variants.0.name"], left["variants.1.name"]) == ("long", "third")
     assert left["variants.0.ios.subtitle"] == "Today"
-    assert "variants.1.name" not in left
+    assert "variants.2.name" not in left
 
 
 @pytest.mark.parametrize(
@@ -95,3 +95,39 @@ def test_bad_input_is_refused_at_its_place_and_kept(sender, alice, change, field
     chosen = re.search(r'name="test_inconclusive">.*?value="([^"]*)" selected', page)
     assert chosen[1] == form["test_inconclusive"]
     assert not Notification.objects.exists()
+
+
+def test_the_last_variant_becomes_the_content_of_all(sender, alice):
+    form = written(alice, title="Old", **FORM) | {
+        "variants.1.body": "Until Sunday.",
+        "variants.1.web.title.none": "on",
+        "variants.1.translations.de.title": "Ausverkauf",
+        "web.title": "In browsers",
+        "web.tag": "sale",
+        "translations.de.title": "Alt",
+        "translations.de.body": "Nur heute",
+    }
+
+    answer = sender.post(COMPOSE, form | {"variant": "remove.0"})
+
+    one = answer.context["form"]
+    assert (one.title, one.body, one.url) == (
+        "Our sale begins",
+        "Until Sunday.",
+        "https://shop.example/sale",
+    )
+    assert one.extras == {
+        "topic": "",
+        "ios.subtitle": "Today",
+        "web.tag": "sale",
+        "web.title.none": "on",
+        "translations.de.title": "Ausverkauf",
+        "translations.de.body": "Nur heute",
+    }
+    page = answer.content.decode()
+    assert inputs(page) == {}
+    for replaced in ("Old", "Twenty per cent off.", "In browsers", "Alt"):
+        assert f'<li class="ps-notification-text">{replaced}</li>' in page
+    send(sender, shown_in(answer))
+    row = Notification.objects.get()
+    assert (row.title, row.content.variants, row.test) == ("Our sale begins", [], None)

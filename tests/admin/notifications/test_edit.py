@@ -187,6 +187,19 @@ def test_a_form_that_is_saved_unchanged_changes_nothing(sender, alice, zone):
     assert not LogEntry.objects.filter(object_pk=str(notification.pk)).exists()
 
 
+def test_a_notification_that_waits_loses_its_last_variant_and_its_test(sender, alice):
+    extras = {"variants": VARIANTS}
+    notification = scheduled(alice.channel, scheduled_at=DUE, extras=extras, test=TEST)
+    opened = form_of(sender, notification)
+
+    single = sender.post(path_of(notification), opened | {"variant": "remove.1"})
+    saved = sender.post(path_of(notification), form_in(single))
+
+    assert saved.status_code == 302
+    after = Notification.objects.get(pk=notification.pk)
+    assert (after.title, after.content.variants, after.test) == ("Sale", [], None)
+
+
 def test_another_order_of_the_data_is_a_change(sender, alice):
     notification = scheduled(alice.channel, data={"b": "2", "a": "1"}, data_names=["b", "a"])
     turned = {"data_name": ["a", "b"], "data_value": ["1", "2"]}

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 from notifications_app.models import Notification
@@ -33,3 +34,25 @@ def test_a_test_is_written_and_its_winner_chosen(console, alice, sender):
     expect(page.locator("#test-state")).to_contain_text("Decided for “B”")
     row = Notification.objects.get(channel=alice.channel)
     assert (row.winner, row.decision["by"]) == (1, "choice")
+
+
+@pytest.mark.parametrize("has_scripts", [True, False])
+def test_the_last_variant_becomes_the_content(console, alice, sender, has_scripts):
+    page = console.open(COMPOSE, sender, java_script_enabled=has_scripts)
+    write(page, title="Fresh bread")
+    page.get_by_role("button", name="Write two variants").click()
+    first, second = (page.get_by_role("group", name=f"Variant {number}") for number in (1, 2))
+    first.get_by_label("Title").fill("Bread")
+    second.get_by_label("Title").fill("Still warm")
+    page.get_by_label("Test first with").fill("10")
+
+    first.get_by_role("button", name="Remove this variant").click()
+
+    expect(page.get_by_role("group", name="Variant 1")).to_have_count(0)
+    expect(page.get_by_label("Title", exact=True)).to_have_value("Still warm")
+    expect(page.get_by_role("status").filter(has_text="Its texts replaced")).to_contain_text(
+        "Fresh bread"
+    )
+    review(page)
+    expect(page.locator(".ps-compose-review")).to_contain_text("Still warm")
+    expect(page.locator("#test-words")).to_have_count(0)
