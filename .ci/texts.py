@@ -1,4 +1,4 @@
-"""The texts of the console: finds those to translate, and compiles the translations.
+"""The texts of the console and of mails: finds those to translate, and compiles the translations.
 
     .ci/texts.py            updates pushsvc/locale/*/LC_MESSAGES/ and pushsvc/static/console/texts/
     .ci/texts.py --check    changes nothing, and fails if something there is not up to date, if a
@@ -85,7 +85,8 @@ def texts() -> set[Text]:
 
 def template_names() -> list[str]:
     folder = ROOT / "templates"
-    names = (str(path.relative_to(folder)) for path in sorted(folder.rglob("*.html")))
+    paths = (*folder.rglob("*.html"), *folder.glob("mail/*.txt"))
+    names = (str(path.relative_to(folder)) for path in sorted(paths))
     return [name for name in names if not ENGLISH.fullmatch(name)]
 
 

@@ -16,6 +16,7 @@ import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils.translation import get_language, ngettext
 
 from channels_app.feeds import EventKind, message_add
 from channels_app.models import Account, Alert, Channel, Webhook
@@ -153,23 +154,39 @@ def _url(finding: Finding) -> str:
 
 
 def _mail(account_id: UUID, found: Sequence[Finding]) -> None:
-    if not mails.is_on():
-        return
-    first, *others = found
-    subject = f"{first.title} ({first.channel_name})"
-    if others:
-        subject = f"{len(found)} problems: {subject} and others"
+    account = Account.objects.get(pk=account_id)
+    mails.alert(account_id=account_id, write=lambda: _written(account, _translated(found)))
+
+
+def _translated(found: Sequence[Finding]) -> Sequence[Finding]:
+    """The findings in the language that is active, as far as they are still found."""
+    if get_language() == settings.LANGUAGE_CODE:
+        return found
+    channels = Channel.objects.filter(pk__in={each.channel_id for each in found})
+    again = {_key(each): each for each in channels_attention(channels, sql.now(), _MOST)}
+    return [again.get(_key(each), each) for each in found]
+
+
+def _written(account: Account, found: Sequence[Finding]) -> tuple[str, str]:
+    """Subject and body of the mail."""
+    subject = f"{found[0].title} ({found[0].channel_name})"
+    if len(found) > 1:
+        subject = ngettext(
+            "%(count)s problem: %(first)s and others",
+            "%(count)s problems: %(first)s and others",
+            len(found),
+        ) % {"count": len(found), "first": subject}
     body = mailing.rendered(
         "mail/alert.txt",
         {
-            "account": Account.objects.get(pk=account_id),
+            "account": account,
             "found": [(each, _url(each)) for each in found[:_MOST_MAILED]],
             "more": len(found[_MOST_MAILED:]),
             "origin": settings.PUBLIC_BASE_URL,
             "opt_out": f"{settings.PUBLIC_BASE_URL}{mails.OWN_MAILS}",
         },
     )
-    mails.alert(account_id=account_id, subject=_line(subject), body=body)
+    return _line(subject), body
 
 
 def _line(text: str) -> str:

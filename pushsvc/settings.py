@@ -112,14 +112,13 @@ AUTHENTICATION_BACKENDS = [  # the most expensive one last
     "channels_app.sign_in.backend.StaffBackend",
 ]
 PASSWORD_RESET_TIMEOUT = 24 * 3600  # links to set a password (channels_app/sign_in/passwords.py)
-LANGUAGE_CODE = "en"  # of all that is not the console (pushsvc/common/console/languages.py)
+LANGUAGE_CODE = "en"  # of all but the console (pushsvc/common/console/languages.py) and mails
 LANGUAGES = [("en", "English"), ("de", "Deutsch"), ("ar", "العربية")]
 LANGUAGE_COOKIE_NAME = "language"
 LOCALE_PATHS = [BASE_DIR / "pushsvc" / "locale"]
 FORMAT_MODULE_PATH = "pushsvc.locale"
 TIME_ZONE = "UTC"
 USE_TZ = True
-USE_I18N = not (is_worker() or is_beat())
 if is_worker() or is_beat():
     # Workers serve no requests, so they load neither the console nor the HTTP interface.
     INSTALLED_APPS = [*_APPS_WITH_ROWS, *(["django_celery_beat"] if is_beat() else [])]

@@ -235,6 +235,13 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Reader',
+            fields=[
+                ('user', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='reader', serialize=False, to=settings.AUTH_USER_MODEL)),
+                ('language', models.CharField(help_text='One of LANGUAGES.', max_length=15)),
+            ],
+        ),
+        migrations.CreateModel(
             name='CacheEntry',
             fields=[
                 ('cache_key', models.CharField(max_length=255, primary_key=True, serialize=False)),

@@ -5,6 +5,7 @@ from channels_app.models.accounts import (
     CacheEntry,
     Mail,
     Membership,
+    Reader,
     Role,
 )
 from channels_app.models.channels import (
@@ -55,6 +56,7 @@ __all__ = [
     "PromptHour",
     "PromptKind",
     "ProviderCredential",
+    "Reader",
     "Role",
     "Scope",
     "Tries",

@@ -69,6 +69,15 @@ class Membership(models.Model):
         return f"{self.user} in {self.account}: {self.role}"
 
 
+class Reader(models.Model):
+    """A user as a reader: the language of the user's pages, in which the mails are written."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, primary_key=True, related_name="reader"
+    )
+    language = models.CharField(max_length=15, help_text="One of LANGUAGES.")
+
+
 class CacheEntry(models.Model):
     """The table of Django's database cache, in which django-allauth keeps which codes of two-step
     sign-in were used, and how many were wrong."""

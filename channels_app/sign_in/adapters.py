@@ -13,11 +13,11 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.translation import gettext
+from django.utils.translation import get_language, gettext
 from typing_extensions import override
 
 from channels_app import audit
-from channels_app.sign_in import provider_links, two_step
+from channels_app.sign_in import mails, provider_links, two_step
 from channels_app.sign_in.backend import StaffBackend
 from pushsvc.common.console.qr import qr_svg
 from pushsvc.common.http.client_address import counted_address
@@ -61,6 +61,7 @@ class AccountAdapter(DefaultAccountAdapter):
         by = f"by {settings.OIDC_LABEL}" if provider_links.vouches(request) else ""
         note = f"Signed in {by}".strip() + "."
         audit.record(user, audit.Action.ACCESS, note=note, actor=user)
+        mails.language_keep(user=user, language=get_language() or settings.LANGUAGE_CODE)
         return super().post_login(request, user, **options)
 
     @override

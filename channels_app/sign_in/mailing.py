@@ -2,8 +2,7 @@
 
 One process of the installation sends mails at a time, and none for a minute after the mail server
 failed, so that planning goes on. A mail is tried MOST_ATTEMPTS times, an alert for ALERTS_TRIED_FOR
-at least. The log names the error and
-its remedy, but no address.
+at least. The log names the error and its remedy, but no address.
 """
 
 import ssl
@@ -20,12 +19,12 @@ from django.core.cache import cache
 from django.core.mail import EmailMessage
 from django.core.mail.backends.smtp import EmailBackend
 from django.template import Context, Engine
-from django.utils import timezone
+from django.utils import timezone, translation
 from django.utils.functional import cached_property
 from typing_extensions import override
 
 from channels_app import audit
-from channels_app.models import Mail, Role
+from channels_app.models import Mail, Reader, Role
 from channels_app.sign_in.addresses import users_with
 from channels_app.sign_in.mails import (
     ALERTS_TRIED_FOR,
@@ -38,6 +37,7 @@ from channels_app.sign_in.passwords import unrecorded_path
 from pushsvc.common.egress import verifying_context
 from pushsvc.common.ids import uuid7_at
 from pushsvc.common.mail_server import MailServer, Security
+from pushsvc.common.texts import later
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -48,6 +48,8 @@ _SENDING_SECONDS: Final = 150
 _USERS_OF_ADDRESS: Final = 5
 _LOGIN_REFUSED: Final = "Check the user and the password in EMAIL_URL."
 _FAILED: Final = "Check EMAIL_URL and the mail server, by `manage.py doctor`."
+_INVITATION: Final = later("Your invitation to send push notifications")
+_RESET: Final = later("A link to set a new password")
 _NOT_SENT: Final = "The mail with a link to set a password could not be sent."
 
 
@@ -125,17 +127,17 @@ def _send(mail: Mail) -> None:
             _deliver(mail.user, mail.subject, mail.body)
         return
     if mail.user is not None:
-        subject = "Your invitation to send push notifications"
-        _send_to(mail.user, subject, "mail/invitation.txt", mail)
+        _send_to(mail.user, _INVITATION, "mail/invitation.txt", mail)
         return
     for user in users_with(mail.address)[:_USERS_OF_ADDRESS]:
-        _send_to(user, "A link to set a new password", "mail/reset.txt", mail)
+        _send_to(user, _RESET, "mail/reset.txt", mail)
         note = f"A link to set a password was mailed. Somebody at {mail.asked_from} asked for it."
         audit.record(user, audit.Action.UPDATE, note=note)
 
 
 def _send_to(user: User, subject: str, template: str, mail: Mail) -> None:
-    """Sends the mail to the stored address of the user, not to the address as it was typed."""
+    """Sends the mail to the stored address of the user, not to the address as it was typed, in the
+    language of the user."""
     origin = settings.PUBLIC_BASE_URL
     context: dict[str, Any] = {
         "user": user,
@@ -144,12 +146,17 @@ def _send_to(user: User, subject: str, template: str, mail: Mail) -> None:
         "origin": origin,
         "link": f"{origin}{unrecorded_path(user)}",
     }
-    _deliver(user, subject, rendered(template, context))
+    reader = Reader.objects.filter(user=user).first()
+    with translation.override(reader.language if reader else settings.LANGUAGE_CODE):
+        subject, body = str(subject), rendered(template, context)
+    _deliver(user, subject, body)
 
 
 def rendered(template: str, context: Mapping[str, Any]) -> str:
-    """The text of a mail."""
-    templates = Engine(dirs=[str(settings.BASE_DIR / "templates")])  # workers have no others
+    """The text of a mail, in the language that is active."""
+    templates = Engine(  # workers have no others
+        dirs=[str(settings.BASE_DIR / "templates")], builtins=["django.templatetags.i18n"]
+    )
     return templates.get_template(template).render(Context(context))
 
 

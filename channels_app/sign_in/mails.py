@@ -1,9 +1,11 @@
 """The queue of mails: links to set a password, which are not stored, alerts, and approvals.
 
 A row is an entry of the queue. A worker sends the mail (`mailing.py`) and deletes the row. There
-are no mails unless EMAIL_URL is set.
+are no mails unless EMAIL_URL is set. A mail is in its receiver's language; in LANGUAGE_CODE if that
+is unknown, because the receiver never signed in.
 """
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 from uuid import UUID
@@ -14,10 +16,10 @@ from django.db import transaction
 from django.db.models import Case, QuerySet, When
 from django.db.models.functions import Now
 from django.utils.crypto import salted_hmac
-from django.utils.translation import gettext
+from django.utils.translation import gettext, override
 
 from channels_app import audit
-from channels_app.models import Account, Mail, Membership, Role
+from channels_app.models import Account, Mail, Membership, Reader, Role
 from channels_app.sign_in.addresses import folded
 from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.http.ratelimit import Limit, take
@@ -30,11 +32,22 @@ ALERTS_TRIED_FOR: Final = timedelta(days=1)  # because a problem is not reported
 MOST_REQUESTS: Final = 1_000  # requests for a new password that wait at once
 MOST_ALERTED: Final = 50  # members of an account
 MOST_ASKED: Final = 60  # requests and decisions of an account that are mailed in an hour
+Write = Callable[[], tuple[str, str]]  # subject and body, in the language that is active
 OWN_MAILS: Final = "/admin/auth/user/alerts/"  # as the console routes it
 
 
 def is_on() -> bool:
     return settings.MAIL_SERVER is not None
+
+
+def language_keep(*, user: User, language: str) -> None:
+    """Mails to the user are in this language from now on."""
+    Reader.objects.bulk_create(
+        [Reader(user=user, language=language)],
+        update_conflicts=True,
+        unique_fields=["user"],
+        update_fields=["language"],
+    )
 
 
 @transaction.atomic
@@ -79,20 +92,19 @@ def alerted(role: Role = Role.MANAGER) -> QuerySet[Membership]:
     return members.exclude(user__email="")
 
 
-def alert(*, account_id: UUID, subject: str, body: str) -> None:
+def alert(*, account_id: UUID, write: Write) -> None:
     """Queues a mail to each manager and owner who gets mails, owners first, at most MOST_ALERTED.
     Does nothing without a mail server."""
     if is_on():
         members = alerted().filter(account_id=account_id).order_by("-role", "pk")
-        _queue(members, account_id, Role.MANAGER, subject=subject, body=body)
+        _queue(members, account_id, Role.MANAGER, write)
 
 
 def ask(
     *,
     account_id: UUID,
     role: Role,
-    subject: str,
-    body: str,
+    write: Write,
     only: User | None = None,
     others_than: User | None = None,
 ) -> None:
@@ -106,13 +118,26 @@ def ask(
         members = members.filter(user=only)
     if others_than is not None:
         members = members.exclude(user=others_than)
-    _queue(members, account_id, role, subject=subject, body=body)
+    _queue(members, account_id, role, write)
 
 
-def _queue(members: QuerySet[Membership], account_id: UUID, role: Role, **text: str) -> None:
-    users = members.values_list("user_id", flat=True)[:MOST_ALERTED]
-    given = {"account_id": account_id, "least_role": role, **text}
-    Mail.objects.bulk_create(Mail(user_id=user_id, **given) for user_id in users)
+def _queue(members: QuerySet[Membership], account_id: UUID, role: Role, write: Write) -> None:
+    """Writes a text for each language."""
+    users = dict(members.values_list("user_id", "user__reader__language")[:MOST_ALERTED])
+    texts = {}
+    for language in set(users.values()):
+        with override(language or settings.LANGUAGE_CODE):
+            texts[language] = write()
+    Mail.objects.bulk_create(
+        Mail(
+            user_id=user_id,
+            account_id=account_id,
+            least_role=role,
+            subject=texts[language][0],
+            body=texts[language][1],
+        )
+        for user_id, language in users.items()
+    )
 
 
 def is_any_due() -> bool:

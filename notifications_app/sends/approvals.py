@@ -5,6 +5,7 @@ is approved is what is sent. Mails to those concerned are queued in the transact
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -56,7 +57,7 @@ def draft_ask(*, draft_id: UUID, version: int, user: User, note: str = "") -> Dr
     draft.asked_by, draft.asked_at, draft.note, draft.returned_by = user, sql.now(), note, None
     _save(draft)
     audit.record(draft, audit.Action.UPDATE, note="Approval was asked for.")
-    words = f"{user} asks you to approve “{draft}”"
+    words = later("%(user)s asks you to approve “%(draft)s”", user=user, draft=draft)
     _mail(draft, words, user, role=Role.SENDER, others_than=user)
     return draft
 
@@ -81,7 +82,8 @@ def draft_return(*, draft_id: UUID, version: int, user: User, note: str) -> None
     asked_by = draft.asked_by
     draft.returned_by = user
     _end(draft, f"Returned to {asked_by}.", note)
-    _mail(draft, f"{user} returned “{draft}” to you", user, role=Role.WRITER, only=asked_by)
+    words = later("%(user)s returned “%(draft)s” to you", user=user, draft=draft)
+    _mail(draft, words, user, role=Role.WRITER, only=asked_by)
 
 
 @transaction.atomic
@@ -109,8 +111,10 @@ def draft_approve(
     notification = notification_accept(channel=draft.channel, request=read(draft.form))
     note = f"Approved, and sent as notification {notification.pk}. {asked_by} had asked."
     audit.record(draft, audit.Action.UPDATE, note=note)
-    is_later = notification.scheduled_at > notification.created_at
-    words = f"{user} {'scheduled' if is_later else 'sent'} “{draft}”"
+    about = {"user": user, "draft": draft}
+    words = later("%(user)s sent “%(draft)s”", **about)
+    if notification.scheduled_at > notification.created_at:
+        words = later("%(user)s scheduled “%(draft)s”", **about)
     _mail(draft, words, user, role=Role.WRITER, only=asked_by)
     draft.delete()
     return notification
@@ -148,8 +152,12 @@ def _check_note(note: str, *, is_required: bool = False) -> None:
 
 def _mail(draft: Draft, words: str, user: User, *, role: Role, **whom: User | None) -> None:
     """A mail about the draft, without its content, which may have personal data."""
-    if not mails.is_on():
-        return
+    write = partial(_written, draft, words, user)
+    mails.ask(account_id=draft.channel.account_id, role=role, write=write, **whom)
+
+
+def _written(draft: Draft, words: str, user: User) -> tuple[str, str]:
+    """Subject and body of the mail."""
     origin, channel = settings.PUBLIC_BASE_URL, draft.channel
     body = mailing.rendered(
         "mail/approval.txt",
@@ -164,5 +172,4 @@ def _mail(draft: Draft, words: str, user: User, *, role: Role, **whom: User | No
             "opt_out": f"{origin}{mails.OWN_MAILS}",
         },
     )
-    subject = " ".join(f"{words} ({channel})".split())[:_MOST_SUBJECT]
-    mails.ask(account_id=channel.account_id, role=role, subject=subject, body=body, **whom)
+    return " ".join(f"{words} ({channel})".split())[:_MOST_SUBJECT], body

@@ -100,8 +100,9 @@ def stocked(house: House) -> House:
     return house
 
 
-def signed_in(user: User) -> Client:
-    client = Client()
+def signed_in(user: User, **options: Any) -> Client:
+    """A browser with `options` of Django's client."""
+    client = Client(**options)
     client.force_login(user, backend="channels_app.sign_in.backend.StaffBackend")
     return client
 

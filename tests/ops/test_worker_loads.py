@@ -122,6 +122,16 @@ def test_a_worker_loads_neither_the_console_nor_the_http_interface(kind):
     assert not [name for name in loaded if "_app.admin" in name or "_app.api" in name]
 
 
+def test_the_worker_that_writes_mails_knows_their_languages():
+    write = """
+from channels_app.sign_in.mailing import rendered
+from django.utils import translation
+with translation.override("de"):
+    print(json.dumps(rendered("mail/approval.txt", {"user": "Ada", "note": "Now."})))
+"""
+    assert "Ada schrieb:" in started(WORKER.format(kind="plan", show=write))
+
+
 def test_beat_loads_neither_the_console_nor_the_http_interface():
     loaded = started(BEAT.format(show=SHOW))["loaded"]
 

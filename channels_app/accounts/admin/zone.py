@@ -12,6 +12,7 @@ from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.console.pages import ConsolePage
+from channels_app.sign_in import mails
 from pushsvc.common.console.languages import choose_language, chosen_language
 from pushsvc.common.console.zones import choose_zone, chosen_zone
 from pushsvc.common.texts import later
@@ -19,7 +20,7 @@ from pushsvc.common.timestamps import timezone_names
 
 
 class ZonePage(ConsolePage):
-    """The choices hold for this browser."""
+    """The choices hold for this browser, and the language also for mails."""
 
     title = later("Language and time zone")
     template_name = "console/accounts/zone.html"
@@ -31,9 +32,9 @@ class ZonePage(ConsolePage):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         response = HttpResponseRedirect(reverse("admin:time_zone"))
         choose_zone(response, request.POST.get("zone", ""))
-        language = request.POST.get("language", "")
-        choose_language(response, language)
-        with translation.override(language if language in dict(settings.LANGUAGES) else None):
+        language = choose_language(request, response, request.POST.get("language", ""))
+        mails.language_keep(user=self.staff, language=language)
+        with translation.override(language):
             messages.success(request, gettext("Your choice was saved."))
         return response
 

@@ -1,7 +1,8 @@
 """The language of a reader of the console: the one that the reader chose, or the browser's.
 
-The choice is a cookie, like that of the time zone (zones.py). Everything outside of the console,
-such as the API and its errors, is English for everybody.
+The choice is a cookie, like that of the time zone (zones.py). Mails are in the language that the
+console had when the reader signed in, or that the reader chose since. Everything else outside of
+the console, such as the API and its errors, is English for everybody.
 """
 
 from typing import Final
@@ -24,11 +25,13 @@ def chosen_language(request: HttpRequest) -> str:
     return _known(request.COOKIES.get(settings.LANGUAGE_COOKIE_NAME, ""))
 
 
-def choose_language(response: HttpResponseBase, code: str) -> None:
-    """Keeps the language for this browser; "" and unknown codes follow the browser's again."""
+def choose_language(request: HttpRequest, response: HttpResponseBase, code: str) -> str:
+    """Keeps the language for this browser; "" and unknown codes follow the browser's again.
+    Returns the language of the reader's next pages."""
     if not _known(code):
         response.delete_cookie(settings.LANGUAGE_COOKIE_NAME, samesite="Lax")
-        return
+        request.COOKIES.pop(settings.LANGUAGE_COOKIE_NAME, None)
+        return reader_language(request)
     response.set_cookie(
         settings.LANGUAGE_COOKIE_NAME,
         code,
@@ -37,6 +40,7 @@ def choose_language(response: HttpResponseBase, code: str) -> None:
         httponly=True,
         samesite="Lax",
     )
+    return code
 
 
 def _known(code: str) -> str:

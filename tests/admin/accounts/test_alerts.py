@@ -10,7 +10,8 @@ from auditlog.models import LogEntry
 from django.db.models import F
 from django.db.models.functions import Now
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
+from django.utils.formats import date_format
 
 from channels_app.feeds import encoded
 from channels_app.models import (
@@ -111,6 +112,29 @@ def test_managers_and_owners_get_a_mail_with_the_problem_its_time_its_remedy_and
     assert f"{PUBLIC}{PAGE}" in text
     dashboard = signed_in(alice.members["owner"]).get(f"/admin/?channel={alice.channel.pk}")
     assert "Android is paused" in dashboard.content.decode()
+
+
+def test_each_member_gets_the_same_problems_in_the_own_language(alice, server):
+    """English for who never chose one."""
+    mails.language_keep(user=alice.members["manager"], language="de")
+    pause(alice)
+    key, _ = api_key_issue(channel=alice.channel, name="shop", expires_at=Now() + timedelta(days=9))
+    ApiKey.objects.filter(pk=key.pk).update(last_used_at=Now())
+
+    (manager, german), (owner, english) = mailed(server)
+
+    assert [manager, owner] == ALERTED
+    assert german.endswith(
+        ": Android ist angehalten: Google hat die Zugangsdaten abgelehnt"
+        " (Alice's channel) und weitere"
+    )
+    assert english.startswith("2 problems: Android is paused: Google refused the credentials")
+    text = next(mail.get_content() for mail in server.mails if mail["To"] == manager)
+    since = ProviderCredential.objects.get().paused_at
+    with translation.override("de"):
+        assert f"Seit: {date_format(since, 'DAY')}, {since:%H:%M} UTC" in text
+    assert "läuft in 8 Tagen ab" in text
+    assert not re.search(r"^(Channel|Since|Response|You get)", text, re.MULTILINE)
 
 
 def test_a_problem_is_mailed_once_a_day_even_if_it_ends_and_begins_again(alice, server):

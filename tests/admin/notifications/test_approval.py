@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from channels_app.models import Mail, Membership
-from channels_app.sign_in import mailing
+from channels_app.sign_in import mailing, mails
 from notifications_app.models import Draft, Notification
 from notifications_app.sends import approvals
 from subscriptions_app.segments.services import segment_create, segment_update
@@ -367,6 +367,25 @@ def test_who_asked_gets_a_mail_about_the_decision(alice, writer, sender, server)
     mailed(server)
     decide(sender, draft, "approve")
     assert mailed(server) == [(to, "alice-sender sent “Spring sale” (Alice's channel)")]
+
+
+def test_mails_about_an_approval_are_in_the_language_of_each_receiver(alice, sender, server):
+    """Whatever the language of who asks or decides."""
+    for role in ("writer", "owner"):
+        mails.language_keep(user=alice.members[role], language="de")
+    writer = signed_in(alice.members["writer"], headers={"accept-language": "ar"})
+    draft = ask(writer, alice, note="Before noon, please.")
+
+    asked = dict(mailed(server))
+    decide(sender, draft, "approve")
+
+    german = "alice-writer bittet Sie um Freigabe von „Spring sale“ (Alice's channel)"
+    english = "alice-writer asks you to approve “Spring sale” (Alice's channel)"
+    assert asked.pop("alice-owner@example.com") == german
+    assert set(asked.values()) == {english}
+    assert mailed(server) == [
+        ("alice-writer@example.com", "alice-sender hat „Spring sale“ gesendet (Alice's channel)")
+    ]
 
 
 def test_who_opted_out_or_lost_the_role_gets_no_mail(alice, writer, server):

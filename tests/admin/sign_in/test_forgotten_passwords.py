@@ -44,6 +44,27 @@ def test_a_user_sets_a_new_password_by_the_mail_and_other_sessions_end(viewer, s
     assert "A password was set by a link." in notes
 
 
+def test_the_mail_is_in_the_language_of_the_last_sign_in_or_of_the_choice_since(
+    viewer, server, settings
+):
+    settings.RESET_MAILS_PER_HOUR = 10
+    choice = "/admin/auth/user/time-zone/"
+
+    def subject():
+        ask()
+        return mailed(server)[-1]["Subject"].strip()
+
+    assert subject() == "A link to set a new password"
+    browser = Client(headers={"accept-language": "de-AT,de;q=0.9"})
+    sign_in(viewer, client=browser)
+    assert subject() == "Ein Link, um ein neues Passwort zu setzen"
+    assert "Jemand hat einen Link angefordert" in server.mails[-1].get_content()
+    browser.post(choice, {"language": "ar", "zone": ""})
+    assert subject() == "رابط لتعيين كلمة مرور جديدة"
+    browser.post(choice, {"language": "", "zone": ""})
+    assert subject() == "Ein Link, um ein neues Passwort zu setzen"
+
+
 def test_a_link_expires_after_a_day(viewer, server, settings):
     ask()
     (mail,) = mailed(server)
