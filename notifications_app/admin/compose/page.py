@@ -27,7 +27,7 @@ from notifications_app.admin.compose.form import (
     read_form,
 )
 from notifications_app.admin.compose.languages import shown_shares
-from notifications_app.admin.compose.personal import personal_preview
+from notifications_app.admin.compose.personal import chosen_content, personal_preview
 from notifications_app.admin.compose.rendered import audience_shares
 from notifications_app.admin.compose.review import (
     ReviewOutdated,
@@ -261,7 +261,7 @@ class ComposeCheck(WriterPage):
             reach = reach_of(found)
             if tags := languages_of(form):
                 shares = shown_shares(tags, audience_shares(self.chosen, send, found))
-            personal = personal_preview(self.chosen, send, request.POST.get("preview_as", ""))
+            personal = personal_preview(self.chosen, send, request.POST)
             paced = paced_context(found, send)
         except Invalid as error:
             errors, found = error.errors, _audience_alone(self.chosen, form)
@@ -294,7 +294,7 @@ class ComposeTest(WriterPage):
         try:
             device = _test_device(self.chosen, request, self.own_devices_of)
             form = ComposeForm.posted(request.POST)
-            content = read_content(form, platform=device.platform)
+            content = chosen_content(read_content(form, platform=device.platform), request.POST)
             self._count()
             test = notification_test(
                 channel=self.chosen, content=content, subscription_id=device.id

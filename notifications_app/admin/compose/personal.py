@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice, zip_longest
 from typing import Any, Final
 
+from django.http import QueryDict
 from django.utils.translation import gettext
 
 from channels_app.models import Channel
@@ -53,11 +54,18 @@ def _means(text: str, name: str) -> bool:
     return len(found) == len(template.parts) == 1
 
 
+def chosen_content(content: Content, post: QueryDict) -> Content:
+    """The content of the variant that the preview shows, the first for a form that names none."""
+    numbers = [str(number) for number in range(len(content.variants))]
+    chosen = post.get("preview_variant", "")
+    return content.of_variant(numbers.index(chosen) if chosen in numbers else 0)
+
+
 def personal_preview(
-    channel: Channel, request: SendRequest, chosen: str
+    channel: Channel, request: SendRequest, post: QueryDict
 ) -> Mapping[str, Any] | None:
-    """As JSON: some subscribers of the audience, the texts of the subscriber with the id `chosen`
-    or of the first, and missing values. None if the content is not personal."""
+    """As JSON: some subscribers of the audience, the texts of the chosen variant for the chosen
+    subscriber or the first, and missing values. None if the content is not personal."""
     if not request.content.personalize:
         return None
     request = with_defaults(channel, request)
@@ -65,11 +73,12 @@ def personal_preview(
     by_platform = sampled_devices(channel.pk, request, rule, request.target_platforms, limit=JUDGED)
     mixed = chain.from_iterable(zip_longest(*by_platform.values()))
     shown = list(islice(filter(None, mixed), _SHOWN))
+    chosen = post.get("preview_as", "")
     one = next((each for each in shown if str(each.pk) == chosen), shown[0] if shown else None)
     return {
         "subscribers": [{"id": str(each.pk), "words": device_words(each)} for each in shown],
         "chosen": str(one.pk) if one else "",
-        "texts": _texts(request, one) if one else {},
+        "texts": _texts(chosen_content(request.content, post), request, one) if one else {},
         "lacking": _lacking(request, by_platform),
     }
 
@@ -81,11 +90,13 @@ def device_words(device: Subscription) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _texts(request: SendRequest, device: Subscription) -> dict[str, dict[str, Any]]:
+def _texts(
+    content: Content, request: SendRequest, device: Subscription
+) -> dict[str, dict[str, Any]]:
     """The texts on each platform for a device with the same values."""
     values, language = sampled_values(request, device), spoken_by(device)
     return {
-        platform: _shown(_messages(request, platform).filled(language, values).whole)
+        platform: _shown(_messages(content, platform).filled(language, values).whole)
         for platform in Platform
     }
 
@@ -104,9 +115,10 @@ def _lacking(
     """Texts about the placeholders for which more than _TOLERATED of the devices have no value."""
     missing: Counter[str] = Counter()
     for platform, devices in by_platform.items():
-        messages = _messages(request, platform)
+        versions = [_messages(content, platform) for _, content in request.content.versions]
         for each in devices:
-            missing.update(set(messages.missing(spoken_by(each), sampled_values(request, each))))
+            language, values = spoken_by(each), sampled_values(request, each)
+            missing.update({path for own in versions for path in own.missing(language, values)})
     total = sum(map(len, by_platform.values()))
     return [
         gettext("%(value)s of the sampled devices have no value for %(path)s. It has no default.")
@@ -116,5 +128,5 @@ def _lacking(
     ]
 
 
-def _messages(request: SendRequest, platform: Platform) -> Messages:
-    return Messages(ANY_ID, request.content, platform, expires_at=0.0)
+def _messages(content: Content, platform: Platform) -> Messages:
+    return Messages(ANY_ID, content, platform, expires_at=0.0)

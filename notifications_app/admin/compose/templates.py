@@ -234,7 +234,7 @@ class TemplateCheck(ChannelPage):
         try:
             content = content_of(read_template(ComposeForm.posted(request.POST)))
             to_all = SendRequest(content=content, target_platforms=())
-            personal = personal_preview(self.channel, to_all, request.POST.get("preview_as", ""))
+            personal = personal_preview(self.channel, to_all, request.POST)
         except Invalid as error:
             errors = error.errors
         return JsonResponse(

@@ -347,7 +347,7 @@
     if (target.name === "test_known_as") $("[name=test_device][value='']").checked = true;
     if (target.closest("#rule-builder")) return;
     const name = target.name ?? "data_name"; // a row of data was removed
-    if (name === "preview_as") return shown();
+    if (name?.startsWith("preview_")) return shown();
     if (name && name !== "channel" && !["test_device", "test_known_as"].includes(name))
       changed(name);
   });

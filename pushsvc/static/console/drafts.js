@@ -7,6 +7,7 @@
     "version",
     "time_zone",
     "preview_as",
+    "preview_variant",
     "test_device",
     "test_known_as",
   ]);

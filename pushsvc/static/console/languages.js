@@ -24,9 +24,10 @@
     }
 
     // The text that devices of the language show instead of the common text; "" for the common text.
-    function text(name, tag = chosen()) {
+    // `read`: the value at a path.
+    function text(name, read = written, tag = chosen()) {
       if (!tag) return "";
-      const texts = chain(tag).map((each) => written(`translations.${each}.${name}`));
+      const texts = chain(tag).map((each) => read(`translations.${each}.${name}`));
       return texts.find(Boolean) ?? "";
     }
 
@@ -47,7 +48,7 @@
         const marks = [...panelOf(tab).querySelectorAll("[data-missing]")];
         for (const mark of marks) {
           const name = mark.dataset.missing;
-          mark.hidden = !common(name) || Boolean(text(name, tab.dataset.language));
+          mark.hidden = !common(name) || Boolean(text(name, written, tab.dataset.language));
         }
         const missing = marks.filter((mark) => !mark.hidden).length;
         for (const place of tab.querySelectorAll("[data-count]")) {

@@ -10,6 +10,23 @@
     const { image: checkAt } = form.dataset; // missing if the user may not check: then no picture is shown
     const checks = new Map(); // by address: the result of the service; undefined during the request
     const timers = {};
+    const variant = form.querySelector("#preview-variant"); // missing without variants
+
+    // The path of the chosen variant's value.
+    function ofVariant(path) {
+      return variant ? `variants.${variant.value}.${path}` : "";
+    }
+
+    // The value of the chosen variant, or the common one.
+    function own(path) {
+      return written(ofVariant(path)) || written(path);
+    }
+
+    // Whether a platform gets no such text. A variant has no switch for it, only a hidden value.
+    function isNone(path) {
+      if (field(`${ofVariant(path)}.none`)) return true;
+      return Boolean(field(`${path}.none`)?.checked) && !written(ofVariant(path));
+    }
 
     function host(address) {
       try {
@@ -20,9 +37,9 @@
       }
     }
 
-    // The text of the chosen language, or the common text.
+    // The text of the chosen variant in the chosen language, or the common text.
     function text(name) {
-      return languages.text(name) || written(name);
+      return languages.text(name, own) || own(name);
     }
 
     // The text at a place of the preview: the platform's own text, if there is one.
@@ -31,8 +48,7 @@
       const texts = personal.textsOn(platform);
       if (texts) return texts[name];
       const path = `${platform}.${name}`;
-      if (field(`${path}.none`)?.checked) return "";
-      return written(path) || text(name);
+      return isNone(path) ? "" : own(path) || text(name);
     }
 
     function say(name, words) {
@@ -42,7 +58,7 @@
 
     function subtitle() {
       const place = document.querySelector("[data-preview=subtitle]");
-      place.textContent = personal.textsOn("ios")?.subtitle ?? written("ios.subtitle");
+      place.textContent = personal.textsOn("ios")?.subtitle ?? own("ios.subtitle");
       place.hidden = !place.textContent;
     }
 
@@ -58,8 +74,8 @@
     }
 
     function writtenButton(index) {
-      const own = languages.text(`actions.${written(`actions.${index}.id`)}`);
-      return own || written(`actions.${index}.title`);
+      const translation = languages.text(`actions.${written(`actions.${index}.id`)}`, own);
+      return translation || written(`actions.${index}.title`);
     }
 
     function refresh() {
@@ -178,6 +194,14 @@
     form.addEventListener("change", ({ target }) => {
       const name = target.name?.split(".").at(-1);
       if (name in WORDS) checkAll(addresses(name));
+    });
+
+    // Shows the variant that is being written.
+    form.addEventListener("focusin", ({ target }) => {
+      const [, number] = /^variants\.(\d+)\./.exec(target.name) ?? [];
+      if (!number || variant.value === number) return;
+      variant.value = number;
+      variant.dispatchEvent(new Event("input", { bubbles: true }));
     });
 
     // --- colours ---------------------------------------------------------------------------------

@@ -185,6 +185,24 @@ def test_a_subscriber_of_another_channel_is_never_previewed(sender, alice, bob):
     assert found.json()["personal"]["texts"]["web"]["title"] == "Hi Ada"
 
 
+@pytest.mark.parametrize(("chosen", "shown"), [("1", "Ada, hi"), ("0", "Hi Ada"), ("9", "Hi Ada")])
+def test_the_preview_has_the_chosen_variant_and_what_any_of_them_lacks(
+    sender, alice, chosen, shown
+):
+    add_subscription(alice.channel, {"first_name": "Ada"})
+    variants = {
+        "variants.0.name": "short",
+        "variants.1.name": "long",
+        "variants.1.title": "{{ first_name }}, hi",
+        "variants.1.url": "https://shop.example/{{ city }}",
+    }
+
+    found = preview(sender, personal(alice, **variants, preview_variant=chosen))
+
+    assert found["texts"]["web"]["title"] == shown
+    assert ["city" in each for each in found["lacking"]] == [True]
+
+
 def test_a_channel_without_devices_has_no_preview(sender, alice):
     found = preview(sender, personal(alice))
     assert found == {"subscribers": [], "chosen": "", "texts": {}, "lacking": []}

@@ -14,7 +14,7 @@ from subscriptions_app.devices.test_devices import device_add, device_give
 from subscriptions_app.models import Subscription
 from tests.admin.notifications.composing import COMPOSE, TEST, written
 from tests.admin.support import signed_in, subscriber
-from tests.factories import add_crowd, add_subscriptions, make_device, make_person
+from tests.factories import add_crowd, add_subscription, add_subscriptions, make_device, make_person
 from tests.pipeline.support import waits_for
 
 
@@ -201,3 +201,15 @@ def test_a_writer_who_is_a_viewer_now_tests_nothing(alice):
     alice.account.memberships.filter(user=writer).update(role="viewer")
     given = written(alice) | {"test_device": str(mine.pk)}
     assert signed_in(writer).post(TEST, given).status_code == 403
+
+
+@pytest.mark.parametrize(("chosen", "title"), [("0", "Sale"), ("1", "Our sale begins")])
+def test_a_test_has_the_variant_that_the_preview_shows(sender, alice, chosen, title):
+    device = add_subscription(alice.channel)
+    variants = {"variants.0.name": "short", "variants.0.title": "Sale", "variants.1.name": "long"}
+    form = written(alice, title="Our sale begins", test_device=str(device.pk), **variants)
+
+    sender.post(TEST, form | {"preview_variant": chosen})
+
+    sent = Notification.objects.get()
+    assert (sent.title, sent.content.variants) == (title, [])

@@ -5,10 +5,11 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from notifications_app.models import Notification
+from notifications_app.models import Draft, Notification
 from notifications_app.pipeline.timed_starts import start_timed
+from tests.browser.console.support import violations_of
 from tests.browser.console.writing import COMPOSE, review, write
-from tests.factories import add_crowd
+from tests.factories import add_crowd, make_draft
 
 
 def test_a_test_is_written_and_its_winner_chosen(console, alice, sender):
@@ -56,3 +57,39 @@ def test_the_last_variant_becomes_the_content(console, alice, sender, has_script
     review(page)
     expect(page.locator(".ps-compose-review")).to_contain_text("Still warm")
     expect(page.locator("#test-words")).to_have_count(0)
+
+
+def test_the_preview_shows_the_chosen_variant(console, alice, sender):
+    """In the chosen language, and the one that is being written."""
+    variants = {
+        "variants.0.name": "A",
+        "variants.0.title": "Sale",
+        "variants.1.name": "B",
+        "variants.1.translations.de.title": "Ausverkauf",
+        "variants.1.web.body.none": "on",
+        "variants.1.ios.subtitle": "Today",
+    }
+    draft = make_draft(
+        alice.channel,
+        sender,
+        title="Bread",
+        body="From six",
+        extras=variants | {"translations.de.body": "Ab sechs", "ios.subtitle": "Now"},
+    )
+    page = console.open(f"{COMPOSE}?draft={draft.pk}", sender, axe=True)
+
+    def shown():
+        parts = [*((".ps-compose-chrome", part) for part in ("title", "body"))]
+        parts += [(".ps-compose-ios", part) for part in ("title", "subtitle")]
+        return [page.locator(f"{box} [data-preview={part}]").text_content() for box, part in parts]
+
+    assert shown() == ["Sale", "From six", "Sale", "Now"]
+    page.get_by_label("Which variant").select_option(label="Variant 2")
+    assert shown() == ["Bread", "Your text", "Bread", "Today"]
+    page.get_by_role("tab", name="German").click()
+    assert shown() == ["Ausverkauf", "Your text", "Ausverkauf", "Today"]
+    page.get_by_role("group", name="Variant 1").get_by_label("Title").fill("Last day")
+    assert shown() == ["Last day", "Ab sechs", "Last day", "Now"]
+    assert violations_of(page) == []
+    expect(page.locator("#save-state")).to_have_text("Saved")
+    assert "preview_variant" not in Draft.objects.get(channel=alice.channel).form
