@@ -3,15 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, time
 from typing import Any, Final
-from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import QueryDict
 from django.urls import URLPattern, reverse
 from django.utils.translation import gettext
 from typing_extensions import override
 
 from channels_app.admin.tabs import TabPage
-from channels_app.models import Role
 from notifications_app.admin.automation_form import (
     EVENTS,
     OWN_ATTRS,
@@ -25,9 +23,8 @@ from notifications_app.admin.automation_form import (
     read_recipient,
     read_trigger,
 )
-from notifications_app.admin.compose.form import ComposeForm
-from notifications_app.admin.compose.template_form import form_of
 from notifications_app.admin.stored_send_page import (
+    NewSendPage,
     StoredActs,
     StoredFormPage,
     StoredSendPage,
@@ -39,7 +36,6 @@ from notifications_app.models import (
     AutomationDay,
     Notification,
     Recipient,
-    Template,
 )
 from notifications_app.recurrence import zone_of
 from notifications_app.sends.automations import (
@@ -54,10 +50,7 @@ from notifications_app.sends.automations import (
     waiting_count,
     waiting_counts,
 )
-from notifications_app.sends.stored_sends import loaded
-from notifications_app.sends.templates import template_find, template_names
 from pushsvc.common.console.figures import grouped
-from pushsvc.common.ids import parse_uuid
 from pushsvc.common.store import sql
 from pushsvc.common.texts import later
 
@@ -154,38 +147,13 @@ class _WritingPage(StoredSendPage):
         return words, reverse("admin:automation_edit", args=[saved.pk])
 
 
-class NewAutomationPage(_WritingPage):
+class NewAutomationPage(NewSendPage, _WritingPage):
     title = later("New automation")
-    role = Role.SENDER
+    create = staticmethod(automation_create)
 
     @override
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        template = self._template()
-        form = form_of(template.content) if template else ComposeForm()
-        return self.shown("", form.for_all(self.channel), FollowForm())
-
-    @override
-    def template_id(self) -> UUID | None:
-        template = self._template()
-        return template.pk if template else None
-
-    def _template(self) -> Template | None:
-        """The one that was chosen, unless it was deleted meanwhile."""
-        chosen = self.request.GET.get("template", "")
-        try:
-            template_id = parse_uuid(chosen)
-        except ValueError:
-            return None
-        return template_find(channel_id=self.channel.pk, template_id=template_id)
-
-    @override
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        own = {"templates": template_names(self.channel.pk), "template_id": self.template_id()}
-        return super().get_context_data(**kwargs) | own
-
-    @override
-    def save(self, given: Mapping[str, Any]) -> Automation:
-        return automation_create(channel=self.channel, **given)
+    def first_own(self) -> FollowForm:
+        return FollowForm()
 
 
 class AutomationPage(StoredFormPage, _WritingPage):
@@ -197,10 +165,6 @@ class AutomationPage(StoredFormPage, _WritingPage):
     @override
     def own_of(self) -> FollowForm:
         return FollowForm.of(self.row)
-
-    @override
-    def template_id(self) -> UUID | None:
-        return loaded(self.row.send).template_id
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:

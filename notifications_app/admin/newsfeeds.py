@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import QueryDict
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, reverse
 from django.utils.translation import gettext
@@ -17,6 +17,7 @@ from notifications_app.admin import stored_send_page
 from notifications_app.admin.compose.form import ComposeForm, validated
 from notifications_app.admin.schedule_form import read_send_of
 from notifications_app.admin.stored_send_page import (
+    NewSendPage,
     StoredActs,
     StoredFormPage,
     StoredSendPage,
@@ -155,20 +156,19 @@ class _WritingPage(StoredSendPage):
         return words, reverse("admin:newsfeed_edit", args=[saved.pk])
 
 
-class NewNewsfeedPage(_WritingPage):
+class NewNewsfeedPage(NewSendPage, _WritingPage):
     title = later("New newsfeed")
-    role = Role.SENDER
+    create = staticmethod(newsfeed_create)
 
     @override
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        form = ComposeForm(
+    def first_own(self) -> FeedForm:
+        return FeedForm()
+
+    @override
+    def first_form(self) -> ComposeForm:
+        return ComposeForm(
             title="{{ entry.title }}", body="{{ entry.summary }}", image="{{ entry.image }}"
         )
-        return self.shown("", form.for_all(self.channel), FeedForm())
-
-    @override
-    def save(self, given: Mapping[str, Any]) -> Newsfeed:
-        return newsfeed_create(channel=self.channel, **given)
 
 
 class NewsfeedPage(StoredFormPage, _WritingPage):

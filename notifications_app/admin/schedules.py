@@ -17,7 +17,6 @@ from channels_app.admin.tabs import TabPage
 from channels_app.console.pages import ChannelPage
 from channels_app.models import Role
 from notifications_app.admin import stored_send_page
-from notifications_app.admin.compose.form import ComposeForm
 from notifications_app.admin.recurrence_words import clock_words, recurrence_words
 from notifications_app.admin.schedule_form import (
     RECURRENCE,
@@ -28,6 +27,7 @@ from notifications_app.admin.schedule_form import (
     split_errors,
 )
 from notifications_app.admin.stored_send_page import (
+    NewSendPage,
     StoredActs,
     StoredFormPage,
     StoredSendPage,
@@ -150,18 +150,13 @@ class _WritingPage(StoredSendPage):
         return words, reverse("admin:schedule_edit", args=[saved.pk])
 
 
-class NewSchedulePage(_WritingPage):
+class NewSchedulePage(NewSendPage, _WritingPage):
     title = later("New schedule")
-    role = Role.SENDER
+    create = staticmethod(schedule_create)
 
     @override
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        repeat = RecurrenceForm(repeat_zone=self.channel.timezone)
-        return self.shown("", ComposeForm.empty(self.channel), repeat)
-
-    @override
-    def save(self, given: Mapping[str, Any]) -> Schedule:
-        return schedule_create(channel=self.channel, **given)
+    def first_own(self) -> RecurrenceForm:
+        return RecurrenceForm(repeat_zone=self.channel.timezone)
 
 
 class SchedulePage(StoredFormPage, _WritingPage):

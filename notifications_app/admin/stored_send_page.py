@@ -17,11 +17,21 @@ from channels_app.models import Channel, Role
 from notifications_app.admin.compose.audience import AUDIENCES, RULE, TAG
 from notifications_app.admin.compose.errors import FIELDS, field_of
 from notifications_app.admin.compose.form import ComposeForm, is_edited
+from notifications_app.admin.compose.template_form import form_of
 from notifications_app.admin.compose.writing import content_and_audience_context
 from notifications_app.admin.schedule_form import read_send_of, send_form, split_errors
 from notifications_app.content.values import SendRequest
-from notifications_app.models import MAX_REPEATED_NAME, Automation, Newsfeed, Schedule
+from notifications_app.models import (
+    MAX_REPEATED_NAME,
+    Automation,
+    Newsfeed,
+    Schedule,
+    Template,
+)
+from notifications_app.sends.stored_sends import loaded
+from notifications_app.sends.templates import template_find, template_names
 from pushsvc.common.errors import Conflict, FieldError, Invalid, Outdated, PushsvcError
+from pushsvc.common.ids import parse_uuid
 
 _NO_TARGETS = [(name, AUDIENCES[name]) for name in ("", TAG, RULE)]
 
@@ -93,7 +103,7 @@ class StoredSendPage(_OfModel):
 
     def template_id(self) -> UUID | None:
         """Of the template from which the content was copied."""
-        return None
+        raise NotImplementedError
 
     def posted(self, post: QueryDict) -> Any:
         """The own part as text."""
@@ -143,6 +153,50 @@ class StoredSendPage(_OfModel):
         return super().get_context_data(**kwargs) | own
 
 
+class NewSendPage(StoredSendPage):
+    """The form of a new stored send. GET may name a `template` whose content it begins with."""
+
+    role = Role.SENDER
+    create: ClassVar[Callable[..., Any]]
+
+    def first_own(self) -> Any:
+        """The own part that the form begins with, as text."""
+        raise NotImplementedError
+
+    def first_form(self) -> ComposeForm:
+        """The form without a template."""
+        return ComposeForm()
+
+    @override
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        template = self._template()
+        form = form_of(template.content) if template else self.first_form()
+        return self.shown("", form.for_all(self.channel), self.first_own())
+
+    @override
+    def template_id(self) -> UUID | None:
+        template = self._template()
+        return template.pk if template else None
+
+    def _template(self) -> Template | None:
+        """The one that was chosen, unless it was deleted meanwhile."""
+        chosen = self.request.GET.get("template", "")
+        try:
+            template_id = parse_uuid(chosen)
+        except ValueError:
+            return None
+        return template_find(channel_id=self.channel.pk, template_id=template_id)
+
+    @override
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        own = {"templates": template_names(self.channel.pk), "template_id": self.template_id()}
+        return super().get_context_data(**kwargs) | own
+
+    @override
+    def save(self, given: Mapping[str, Any]) -> Any:
+        return self.create(channel=self.channel, **given)
+
+
 class StoredPage(_OfModel):
     """A page about a stored send, `self.row`."""
 
@@ -182,6 +236,10 @@ class StoredFormPage(StoredPage, StoredSendPage):
     def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponse:
         self.version = request.POST.get("version", "")
         return super().post(request, **kwargs)
+
+    @override
+    def template_id(self) -> UUID | None:
+        return loaded(self.row.send).template_id
 
     @override
     def save(self, given: Mapping[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from notifications_app.content.entries import EXAMPLE
 from notifications_app.models import Newsfeed
 from tests.admin.notifications.composing import shown_in
 from tests.admin.notifications.stored import act, edit
-from tests.factories import make_newsfeed
+from tests.factories import make_newsfeed, make_template
 
 ERRORS = re.compile(r'class="ps-error" id="([^"]+)"[^>]*><p>')  # fields with an error
 FORM = {
@@ -51,6 +51,26 @@ def test_a_newsfeed_is_written_and_its_own_form_changes_nothing_but_what_was_edi
     entries = LogEntry.objects.filter(object_pk=made.pk).order_by("pk")
     assert [each.actor for each in entries] == [alice.members["sender"]] * 2
     assert "news.example.com" not in str([each.changes for each in entries])
+
+
+def test_a_new_newsfeed_begins_with_a_template_and_keeps_its_id(alice, sender):
+    template = make_template(
+        alice.channel, content={"title": "New: {{ entry.title }}", "body": "Read it."}
+    )
+    begun = f"{reverse('admin:newsfeed_new', args=[alice.channel.pk])}?template={template.pk}"
+
+    page = sender.get(begun)
+    sender.post(begun, shown_in(page) | {"name": "News", "feed": FORM["feed"]} | {"title": "Mine"})
+    made = Newsfeed.objects.get()
+    sender.post(edit(made), shown_in(sender.get(edit(made))) | {"title": "Ours"})
+
+    assert page.context["form"].title == "New: {{ entry.title }}"
+    made.refresh_from_db()
+    assert {name: made.send[name] for name in ("title", "body", "template_id")} == {
+        "title": "Ours",
+        "body": "Read it.",
+        "template_id": str(template.pk),
+    }
 
 
 def test_a_test_of_variants_is_kept(sender, newsfeed):

@@ -15,7 +15,7 @@ from notifications_app.sends.firing import fire_next
 from tests.admin.notifications.composing import shown_in
 from tests.admin.notifications.stored import act, edit
 from tests.admin.support import signed_in
-from tests.factories import make_category, make_schedule, make_segment
+from tests.factories import make_category, make_schedule, make_segment, make_template
 from tests.segments import attribute
 
 REPEAT = {
@@ -75,6 +75,24 @@ def test_a_schedule_is_written_and_listed_with_its_next_three_occurrences(alice,
     assert len(row["coming"]) == 3
     assert f"{row['coming'][0].local:%A, %-d %B %Y, %H:%M}" in text
     assert row["state"] == ("on", "good")
+
+
+def test_a_new_schedule_begins_with_a_template_and_keeps_its_id(alice, sender):
+    template = make_template(alice.channel, content={"title": "The month", "body": "Read it."})
+    begun = f"{new(alice)}?template={template.pk}"
+
+    page = sender.get(begun)
+    sender.post(begun, shown_in(page) | REPEAT | {"name": "Monthly"} | {"title": "Mine"})
+    made = Schedule.objects.get()
+    sender.post(edit(made), shown_in(sender.get(edit(made))) | {"title": "Ours"})
+
+    assert page.context["form"].title == "The month"
+    made.refresh_from_db()
+    assert {name: made.send[name] for name in ("title", "body", "template_id")} == {
+        "title": "Ours",
+        "body": "Read it.",
+        "template_id": str(template.pk),
+    }
 
 
 def test_a_saved_form_that_is_saved_again_changes_nothing(alice, sender):
