@@ -36,8 +36,8 @@ def installation():
         servers = start(Path(folder) / "home", durable=False)
         try:
             made = Installation(servers.environment)
-            migrated = made.run("migrate", "--no-input")
-            assert migrated.returncode == 0, migrated.stderr
+            code, said = made.run("migrate --no-input")
+            assert code == 0, said
             yield made
         finally:
             servers.stop()

@@ -2,15 +2,13 @@
 
 import json
 import os
-import subprocess
-import sys
 from urllib.parse import urlsplit
 
 import psycopg
 import redis
 from cryptography.fernet import Fernet
 
-from tests.ops.helpers import CHECKOUT
+from tests import forked
 
 SECRETS = {
     "SECRET_KEY": "k" * 50,
@@ -31,16 +29,10 @@ class Installation:
         self.url = addresses["DATABASE_URL"]
         self.redis = redis.Redis.from_url(addresses["REDIS_URL"], decode_responses=True)
 
-    def run(self, *arguments, timeout=None, **environment):
-        return subprocess.run(
-            [sys.executable, "manage.py", *arguments],
-            cwd=CHECKOUT,
-            env=self.environment | environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=timeout,
-        )
+    def run(self, command, *, timeout=None, **environment):
+        """The exit code of a command of manage.py, and what it wrote."""
+        command = f"python manage.py {command}"
+        return forked.run(command, self.environment | environment, timeout=timeout)
 
     def connect(self, name="operator", **arguments):
         return psycopg.connect(self.url, application_name=name, autocommit=True, **arguments)
@@ -52,15 +44,16 @@ class Installation:
 
     def doctor(self, *, timeout=None, **environment):
         """{title: (severity, remedy)} of what is not good."""
-        ended = self.run("doctor", "--json", timeout=timeout, **environment)
-        assert ended.stdout, ended.stderr
+        code, said = self.run("doctor --json", timeout=timeout, **environment)
+        _, begin, report = f"\n{said}".partition("\n{\n")  # after what was logged
+        assert begin, said
         found = {
             each["title"]: (each["severity"], each["remedy"])
-            for each in json.loads(ended.stdout)["findings"]
+            for each in json.loads(begin + report)["findings"]
             if each["severity"] in {"warning", "error"}
         }
         has_errors = "error" in {severity for severity, _ in found.values()}
-        assert ended.returncode == (1 if has_errors else 0)
+        assert code == (1 if has_errors else 0)
         return found
 
     def expect(self, title, severity, *remedies, **environment):

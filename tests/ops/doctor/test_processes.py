@@ -2,9 +2,8 @@
 
 import secrets
 import shutil
+import signal
 import socket
-import subprocess
-import sys
 
 import psutil
 import pytest
@@ -14,8 +13,9 @@ from pushsvc.common import fingerprints, worker
 from pushsvc.common.store import metric_reports
 from pushsvc.common.store.metric_reports import Reporter
 from pushsvc.common.store.redis_client import redis_client
+from tests import forked
 from tests.ops.doctor.findings import errors, report, report_all, the_error
-from tests.ops.helpers import CHECKOUT, eventually
+from tests.ops.helpers import eventually
 
 pytestmark = pytest.mark.django_db
 
@@ -69,16 +69,14 @@ def test_a_web_process_that_no_longer_reports_is_missed(healthy):
 @pytest.fixture
 def running_worker(installation, tmp_path):
     """A worker with two processes, which report."""
-    command = [sys.executable, "-m", "celery", "-A", "pushsvc", "worker", "-Q", "web", "-c", "2"]
+    command = "python -m celery -A pushsvc worker -Q web -c 2"
     with (tmp_path / "log").open("wb") as log:
-        started = subprocess.Popen(
-            command, cwd=CHECKOUT, env=installation.environment, stdout=log, stderr=log
-        )
+        started = forked.start(command, installation.environment, log)
     try:
         eventually(lambda: installation.redis.zcard(metric_reports._PROCESSES) == 2)
         yield psutil.Process(started.pid)
     finally:
-        started.kill()
+        started.send_signal(signal.SIGKILL)
         started.wait()
 
 
