@@ -14,6 +14,7 @@ from tests.faults import database
 from tests.faults.engines.engine import asked
 from tests.faults.processes import DELIVERING, HOOKS
 from tests.faults.system import System
+from tests.pipeline.newsfeeds import running_site
 from tests.pipeline.receivers import running_receiver
 from tests.plugin import HAS_FAILED
 
@@ -78,6 +79,13 @@ def receiver(system):
         system.start(HOOKS)
         yield running
         system.kill(HOOKS)
+
+
+@pytest.fixture
+def site(system):
+    """A site with a feed. The worker of webhooks checks it."""
+    with running_site(port=system.site_port) as running:
+        yield running
 
 
 @pytest.fixture

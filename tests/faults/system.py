@@ -43,6 +43,7 @@ class System(Processes):
         self.engine = self._make_engine(home)
         self.port = own_port()
         self.receiver_port = own_port()
+        self.site_port = own_port()
         url = f"http://127.0.0.1:{self.port}"
         service = Origin("127.0.0.1", self.port, url, seconds=_TOO_LONG)
         super().__init__(home, self._environment(), service)
@@ -256,6 +257,7 @@ class System(Processes):
             "WORKER_CONCURRENCY": str(CONCURRENCY),
             "WEBPUSH_TRUSTED_ORIGINS": f"{sandboxes.web.origin},{sandboxes.other_web.origin}",
             "WEBHOOK_TRUSTED_ORIGINS": f"http://127.0.0.1:{self.receiver_port}",
+            "NEWSFEED_TRUSTED_ORIGINS": f"http://127.0.0.1:{self.site_port}",
             "FCM_API_BASE": sandboxes.fcm.origin,
             "GOOGLE_TOKEN_URI": sandboxes.fcm.token_uri,
             "APNS_SERVER": sandboxes.apns.server,

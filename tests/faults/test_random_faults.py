@@ -1,4 +1,5 @@
-"""Random faults, one after another, while notifications are sent and a webhook is told of them."""
+"""Random faults, one after another, while notifications are sent, an automation and a newsfeed send
+by themselves, and a webhook is told of them."""
 
 import os
 import signal
@@ -6,8 +7,9 @@ import time
 from itertools import cycle
 
 from pushsvc.common.ids import uuid7
-from tests.faults import broker, database, webhooks
-from tests.faults.exactness import DELIVERED, assert_exact, outcomes
+from tests.faults import automations, broker, database, variants, webhooks
+from tests.faults.exactness import DELIVERED, assert_exact, outcomes, wait_ended
+from tests.faults.newsfeeds import Feed
 from tests.faults.processes import EVERYTHING, HOOKS, PLATFORMS, until
 from tests.faults.support import audience, await_part, many, requests, wait_at_random
 from tests.zones import write_zones
@@ -88,18 +90,18 @@ FAULTS = [
 ROUNDS = 50 if os.environ.get("FAULTS_LONG") else 3  # with a channel, whose sums are exact then
 
 
-def test_random_faults_leave_every_sum_exact(system, receiver):
+def test_random_faults_leave_every_sum_exact(system, receiver, site):
     end = time.monotonic() + 60 * int(os.environ.get("FAULTS_MINUTES", "0"))
     answers = cycle([204, 204, 500])
     receiver.answer = lambda _: next(answers)
-    break_at_random(system, system.channel(), receiver)
+    break_at_random(system, system.channel(), receiver, site)
     while time.monotonic() < end:
         # What this channel's devices received would fill the memory within the hour.
         for sandbox in vars(system.sandboxes).values():
             sandbox.reset()
         receiver.requests.clear()
         system.begin_log()
-        break_at_random(system, system.channel(), receiver)
+        break_at_random(system, system.channel(), receiver, site)
 
 
 def by_local_time(system, channel):
@@ -172,6 +174,16 @@ def correct(system, channel, notification):
     return own
 
 
+def sent_by_themselves(channel, feed, tagged):
+    """Waits until the newsfeed and the automation have sent everything: each entry once, and one
+    message to each tagged device. Returns the notifications."""
+    of_feed, of_automation = feed.wait_until_sent(), automations.wait_until_fired(channel)
+    wait_ended(channel, [*of_feed, *of_automation])
+    got = [id_ for each in of_automation for id_ in outcomes(channel, each)]
+    assert sorted(got) == sorted(tagged)
+    return [*of_feed, *of_automation]
+
+
 def break_something(system, channel):
     fault = system.random.choice(FAULTS)
     print(f"after {requests(channel)} requests: {fault.__name__}", flush=True)  # noqa: T201 (said)
@@ -181,28 +193,44 @@ def break_something(system, channel):
         system.start(HOOKS)
 
 
-def break_at_random(system, channel, receiver):
+def break_at_random(system, channel, receiver, site):
     audience(channel, many(200))
     channel.cap((10, 1))
     webhooks.create(channel, receiver, ["notifications.finished"])
-    notifications = []
+    automations.create(channel)
+    feed = Feed(channel, site)
+    untagged = system.random.sample(sorted(channel.devices), len(channel.devices))
+    share = len(untagged) // ROUNDS
+    sent = []
+
+    def assert_all_exact():
+        variants.decide(channel)
+        own = sent_by_themselves(channel, feed, untagged[: len(sent) * share])
+        assert_exact(channel, [*sent, *own])
+        return own
+
     for number in range(ROUNDS):
         before = requests(channel)
-        content = {"cap": "ignore"} if number % 3 else PERSONAL
+        content = {"cap": "ignore"} if number % 3 else PERSONAL | variants.SPLIT
         if number % 3 == 1:
-            content |= {"rate_per_minute": system.random.choice(RATES)}
+            content |= {"rate_per_minute": system.random.choice(RATES)} | variants.TESTED
         if number % 3 == 2:
             content |= by_local_time(system, channel)
-        notifications.append(channel.send(*PLATFORMS, **content))
+        sent.append(channel.send(*PLATFORMS, **content))
+        feed.publish()
+        automations.tag(channel, untagged[number * share : len(sent) * share])
         move_some(system, channel)
         await_part(channel, system.random.uniform(0.0, 0.5), since=before)
         break_something(system, channel)
-        if len(notifications) % 10 == 0:
-            assert_exact(channel, notifications)
-    assert_exact(channel, notifications)
+        if len(sent) % 10 == 0:
+            assert_all_exact()
+    own = assert_all_exact()
     assert_contacted(channel)
-    notifications.append(correct(system, channel, notifications[-1]))
+    for number, notification in enumerate(sent):
+        if number % 3 != 2:
+            variants.assert_split(channel, notification)
+    all_ = {*sent, *own, correct(system, channel, system.random.choice(sent))}
     webhooks.wait_until_sent(channel)
     told = webhooks.told(channel, ["notifications.finished"])
-    assert set(told["notifications.finished"]) == {str(each) for each in notifications}
+    assert set(told["notifications.finished"]) == {str(each) for each in all_}
     webhooks.assert_arrived(channel, receiver)

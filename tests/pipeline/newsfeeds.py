@@ -40,7 +40,7 @@ class Site:
 
 
 @contextmanager
-def running_site(*, certificate=None):
+def running_site(*, certificate=None, port=0):
     site = Site("")
 
     class Handler(BaseHTTPRequestHandler):
@@ -74,7 +74,7 @@ def running_site(*, certificate=None):
         def handle_error(self, *_):
             pass
 
-    with Server(("127.0.0.1", 0), Handler) as server:
+    with Server(("127.0.0.1", port), Handler) as server:
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate)

@@ -3,11 +3,14 @@
 Only Mozilla's push service is replaced, by the sandbox, which speaks its protocol.
 """
 
+import time
 from dataclasses import replace
 
 import pytest
 from django.core.management import call_command
 
+from channels_app.models import Channel
+from notifications_app.models import Delivery
 from subscriptions_app.models import Subscription
 from tests.browser.firefox.site import serving
 from tests.calls import standing_still
@@ -367,3 +370,27 @@ def test_a_message_sent_while_the_browser_is_offline_is_shown_later(firefox, ali
 
     shown(firefox, ("Bread", "Fresh bread"))
     until(lambda: alice.reports(sent) == (1, 0, 0))
+
+
+def test_a_browser_that_was_offline_past_the_ttl_lists_exactly_what_it_missed(firefox, alice):
+    Channel.objects.filter(pk=alice.channel.pk).update(inbox_days=7)
+    subscribe(firefox, alice)
+    seen = alice.send(title="Seen")
+    shown(firefox, ("Seen", "Fresh bread"))
+    until(lambda: alice.reports(seen) == (1, 0, 0))
+    firefox.set_offline(True)
+    missed = [alice.send(title=title, ttl=1) for title in ("One", "Two")]
+    until(lambda: all(map(alice.is_sent, missed)))
+    late = alice.send(title="Late")
+    until(lambda: alice.is_sent(late))
+    time.sleep(1.1)  # the push service drops what the browser does not fetch in time
+
+    firefox.set_offline(False)
+    shown(firefox, ("Seen", "Fresh bread"), ("Late", "Fresh bread"))
+    until(lambda: alice.reports(late) == (1, 0, 0))
+
+    found = firefox.in_page("push.inbox()")
+    listed = {each["notification_id"]: each["received"] for each in found["messages"]}
+    assert listed == {seen: True, late: True} | dict.fromkeys(missed, False)
+    ledger = Delivery.objects.filter(subscription_id=alice.subscription().pk)
+    assert listed.keys() == {str(row.notification_id) for row in ledger}
