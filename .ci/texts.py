@@ -80,7 +80,7 @@ def texts() -> set[Text]:
     for app in APPS:
         for path in (ROOT / app).rglob("*.py"):
             found.update(_of_python(path))
-    return found | set(of_scripts()) | set(_of_content()) | set(_of_models())
+    return found | set(of_scripts()) | set(_of_pure()) | set(_of_models())
 
 
 def template_names() -> list[str]:
@@ -127,10 +127,18 @@ def of_scripts() -> Iterator[Text]:
             yield Text(*(json.loads(each) for each in call if each))
 
 
-def _of_content() -> Iterator[Text]:
-    """Of the fields of a notification, which are declared without Django."""
+def _of_pure() -> Iterator[Text]:
+    """Of modules without Django: the fields of a notification, the errors of values, and what codes
+    of outcomes mean."""
     from notifications_app.content import fields, values
+    from notifications_app.delivery.registry import TRANSPORTS
+    from pushsvc.common.languages import NOT_A_LANGUAGE
+    from pushsvc.common.links import LinkKind
+    from pushsvc.common.timestamps import NOT_A_TIMEZONE
 
+    yield from map(Text, (NOT_A_LANGUAGE, NOT_A_TIMEZONE, *(kind.value for kind in LinkKind)))
+    for transport in TRANSPORTS.values():
+        yield from map(Text, transport.codes.values())
     for table in (*fields.OBJECTS.values(), values.CONTENT):
         for field in table.values():
             yield from map(Text, (field.label, field.help, *field.choices.values()))

@@ -226,7 +226,7 @@ def _check_channel(name: str, subject: str, site_url: str) -> None:
         detail = gettext("Must be mailto: or https: with a real domain. Apple refuses others.")
         errors.append(FieldError("vapid_subject", "malformed", detail))
     if site_url and not is_link(site_url, LinkKind.WEB):
-        errors.append(FieldError("site_url", "not_a_url", LinkKind.WEB.value))
+        errors.append(FieldError("site_url", "not_a_url", gettext(LinkKind.WEB.value)))
     elif len(site_url) > _MAX_URL:
         detail = gettext("Must be at most %(most)s characters long.") % {"most": _MAX_URL}
         errors.append(FieldError("site_url", "too_long", detail))

@@ -1,5 +1,7 @@
 """Errors of sends, of what sends by itself, and of inboxes, templates and segments."""
 
+from collections.abc import Mapping
+from typing import Final
 from uuid import UUID
 
 from django.utils.translation import gettext
@@ -52,7 +54,11 @@ class CategoryRequired(Invalid):
 
     def __init__(self) -> None:
         super().__init__(
-            [FieldError("category", self.code, "The channel's sends must name a category.")]
+            [
+                FieldError(
+                    "category", self.code, gettext("The channel's sends must name a category.")
+                )
+            ]
         )
 
 
@@ -171,6 +177,23 @@ class IdempotencyKeyInFlight(Conflict):
         super().__init__(headers={"Retry-After": "1"})
 
 
+_STATES: Final[Mapping[str, str]] = {
+    "pending": later("pending"),
+    "processing": later("processing"),
+    "sent": later("sent"),
+    "failed": later("failed"),
+    "cancelled": later("cancelled"),
+    "stopped": later("stopped"),
+    "test": later("a test"),
+}
+
+
+def in_state(notification_id: UUID, state: str, remedy: str) -> str:
+    """What the notification is, and what to do first."""
+    about = {"id": notification_id, "state": _STATES[state]}
+    return f"{gettext('Notification %(id)s is %(state)s.') % about} {remedy}".rstrip()
+
+
 class NotRunning(Conflict):
     """The notification cannot be paused or stopped in its state."""
 
@@ -178,7 +201,7 @@ class NotRunning(Conflict):
     title = "Not running"
 
     def __init__(self, notification_id: UUID, state: str, remedy: str = "") -> None:
-        super().__init__(f"Notification {notification_id} is {state}. {remedy}".rstrip())
+        super().__init__(in_state(notification_id, state, remedy))
 
 
 class NoTest(Conflict):
@@ -188,7 +211,9 @@ class NoTest(Conflict):
     title = "No test"
 
     def __init__(self, notification_id: UUID) -> None:
-        super().__init__(f"Notification {notification_id} was sent without `test`.")
+        super().__init__(
+            gettext("Notification %(id)s was sent without `test`.") % {"id": notification_id}
+        )
 
 
 class AlreadyDecided(Conflict):
@@ -198,7 +223,10 @@ class AlreadyDecided(Conflict):
     title = "Already decided"
 
     def __init__(self, notification_id: UUID, name: str) -> None:
-        super().__init__(f"The test of notification {notification_id} was decided: {name}.")
+        super().__init__(
+            gettext("The test of notification %(id)s was decided: %(name)s.")
+            % {"id": notification_id, "name": name}
+        )
 
 
 class NotEditable(Conflict):

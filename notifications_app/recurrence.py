@@ -14,6 +14,8 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple, NoReturn, Self
 from zoneinfo import ZoneInfo
 
+from django.utils.translation import gettext
+
 MOST_TIMES: Final = 24  # of a day
 LEAST_APART: Final = timedelta(minutes=15)
 MOST_COUNT: Final = 10_000
@@ -69,17 +71,21 @@ class Rule:
     def parsed(cls, text: str) -> Self:
         """Reads `FREQ=WEEKLY;BYDAY=MO,TH`. Raises RuleError."""
         if len(text) > MAX_RULE:
-            _refuse("FREQ", f"A rule has at most {MAX_RULE} characters.")
+            _refuse("FREQ", gettext("A rule has at most %(most)s characters.") % {"most": MAX_RULE})
         parts: dict[str, str] = {}
         for part in text.split(";"):
             name, equals, value = part.partition("=")
             if name not in _PARTS or not equals:
-                _refuse(name[:20], f"Must be one of {', '.join(_PARTS)}, and followed by `=`.")
+                _refuse(
+                    name[:20],
+                    gettext("Must be one of %(parts)s, and followed by `=`.")
+                    % {"parts": ", ".join(_PARTS)},
+                )
             if name in parts:
-                _refuse(name, "Must be named once.")
+                _refuse(name, gettext("Must be named once."))
             parts[name] = value
         if "FREQ" not in parts:
-            _refuse("FREQ", "Is missing.")
+            _refuse("FREQ", gettext("Is missing."))
         read = {_PARTS[name][0]: _PARTS[name][1](value) for name, value in parts.items()}
         rule = cls(read.pop("frequency"), **read)
         rule._check()
@@ -88,11 +94,11 @@ class Rule:
     def _check(self) -> None:
         has_places = {bool(each.place) for each in self.weekdays}
         if True in has_places and self.frequency in {Frequency.DAILY, Frequency.WEEKLY}:
-            _refuse("BYDAY", "Numbers such as in 1MO need MONTHLY or YEARLY.")
+            _refuse("BYDAY", gettext("Numbers such as in 1MO need MONTHLY or YEARLY."))
         if len(has_places) > 1:
-            _refuse("BYDAY", "Either all weekdays have numbers or none has.")
+            _refuse("BYDAY", gettext("Either all weekdays have numbers or none has."))
         if self.month_days and self.frequency == Frequency.WEEKLY:
-            _refuse("BYMONTHDAY", "Needs DAILY, MONTHLY or YEARLY.")
+            _refuse("BYMONTHDAY", gettext("Needs DAILY, MONTHLY or YEARLY."))
 
     def begun(self, starts_on: date) -> "Rule":
         """The rule with the parts that the first day gives: a weekly rule without weekdays repeats
@@ -297,7 +303,9 @@ def _frequency(text: str) -> Frequency:
     try:
         return Frequency(text)
     except ValueError:
-        _refuse("FREQ", f"Must be one of {', '.join(Frequency)}.")
+        _refuse(
+            "FREQ", gettext("Must be one of %(frequency)s.") % {"frequency": ", ".join(Frequency)}
+        )
 
 
 def _interval(text: str) -> int:
@@ -310,7 +318,9 @@ def _weekdays(text: str) -> tuple[Weekday, ...]:
     for each in text.split(","):
         match = _WEEKDAY.fullmatch(each)
         if match is None:
-            _refuse("BYDAY", "Must be weekdays such as MO,TU or 1MO,-1FR; numbers are 1 to 5.")
+            _refuse(
+                "BYDAY", gettext("Must be weekdays such as MO,TU or 1MO,-1FR; numbers are 1 to 5.")
+            )
         found.append(Weekday(WEEKDAYS.index(match["day"]), int(match["place"] or 0)))
     _check_once("BYDAY", found)
     return tuple(found)
@@ -330,14 +340,17 @@ def _numbers(part: str, text: str, allowed: Sequence[int], *, most: int = 62) ->
     numbers = [int(each) for each in given if _NUMBER.fullmatch(each)]
     low, high = f"{allowed[0]}".replace("-31", "±1"), f"{allowed[-1]}"
     if len(numbers) < len(given) or len(given) > most or not {*numbers} <= {*allowed}:
-        _refuse(part, f"Must be {'a number' if most == 1 else 'numbers'} from {low} to {high}.")
+        detail = gettext("Must be numbers from %(low)s to %(high)s.")
+        if most == 1:
+            detail = gettext("Must be a number from %(low)s to %(high)s.")
+        _refuse(part, detail % {"low": low, "high": high})
     _check_once(part, numbers)
     return tuple(numbers)
 
 
 def _check_once(part: str, values: Sequence[object]) -> None:
     if len({*values}) < len(values):
-        _refuse(part, "Names something twice.")
+        _refuse(part, gettext("Names something twice."))
 
 
 def _refuse(part: str, detail: str) -> NoReturn:

@@ -22,6 +22,7 @@ from django.db.models import (
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce, JSONObject
 from django.db.models.lookups import GreaterThan
+from django.utils.translation import gettext
 
 from notifications_app.models import (
     Automation,
@@ -62,7 +63,7 @@ def notification_get(*, channel_id: UUID, notification_id: UUID) -> Notification
     """Returns the notification. Raises NotFound, also for a notification of another channel."""
     found = Notification.objects.filter(id=notification_id, channel_id=channel_id).first()
     if found is None:
-        raise NotFound("There is no such notification.")
+        raise NotFound(gettext("There is no such notification."))
     return found
 
 

@@ -35,10 +35,6 @@ class Quiet:
     def stored(self) -> dict[str, str]:
         return {"from": self.begin, "to": self.end}
 
-    @property
-    def words(self) -> str:
-        return f"between {self.begin} and {self.end}"
-
     def has(self, moment: datetime, zone: ZoneInfo) -> bool:
         shown = f"{moment.astimezone(zone):%H:%M}"
         if self.begin < self.end:

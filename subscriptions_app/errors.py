@@ -48,7 +48,13 @@ class VapidKeyUnknown(Invalid):
 
     def __init__(self) -> None:
         super().__init__(
-            [FieldError("vapid_public_key", self.code, "This is not a VAPID key of the channel.")]
+            [
+                FieldError(
+                    "vapid_public_key",
+                    self.code,
+                    gettext("This is not a VAPID key of the channel."),
+                )
+            ]
         )
 
 
@@ -68,7 +74,9 @@ class IdentityOff(Invalid):
     title = "Identity is off"
 
     def __init__(self) -> None:
-        detail = "The channel's setting `identity` is `off`, so no device belongs to a person."
+        detail = gettext(
+            "The channel's setting `identity` is `off`, so no device belongs to a person."
+        )
         super().__init__([FieldError("external_id", self.code, detail)])
 
 
@@ -93,7 +101,10 @@ class TooManyDevices(Conflict):
 
     code = "too_many_devices"
     title = "Too many devices"
-    detail = f"The person has {MOST_DEVICES} active devices. One more cannot be linked."
+    detail = later(
+        "The person has %(devices)s active devices. One more cannot be linked.",
+        devices=MOST_DEVICES,
+    )
 
 
 class SegmentNameTaken(Conflict):

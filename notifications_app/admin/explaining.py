@@ -31,9 +31,9 @@ _VERDICTS: Final = {
     Verdict.BOUNCES: (later("would bounce"), "bad"),
     Verdict.LEFT_OUT: (later("left out"), "warn"),
     Verdict.NOT_IN_AUDIENCE: (later("not in the audience"), "warn"),
-    Verdict.GOT: ("delivered", "good"),
-    Verdict.BOUNCED: ("bounced", "bad"),
-    Verdict.WAITING: ("waiting", "busy"),
+    Verdict.GOT: (later("delivered"), "good"),
+    Verdict.BOUNCED: (later("bounced"), "bad"),
+    Verdict.WAITING: (later("waiting"), "busy"),
     Verdict.UNKNOWN: (later("cannot be known"), ""),
 }
 _STEPS: Final = {
@@ -44,6 +44,7 @@ _STEPS: Final = {
     "category": later("Category"),
     "once": later("Schedule"),
     "cap": later("Cap"),
+    "test": later("A/B test"),
     "release": later("Release"),
     "content": later("Message"),
     "paused": later("Pause"),

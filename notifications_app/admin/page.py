@@ -10,6 +10,7 @@ from django.db.models import Value
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.functional import cached_property
+from django.utils.text import get_text_list
 from django.utils.translation import gettext
 from typing_extensions import override
 
@@ -302,7 +303,7 @@ def _caps(notification: Notification) -> str:
     """The caps in force, for people."""
     if notification.cap == IGNORE:
         return gettext("Ignored and not counted")
-    return " and ".join(each.words for each in caps_from(notification.caps))
+    return get_text_list([each.words for each in caps_from(notification.caps)], gettext("and"))
 
 
 def _planned(notification: Notification, progress: Progress, state: str) -> Step:

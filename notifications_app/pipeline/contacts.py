@@ -19,6 +19,8 @@ from functools import cached_property
 from typing import Any, Final, Self
 from uuid import UUID
 
+from django.utils.translation import ngettext
+
 from notifications_app.models import MAX_ONCE_DAYS, Contact, Once
 from pushsvc.common.store import sql
 from subscriptions_app.segments.compiler import Condition
@@ -37,7 +39,8 @@ class Cap:
 
     @property
     def words(self) -> str:
-        return f"{self.limit} in {self.hours} hours" if self.hours > 1 else f"{self.limit} an hour"
+        words = ngettext("%(limit)s an hour", "%(limit)s in %(hours)s hours", self.hours)
+        return words % {"limit": self.limit, "hours": self.hours}
 
 
 def caps_from(stored: Sequence[Mapping[str, int]] | None) -> list[Cap]:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from django.utils.translation import gettext
+
 from notifications_app.delivery.registry import TRANSPORTS
 from pushsvc.common.platforms import Platform
 from pushsvc.common.texts import later
@@ -29,7 +31,7 @@ APART_WORDS: Final[Mapping[str, tuple[str, str]]] = {
 def words_for(platform: Platform | None, code: str) -> Words:
     """The words for any code. The title of an unknown code is the code itself."""
     known = TRANSPORTS[platform].codes if platform else {}
-    meaning = _PIPELINE.get(code) or known.get(code, "")
+    meaning = _PIPELINE.get(code) or (gettext(known[code]) if code in known else "")
     title, remedy = _WORDS.get(code, (code.replace("_", " ").capitalize(), ""))
     return Words(title, meaning, remedy)
 

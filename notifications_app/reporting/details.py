@@ -22,6 +22,7 @@ from django.db.models import (
 )
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Coalesce, JSONObject
+from django.utils.translation import gettext
 
 from notifications_app.models import (
     ActionCount,
@@ -102,7 +103,7 @@ def details_of(*, channel_id: UUID, notification_id: UUID) -> Details:
         channel_rate=F("channel__rate_per_minute"),
     ).first()
     if found is None:
-        raise NotFound("There is no such notification.")
+        raise NotFound(gettext("There is no such notification."))
     ended = [EndedRow(**row) for row in found.ended_rows]
     plans = [PlanRow(**row) for row in found.plan_rows]
     return Details(

@@ -13,6 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from django.conf import settings
+from django.utils.translation import gettext, ngettext
 
 from channels_app.models import Channel
 from notifications_app.models import Batch, Delivery, Driver, Notification, Plan, Target
@@ -35,6 +36,7 @@ from notifications_app.states import DeliveryStatus, NotificationStatus, PlanSta
 from pushsvc.common.errors import NotFound
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
+from pushsvc.common.texts import later, localized
 from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.models import MOST_DEVICES, Person, Subscription
 from subscriptions_app.people.services import person_get
@@ -58,7 +60,7 @@ def devices_asked(
     if subscription_id is not None:
         found = list(devices.filter(pk=subscription_id))
         if not found:
-            raise NotFound("The channel has no such subscription.")
+            raise NotFound(gettext("The channel has no such subscription."))
         return found[0].person, found
     person = person_get(channel_id=channel_id, external_id=external_id or "")
     own = devices.filter(person=person).order_by("-expired_at", "-id")  # nulls come first
@@ -76,7 +78,7 @@ def notification_explained(
     """Explains a stored notification. Raises NotFound, also for one of another channel."""
     found = Notification.objects.filter(pk=notification_id, channel=channel).first()
     if found is None:
-        raise NotFound("There is no such notification.")
+        raise NotFound(gettext("There is no such notification."))
     now = sql.now()
     plans: dict[str, list[Plan]] = defaultdict(list)
     own = Plan.objects.filter(notification=found)
@@ -137,9 +139,9 @@ class _About:
     @property
     def _over(self) -> str:
         if self.notification.is_stopped:
-            return "The notification was stopped."
+            return gettext("The notification was stopped.")
         if self.notification.status == NotificationStatus.CANCELLED:
-            return "The notification was cancelled."
+            return gettext("The notification was cancelled.")
         return ""
 
     def is_planned(self, device: Subscription) -> bool:
@@ -186,7 +188,11 @@ def _explained(about: _About, device: Subscription, sent: Sent | None) -> Explai
         return _from_ledger(about, device, sent)
     if not about.is_kept(device.platform):
         days = settings.DELIVERY_RETENTION_DAYS
-        detail = f"Results of recipients are deleted {days} days after a notification ends."
+        detail = ngettext(
+            "Results of recipients are deleted %(days)s day after a notification ends.",
+            "Results of recipients are deleted %(days)s days after a notification ends.",
+            days,
+        ) % {"days": days}
         step = Step(StepName.RETENTION, ok=False, detail=detail)
         return Explained(device, Verdict.UNKNOWN, step.step, [step])
     found = judged(about.case, device)
@@ -202,7 +208,7 @@ def _explained(about: _About, device: Subscription, sent: Sent | None) -> Explai
     )
 
 
-_NOT_PLANNED: Final = (
+_NOT_PLANNED: Final = later(
     "It was no recipient when the audience was read. It would be one now, so something has changed"
     " since."
 )
@@ -231,10 +237,10 @@ def _from_ledger(about: _About, device: Subscription, sent: Sent) -> Explained:
 
 def _delivered_words(delivery: Delivery) -> str:
     if delivery.clicked_at:
-        return "The push service accepted it, and the device reported a click."
+        return gettext("The push service accepted it, and the device reported a click.")
     if delivery.received_at or delivery.dismissed_at:
-        return "The push service accepted it, and the device reported that it arrived."
-    return (
+        return gettext("The push service accepted it, and the device reported that it arrived.")
+    return gettext(
         "The push service accepted it. The device has not reported that it arrived: it may be off,"
         " without a connection, or not show notifications."
     )
@@ -242,28 +248,40 @@ def _delivered_words(delivery: Delivery) -> str:
 
 def _waiting_words(delivery: Delivery, rate: int | None) -> str:
     if delivery.code == QUIET_HOURS and delivery.due_at:
-        return f"Its quiet hours end at {format_timestamp(delivery.due_at)}."
+        words = gettext("Its quiet hours end at %(at)s.")
+        return words % {"at": format_timestamp(delivery.due_at)}
     if delivery.attempts:
-        return f"It is tried again after {delivery.attempts} attempts."
+        return ngettext(
+            "It is tried again after %(attempts)s attempt.",
+            "It is tried again after %(attempts)s attempts.",
+            delivery.attempts,
+        ) % {"attempts": delivery.attempts}
     if rate:
-        return f"Its turn has not come yet. The send goes to at most {rate:,} recipients a minute."
-    return "Its turn has not come yet."
+        return ngettext(
+            "Its turn has not come yet. The send goes to at most %(rate)s recipient a minute.",
+            "Its turn has not come yet. The send goes to at most %(rate)s recipients a minute.",
+            rate,
+        ) % {"rate": localized(f"{rate:,}")}
+    return gettext("Its turn has not come yet.")
 
 
 def _changes(device: Subscription, began: datetime | None) -> list[str]:
     """Facts about the device that are newer than the notification. Changes of attributes, tags and
     choices have no time."""
+    subscribed, ended = gettext("It subscribed at %(at)s."), gettext("It ended at %(at)s.")
     moments = {
-        "It subscribed": device.created_at,
-        "It visited again, and may have been inactive before": device.registered_at,
-        "Its time zone changed": device.timezone_changed_at,
-        "It was linked to another person": device.linked_at,
-        "It ended": device.expired_at,
+        subscribed: device.created_at,
+        gettext(
+            "It visited again at %(at)s, and may have been inactive before."
+        ): device.registered_at,
+        gettext("Its time zone changed at %(at)s."): device.timezone_changed_at,
+        gettext("It was linked to another person at %(at)s."): device.linked_at,
+        ended: device.expired_at,
     }
     newer = {words: at for words, at in moments.items() if at and began and at > began}
-    if "It subscribed" in newer:
-        newer = {words: newer[words] for words in newer if words in ("It subscribed", "It ended")}
-    return [f"{words} at {format_timestamp(at)}." for words, at in newer.items()]
+    if subscribed in newer:
+        newer = {words: newer[words] for words in newer if words in (subscribed, ended)}
+    return [words % {"at": format_timestamp(at)} for words, at in newer.items()]
 
 
 def _sent(notification: Notification, devices: Sequence[Subscription]) -> dict[UUID, Sent]:

@@ -11,6 +11,8 @@ from functools import cached_property
 from typing import Any, Final
 from uuid import UUID
 
+from django.utils.translation import gettext, ngettext
+
 from channels_app.models import Channel
 from notifications_app.content.tracking import TOKEN_LENGTH
 from notifications_app.content.values import Content, TargetId
@@ -248,10 +250,12 @@ def _active(_case: Case, device: Subscription) -> Step:
     if device.expired_at is None:
         return Step(StepName.ACTIVE, ok=True)
     if device.person and device.person.opted_out_at:
-        detail = "The person opted out, which ended all devices."
+        detail = gettext("The person opted out, which ended all devices.")
     else:
-        detail = f"The subscription ended at {format_timestamp(device.expired_at)}"
-        detail += f" ({device.expired_code})." if device.expired_code else "."
+        detail = gettext("The subscription ended at %(at)s.")
+        if device.expired_code:
+            detail = gettext("The subscription ended at %(at)s (%(code)s).")
+        detail %= {"at": format_timestamp(device.expired_at), "code": device.expired_code}
     return Step(StepName.ACTIVE, ok=False, detail=detail)
 
 
@@ -259,20 +263,22 @@ def _platform(case: Case, device: Subscription) -> Step:
     if device.platform in case.platforms:
         return Step(StepName.PLATFORM, ok=True)
     names = ", ".join(PLATFORM_NAMES[each] for each in case.platforms)
-    own = PLATFORM_NAMES[device.platform]
-    return Step(
-        StepName.PLATFORM, ok=False, detail=f"The device is on {own}; the send is for {names}."
-    )
+    detail = gettext("The device is on %(own)s; the send is for %(platforms)s.") % {
+        "own": PLATFORM_NAMES[device.platform],
+        "platforms": names,
+    }
+    return Step(StepName.PLATFORM, ok=False, detail=detail)
 
 
 def _audience(case: Case, device: Subscription) -> Step:
     if case.only_subscription_id is not None:
         is_it = device.pk == case.only_subscription_id
-        detail = "" if is_it else "It is a test, which goes to another device."
+        detail = "" if is_it else gettext("It is a test, which goes to another device.")
         return Step(StepName.AUDIENCE, ok=is_it, detail=detail)
     if case.has_targets:
         is_named = device.pk in case.named
-        detail = "" if is_named else "The send names neither this device nor its person."
+        detail = gettext("The send names neither this device nor its person.")
+        detail = "" if is_named else detail
         return Step(StepName.AUDIENCE, ok=is_named, detail=detail)
     judged = case.judged.get(device.pk, Judgement())
     rule = None if judged.reason == NOBODY else judged.reason
@@ -286,12 +292,14 @@ def _category(case: Case, device: Subscription) -> Step | None:
         return Step(StepName.CATEGORY, ok=True)
     person = device.person.choices if device.person else {}
     if case.category in person:
-        who = "The person refused"
+        detail = gettext("The person refused the category %(category)s.")
     elif case.category in device.choices:
-        who = "The device refused"
+        detail = gettext("The device refused the category %(category)s.")
     else:
-        who = "Nobody chose, and by default devices do not get"
-    return Step(StepName.CATEGORY, ok=False, detail=f"{who} the category {case.category}.")
+        detail = gettext(
+            "Nobody chose, and by default devices do not get the category %(category)s."
+        )
+    return Step(StepName.CATEGORY, ok=False, detail=detail % {"category": case.category})
 
 
 def _once(case: Case, device: Subscription) -> Step | None:
@@ -301,8 +309,13 @@ def _once(case: Case, device: Subscription) -> Step | None:
     at = repeated_at(schedule_id, days, _key(device), case.contact_at(device), case.id)
     if at is None:
         return Step(StepName.ONCE, ok=True)
-    detail = f"Its schedule contacts nobody twice within {days} days, and did last at"
-    return Step(StepName.ONCE, ok=False, detail=f"{detail} {format_timestamp(at)}.")
+    detail = ngettext(
+        "Its schedule contacts nobody twice within %(days)s day, and did last at %(at)s.",
+        "Its schedule contacts nobody twice within %(days)s days, and did last at %(at)s.",
+        days,
+    )
+    detail %= {"days": days, "at": format_timestamp(at)}
+    return Step(StepName.ONCE, ok=False, detail=detail)
 
 
 def _cap(case: Case, device: Subscription) -> Step | None:
@@ -311,25 +324,34 @@ def _cap(case: Case, device: Subscription) -> Step | None:
     cap = cap_over(case.caps, _key(device), case.contact_at(device), case.id)
     if cap is None:
         return Step(StepName.CAP, ok=True)
-    who = "The person" if device.person_id else "The device"
-    detail = f"{who} has had as many sends as the cap: {cap.words}."
-    return Step(StepName.CAP, ok=False, detail=detail)
+    detail = gettext("The device has had as many sends as the cap: %(cap)s.")
+    if device.person_id:
+        detail = gettext("The person has had as many sends as the cap: %(cap)s.")
+    return Step(StepName.CAP, ok=False, detail=detail % {"cap": cap.words})
 
 
 def _test(case: Case, device: Subscription) -> Step | None:
     one = case.notification
     if one is None or one.test is None:
         return None
-    share, winner = one.test["share"], case.variant(device)
+    about = {"share": one.test["share"], "winner": case.variant(device)}
     if device.pk not in case.untested:
-        detail = f"It is in the {share} % with which the variants are tested."
-        return Step(StepName.TEST, ok=True, detail=detail)
-    if winner is not None:
-        return Step(StepName.TEST, ok=True, detail=f"It gets what the test found: {winner}.")
-    detail = f"It is not in the {share} % with which the variants are tested, and waits for the"
-    detail += " decision"
-    detail += f", at the latest at {format_timestamp(one.decides_at)}." if one.decides_at else "."
-    return Step(StepName.TEST, ok=False, detail=detail, at=one.decides_at)
+        detail = gettext("It is in the %(share)s %% with which the variants are tested.")
+        return Step(StepName.TEST, ok=True, detail=detail % about)
+    if about["winner"] is not None:
+        detail = gettext("It gets what the test found: %(winner)s.")
+        return Step(StepName.TEST, ok=True, detail=detail % about)
+    detail = gettext(
+        "It is not in the %(share)s %% with which the variants are tested, and waits for the"
+        " decision."
+    )
+    if one.decides_at:
+        about["at"] = format_timestamp(one.decides_at)
+        detail = gettext(
+            "It is not in the %(share)s %% with which the variants are tested, and waits for the"
+            " decision, at the latest at %(at)s."
+        )
+    return Step(StepName.TEST, ok=False, detail=detail % about, at=one.decides_at)
 
 
 def _key(device: Subscription) -> UUID:
@@ -342,14 +364,24 @@ def _release(case: Case, device: Subscription) -> Step | None:
     if timing is None or not (timing.local_at or timing.quiet):
         return None
     at = timing.release(device.timezone, now=None if timing.local_at else case.due_at)
-    zone = device.timezone or f"the channel's {timing.timezone}"
-    detail = f"It gets it in {zone} at {format_timestamp(at)}"
-    detail += f", the local time {timing.local_at}" if timing.local_at else ""
-    detail += f"; nobody gets it {timing.quiet.words}." if timing.quiet else "."
-    if case.expires_at is not None and at >= case.expires_at:
-        detail += f" The send expires at {format_timestamp(case.expires_at)}."
-        return Step(StepName.RELEASE, ok=False, detail=detail, at=at)
-    return Step(StepName.RELEASE, ok=True, detail=detail, at=at)
+    zone = device.timezone or gettext("the channel's %(zone)s") % {"zone": timing.timezone}
+    words = [gettext("It gets it in %(zone)s at %(at)s.")]
+    if timing.local_at:
+        words = [gettext("It gets it in %(zone)s at %(at)s, the local time %(local_at)s.")]
+    if timing.quiet:
+        words.append(gettext("Nobody gets it between %(begin)s and %(end)s."))
+    is_late = case.expires_at is not None and at >= case.expires_at
+    if is_late:
+        words.append(gettext("The send expires at %(expires_at)s."))
+    detail = " ".join(words) % {
+        "zone": zone,
+        "at": format_timestamp(at),
+        "local_at": timing.local_at,
+        "begin": timing.quiet and timing.quiet.begin,
+        "end": timing.quiet and timing.quiet.end,
+        "expires_at": case.expires_at and format_timestamp(case.expires_at),
+    }
+    return Step(StepName.RELEASE, ok=not is_late, detail=detail, at=at)
 
 
 def _content(case: Case, device: Subscription) -> Step | None:
@@ -363,7 +395,8 @@ def _content(case: Case, device: Subscription) -> Step | None:
         return replace(step, ok=False, detail=f"{words.title}: {made.detail}.")
     size = len(transport.payload(made, _ANY_TOKEN))
     if size > transport.max_payload:
-        detail = f"The message has {size} bytes; the limit is {transport.max_payload}."
+        detail = gettext("The message has %(size)s bytes; the limit is %(most)s.")
+        detail %= {"size": size, "most": transport.max_payload}
         return replace(step, ok=False, detail=detail, bytes=size)
     return replace(step, bytes=size)
 
@@ -371,11 +404,12 @@ def _content(case: Case, device: Subscription) -> Step | None:
 def paused(case: Case, device: Subscription) -> Step | None:
     """None if neither the notification nor the platform is paused."""
     if case.notification is not None and case.notification.is_paused:
-        return Step(StepName.PAUSED, ok=False, detail="The notification is paused.")
+        return Step(StepName.PAUSED, ok=False, detail=gettext("The notification is paused."))
     pause = case.pauses.get(device.platform)
     if pause is None:
         return None
-    detail = f"{pause.title}. Recipients wait for up to an hour, then bounce."
+    detail = gettext("%(reason)s. Recipients wait for up to an hour, then bounce.")
+    detail %= {"reason": pause.title}
     return Step(StepName.PAUSED, ok=False, detail=detail)
 
 

@@ -128,7 +128,7 @@ def _waiting(drafts: QuerySet[Draft], version: int, user: User) -> Draft:
     if draft.version != version or not draft.is_waiting:
         raise NotWaiting
     if draft.asked_by == user:
-        raise Conflict("You asked for this approval, so another person has to decide.")
+        raise Conflict(gettext("You asked for this approval, so another person has to decide."))
     return draft
 
 

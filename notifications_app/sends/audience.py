@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from django.utils.translation import gettext
 from rest_framework import serializers
 from rest_framework.settings import api_settings
 from typing_extensions import override
@@ -40,7 +41,9 @@ class TargetInput(StrictSerializer):
     @override
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if len(attrs.keys() - {"vars"}) != 1:
-            refuse("not_combinable", "Must have either `external_id` or `subscription_id`.")
+            refuse(
+                "not_combinable", gettext("Must have either `external_id` or `subscription_id`.")
+            )
         return attrs
 
 
@@ -50,14 +53,18 @@ def pop_targets(given: dict[str, Any]) -> tuple[TargetId, ...]:
     and Invalid for a target that is named twice with different values."""
     named = [name for name in AUDIENCE_FIELDS if given[name] is not None]
     if len(named) > 1:
-        raise NotCombinable(named[1], f"A send has one audience. This one also names `{named[0]}`.")
+        raise NotCombinable(
+            named[1],
+            gettext("A send has one audience. This one also names `%(name)s`.")
+            % {"name": named[0]},
+        )
     people = [TargetId(external_id=id_) for id_ in given.pop("external_ids") or ()]
     devices = [TargetId(subscription_id=id_) for id_ in given.pop("subscription_ids") or ()]
     both = [_target(each) for each in given.pop("targets") or ()]
     known: dict[Any, TargetId] = {}
     for index, each in enumerate(both):
         if known.setdefault((each.external_id, each.subscription_id), each) != each:
-            detail = "It is named before, with other values."
+            detail = gettext("It is named before, with other values.")
             raise Invalid([FieldError(f"targets.{index}", "given_twice", detail)])
     return tuple(dict.fromkeys([*people, *devices, *both]))
 

@@ -174,7 +174,7 @@ def _fill(
     """Sets what the owner chose. Raises what `send_check` raises, and Invalid."""
     check_name(name)
     if send.test:
-        raise NotCombinable("notification.test", "An automation has no test.")
+        raise NotCombinable("notification.test", gettext("An automation has no test."))
     check_stored(automation.channel, send)
     was = automation.is_enabled and automation.trigger
     automation.event, automation.about = trigger["event"], about_of(trigger)
@@ -200,12 +200,14 @@ def about_of(trigger: Mapping[str, Any]) -> dict[str, Any]:
     given = {name: value for name, value in given.items() if value is not None}
     event = trigger["event"]
     allowed = _ABOUT[event]
-    detail = f"Not with the event {event}."
+    detail = gettext("Not with the event %(event)s.") % {"event": event}
     errors = [
         FieldError(f"trigger.{each}", "not_combinable", detail) for each in given.keys() - allowed
     ]
     missing = (allowed & _REQUIRED) - given.keys()
-    errors += [FieldError(f"trigger.{each}", "required", "Is missing.") for each in missing]
+    errors += [
+        FieldError(f"trigger.{each}", "required", gettext("Is missing.")) for each in missing
+    ]
     if errors:
         raise Invalid(sorted(errors, key=lambda each: each.attr))
     return given
@@ -232,7 +234,7 @@ def _of(channel_id: UUID) -> QuerySet[Automation]:
 def _one(automations: QuerySet[Automation]) -> Automation:
     found = automations.first()
     if found is None:
-        raise NotFound("There is no such automation.")
+        raise NotFound(gettext("There is no such automation."))
     return found
 
 

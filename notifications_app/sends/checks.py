@@ -120,11 +120,15 @@ def expiry_check(request: SendRequest, found: Due) -> None:
     due_at = found.at or now
     decided_at = max(due_at, now) + timedelta(minutes=(request.test or {}).get("minutes", 0))
     if request.expires_at <= decided_at:
-        detail = "Must be later than `scheduled_at` and later than now."
+        detail = gettext("Must be later than `scheduled_at` and later than now.")
         if request.test:
-            detail = f"Must be later than the end of the test, {format_timestamp(decided_at)}."
+            detail = gettext("Must be later than the end of the test, %(decided_at)s.") % {
+                "decided_at": format_timestamp(decided_at)
+            }
         if request.local_at:
-            detail = f"Must be later than the first release, {format_timestamp(due_at)}."
+            detail = gettext("Must be later than the first release, %(due_at)s.") % {
+                "due_at": format_timestamp(due_at)
+            }
         raise Invalid([FieldError("expires_at", "out_of_range", detail)])
 
 

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, ClassVar, Final
 
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail
@@ -45,6 +46,7 @@ from pushsvc.common.http.fields import (
     refuse,
 )
 from pushsvc.common.languages import NOT_A_LANGUAGE, canonical_language
+from pushsvc.common.texts import later
 
 
 class _Patterned(Text):
@@ -67,20 +69,20 @@ class Topic(_Patterned):
     """RFC 8030 section 5.4."""
 
     pattern = re.compile(r"[A-Za-z0-9_-]{1,32}", re.ASCII)
-    words = "Must be 1 to 32 base64url characters."
+    words = later("Must be 1 to 32 base64url characters.")
     code = "not_a_topic"
 
 
 @extend_schema_field({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,32}$"})
 class ActionId(_Patterned):
     pattern = Topic.pattern
-    words = "Must be 1 to 32 letters, digits, hyphens and underscores."
+    words = later("Must be 1 to 32 letters, digits, hyphens and underscores.")
 
 
 @extend_schema_field({"type": "string", "pattern": "^#[0-9A-Fa-f]{6}$"})
 class Color(_Patterned):
     pattern = re.compile(r"#[0-9a-f]{6}", re.IGNORECASE | re.ASCII)
-    words = "Must be a color such as #ff8800."
+    words = later("Must be a color such as #ff8800.")
 
 
 @extend_schema_field({"type": "string", "pattern": "^[A-Za-z0-9._~%-]{1,50}$"})
@@ -88,7 +90,7 @@ class AnalyticsLabel(_Patterned):
     """https://firebase.google.com/docs/cloud-messaging/understand-delivery#adding-analytics-labels"""
 
     pattern = re.compile(r"[A-Za-z0-9._~%-]{1,50}", re.ASCII)
-    words = "Must be 1 to 50 letters, digits and characters of -_.~%."
+    words = later("Must be 1 to 50 letters, digits and characters of -_.~%.")
 
 
 @extend_schema_field({"type": "number", "minimum": 0, "maximum": 1})
@@ -98,9 +100,9 @@ class Share(serializers.FloatField):
     @override
     def to_internal_value(self, data: object) -> float:
         if isinstance(data, bool) or not isinstance(data, int | float) or not math.isfinite(data):
-            refuse("not_a_number", "Must be a number.")
+            refuse("not_a_number", gettext("Must be a number."))
         if not 0 <= data <= 1:
-            refuse("out_of_range", "Must be from 0 to 1.")
+            refuse("out_of_range", gettext("Must be from 0 to 1."))
         return data
 
 
@@ -210,7 +212,7 @@ class Actions(ListOf):
     @override
     def to_internal_value(self, data: object) -> list[Any]:
         actions = super().to_internal_value(data)
-        refuse_twice(actions, "id", "Another button has this id.")
+        refuse_twice(actions, "id", gettext("Another button has this id."))
         return actions
 
 
@@ -241,9 +243,14 @@ class Translations(MapOf):
         for name, each in translations.items():
             tag = canonical_language(name)
             if tag is None:
-                errors[name] = [ErrorDetail(NOT_A_LANGUAGE, code="not_a_language")]
+                errors[name] = [ErrorDetail(gettext(NOT_A_LANGUAGE), code="not_a_language")]
             elif tag in found:
-                errors[name] = [ErrorDetail(f"Another name also means {tag}.", code="given_twice")]
+                errors[name] = [
+                    ErrorDetail(
+                        gettext("Another name also means %(tag)s.") % {"tag": tag},
+                        code="given_twice",
+                    )
+                ]
             else:
                 found[tag] = each
         if errors:
@@ -268,8 +275,8 @@ class Variants(ListOf):
     def to_internal_value(self, data: object) -> list[Any]:
         variants = super().to_internal_value(data)
         if len(variants) == 1:
-            refuse("out_of_range", "Must be none, or at least two.")
-        refuse_twice(variants, "name", "Another variant has this name.")
+            refuse("out_of_range", gettext("Must be none, or at least two."))
+        refuse_twice(variants, "name", gettext("Another variant has this name."))
         return variants
 
 
@@ -335,7 +342,7 @@ def check_action_titles(content: Mapping[str, Any]) -> None:
 
 
 def _unknown_titles(content: Mapping[str, Any], known: Set[str]) -> dict[str, Any]:
-    error = ErrorDetail("There is no such button.", code="unknown_field")
+    error = ErrorDetail(gettext("There is no such button."), code="unknown_field")
     errors = {
         tag: {"actions": {name: [error] for name in unknown}}
         for tag, each in content.get("translations", {}).items()

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Sum
+from django.utils.translation import gettext
 
 from notifications_app.content.values import Content, SendRequest
 from notifications_app.errors import DeliveriesDeleted, NotCombinable, StillSending
@@ -47,9 +48,10 @@ def _check_ended(found: Notification) -> None:
     if not found.is_unfinished:
         return
     if not found.is_stopped:
-        remedy = "Stop it first, or wait." if found.started_at else "Edit or cancel it instead."
-        state = "still being sent" if found.started_at else "not sent yet"
-        raise StillSending(f"Notification {found.pk} is {state}. {remedy}")
+        detail = gettext("Notification %(id)s is not sent yet. Edit or cancel it instead.")
+        if found.started_at:
+            detail = gettext("Notification %(id)s is still being sent. Stop it first, or wait.")
+        raise StillSending(detail % {"id": found.pk})
     if Batch.objects.leased().filter(notification=found).exists():
         raise StillSending
 
@@ -62,10 +64,9 @@ def _check_kept(found: Notification, due_at: datetime | None) -> None:
         raise DeliveriesDeleted(found.pk, days)
     end = found.finished_at and found.finished_at + timedelta(days=days)
     if due_at and end and due_at >= end:
-        detail = (
-            "Must be before the deliveries of the corrected notification are deleted:"
-            f" {format_timestamp(end)}."
-        )
+        detail = gettext(
+            "Must be before the deliveries of the corrected notification are deleted: %(end)s."
+        ) % {"end": format_timestamp(end)}
         raise Invalid([FieldError("scheduled_at", "out_of_range", detail)])
 
 
@@ -75,7 +76,9 @@ def _in_its_place(content: Content, corrected: Content) -> Content:
     their own, because the correction is one message for all devices."""
     for variant in corrected.variants:
         if any("tag" in variant.get(name, {}) for name in _TAGGED):
-            detail = "Its variants have tags of their own, so one message cannot replace them all."
+            detail = gettext(
+                "Its variants have tags of their own, so one message cannot replace them all."
+            )
             raise NotCombinable("replaces", detail)
     _check_same("topic", content.topic, corrected.topic)
     objects = {}
@@ -88,6 +91,8 @@ def _in_its_place(content: Content, corrected: Content) -> Content:
 
 def _check_same(attr: str, given: str, its: str) -> None:
     if given and given != its:
-        its_words = f"`{its}`" if its else "none"
-        detail = f"Must be that of the corrected notification, which has {its_words}."
+        detail = gettext("Must be that of the corrected notification, which has none.")
+        if its:
+            detail = gettext("Must be that of the corrected notification, which has `%(own)s`.")
+            detail %= {"own": its}
         raise NotCombinable(attr, detail)

@@ -97,7 +97,7 @@ def draft_send(
     """
     draft = draft_locked(drafts)
     if draft.is_waiting and draft.version == version:
-        raise Conflict("It waits for approval. Decide that, or withdraw the request.")
+        raise Conflict(gettext("It waits for approval. Decide that, or withdraw the request."))
     if draft.sent_version is not None and version <= draft.sent_version:
         raise DraftGone
     if draft.version == version:
@@ -113,7 +113,9 @@ def _take_place(channel: Channel) -> None:
     Conflict if the channel has MOST_DRAFTS."""
     Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
     if Draft.objects.filter(channel=channel).count() >= MOST_DRAFTS:
-        raise Conflict(f"The channel has {MOST_DRAFTS} drafts. Delete one first.")
+        raise Conflict(
+            gettext("The channel has %(most)s drafts. Delete one first.") % {"most": MOST_DRAFTS}
+        )
 
 
 def _is_repeated_move(draft: Draft, version: int, user: User, form: Mapping[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from notifications_app.content.values import (
     SendRequest,
     TargetId,
 )
-from notifications_app.errors import NotCombinable, NotEditable, StillSending
+from notifications_app.errors import NotCombinable, NotEditable, StillSending, in_state
 from notifications_app.images.services import images_keep
 from notifications_app.models import Batch, Notification, Target
 from notifications_app.pipeline import halting
@@ -40,6 +40,7 @@ from notifications_app.states import NotificationStatus
 from notifications_app.tasks import wake_planner
 from pushsvc.common.errors import FieldError, Invalid, NotFound, Outdated
 from pushsvc.common.store import sql
+from pushsvc.common.texts import later
 
 # Fields that can be changed while a notification that is being sent is paused.
 _WHILE_PAUSED: Final = frozenset({*CONTENT, "expires_at", "rate_per_minute", "name", "labels"})
@@ -74,7 +75,7 @@ def notification_edit(
         own = Notification.objects.filter(id=notification_id, channel_id=channel.id)
         found = halting.locked(own)
         if found is None:
-            raise NotFound("There is no such notification.")
+            raise NotFound(gettext("There is no such notification."))
         before = found.was
         if seen is not None and seen != before.edit_version:
             raise Outdated(is_started=True)
@@ -140,11 +141,14 @@ def _refuse(notification: Notification, changes: Mapping[str, Any]) -> None:
         _refuse_other_audience(notification.audience_kind, changes)
         return
     if notification.is_test or not notification.is_paused:
-        state = "a test" if notification.is_test else notification.status
-        remedy = " Pause it first." if notification.status == "processing" else ""
-        raise NotEditable(f"Notification {notification.id} is {state}.{remedy}")
+        state = "test" if notification.is_test else notification.status
+        remedy = gettext("Pause it first.") if notification.status == "processing" else ""
+        raise NotEditable(in_state(notification.id, state, remedy))
     if fixed := sorted(changes.keys() - _WHILE_PAUSED):
-        raise NotEditable(f"It is being sent already, so these are fixed: {', '.join(fixed)}.")
+        raise NotEditable(
+            gettext("It is being sent already, so these are fixed: %(fixed)s.")
+            % {"fixed": ", ".join(fixed)}
+        )
     # A batch that is claimed later is handed back, or its worker reads the changes.
     if Batch.objects.leased().filter(notification=notification).exists():
         raise StillSending
@@ -155,7 +159,7 @@ def _check_actions(before: Notification, request: SendRequest) -> None:
     already sent would be counted wrongly."""
     ids = [[each["id"] for each in of.actions] for of in (before.content, request.content)]
     if before.status != NotificationStatus.PENDING and ids[0] != ids[1]:
-        raise NotEditable("It is being sent already, so the ids of its buttons are fixed.")
+        raise NotEditable(gettext("It is being sent already, so the ids of its buttons are fixed."))
 
 
 def _check_variants(before: Notification, request: SendRequest) -> None:
@@ -166,8 +170,9 @@ def _check_variants(before: Notification, request: SendRequest) -> None:
         for of in (before.content, request.content)
     ]
     if before.status != NotificationStatus.PENDING and fixed[0] != fixed[1]:
-        detail = "the names and weights of its variants are fixed"
-        raise NotEditable(f"It is being sent already, so {detail}.")
+        raise NotEditable(
+            gettext("It is being sent already, so the names and weights of its variants are fixed.")
+        )
 
 
 def _refuse_other_audience(kind: AudienceKind, changes: Mapping[str, Any]) -> None:
@@ -177,15 +182,15 @@ def _refuse_other_audience(kind: AudienceKind, changes: Mapping[str, Any]) -> No
     for name, is_given in given.items():
         is_own = AUDIENCE_FIELDS[name] == kind
         if is_given != is_own and not (is_own and keeps):
-            raise NotCombinable(name, f"A send to {_AUDIENCES[kind]} stays one.")
+            raise NotCombinable(name, str(_STAYS[kind]))
 
 
-_AUDIENCES: Final = {
-    AudienceKind.CHANNEL: "the whole channel",
-    AudienceKind.SEGMENT: "a segment",
-    AudienceKind.RULE: "a rule",
-    AudienceKind.TARGETS: "targets",
-    AudienceKind.CORRECTION: "the devices of another notification",
+_STAYS: Final = {
+    AudienceKind.CHANNEL: later("A send to the whole channel stays one."),
+    AudienceKind.SEGMENT: later("A send to a segment stays one."),
+    AudienceKind.RULE: later("A send to a rule stays one."),
+    AudienceKind.TARGETS: later("A send to targets stays one."),
+    AudienceKind.CORRECTION: later("A send to the devices of another notification stays one."),
 }
 
 
@@ -222,7 +227,7 @@ def _check(
     # Targets that stay are checked as well.
     targets = request.targets or (_stored_targets(before) if before.has_targets else ())
     if not request.content.personalize and any(each.vars for each in targets):
-        raise NotCombinable("personalize", "Its targets have values, which need it.")
+        raise NotCombinable("personalize", gettext("Its targets have values, which need it."))
     named = replace(request, targets=targets)
     if before.status == NotificationStatus.PENDING:
         audience_check(channel=channel, request=named)

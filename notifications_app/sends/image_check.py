@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote, urlsplit
 
+from django.utils.translation import gettext
+
 from notifications_app.delivery.http_client import HttpClient
 from pushsvc.common.egress import (
     AddressRefused,
@@ -22,6 +24,7 @@ from pushsvc.common.egress import (
     tls_context,
 )
 from pushsvc.common.endpoints import EndpointNotAllowed, check_endpoint
+from pushsvc.common.texts import later
 
 MakeClient = Callable[[LookUp], HttpClient]
 
@@ -37,16 +40,16 @@ _BEGINNINGS: Final = {
 _UNESCAPED: Final = "/%:@!$&'()*+,;=~?"
 _HEADERS: Final = {"Accept": "image/*", "Accept-Encoding": "identity", "Connection": "close"}
 
-NOT_HTTPS: Final = "The address must begin with https://. Devices load no other images."
+NOT_HTTPS: Final = later("The address must begin with https://. Devices load no other images.")
 # The same for a name that does not exist, so that the result does not reveal private names.
-_NOT_PUBLIC: Final = (
+_NOT_PUBLIC: Final = later(
     "The address is not public: devices on the internet cannot reach it. Check the spelling."
 )
-_UNCHECKABLE: Final = "Only addresses of public names at port 443 can be checked."
-_NO_TLS: Final = "The server's certificate is not valid, so devices refuse the connection."
-_SILENT: Final = "The server does not respond."
-_MOVED: Final = "The address redirects to another one. Enter that address instead."
-_OTHER: Final = "This is not an image that devices show. They show PNG, JPEG, GIF and WebP."
+_UNCHECKABLE: Final = later("Only addresses of public names at port 443 can be checked.")
+_NO_TLS: Final = later("The server's certificate is not valid, so devices refuse the connection.")
+_SILENT: Final = later("The server does not respond.")
+_MOVED: Final = later("The address redirects to another one. Enter that address instead.")
+_OTHER: Final = later("This is not an image that devices show. They show PNG, JPEG, GIF and WebP.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,10 @@ def _check_of(response: Response) -> ImageCheck:
     if 300 <= response.status < 400:
         return ImageCheck(_MOVED)
     if response.status != 200:
-        return ImageCheck(f"The server responds with {response.status} instead of an image.")
+        return ImageCheck(
+            gettext("The server responds with %(status)s instead of an image.")
+            % {"status": response.status}
+        )
     kind = _kind(response.body)
     if not kind:
         return ImageCheck(_OTHER)
@@ -125,7 +131,10 @@ def _check_of(response: Response) -> ImageCheck:
     if not size.isascii() or not size.isdigit():
         return ImageCheck(found=kind)
     if len(size) > 12 or int(size) > MOST_BYTES:
-        return ImageCheck(f"The image is too large: {_in_words(size)}. Android shows up to 1 MB.")
+        return ImageCheck(
+            gettext("The image is too large: %(size)s. Android shows up to 1 MB.")
+            % {"size": _in_words(size)}
+        )
     return ImageCheck(found=f"{kind}, {_in_words(size)}")
 
 

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.models import Channel
@@ -52,7 +53,9 @@ def newsfeed_create(*, channel: Channel, url: str, send: SendRequest, **given: A
         # Locks the channel, so that no other newsfeed is added before the transaction ends.
         Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
         if _of(channel.pk).count() >= MOST_NEWSFEEDS:
-            detail = f"The channel has {MOST_NEWSFEEDS} newsfeeds. Delete one first."
+            detail = gettext("The channel has %(most)s newsfeeds. Delete one first.") % {
+                "most": MOST_NEWSFEEDS
+            }
             raise TooManyNewsfeeds(detail)
         newsfeed = Newsfeed(channel=channel, url=_checked(url))
         _fill(newsfeed, send=send, **given)
@@ -162,7 +165,7 @@ def _of(channel_id: UUID) -> QuerySet[Newsfeed]:
 def _one(newsfeeds: QuerySet[Newsfeed]) -> Newsfeed:
     found = newsfeeds.first()
     if found is None:
-        raise NotFound("There is no such newsfeed.")
+        raise NotFound(gettext("There is no such newsfeed."))
     return found
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail
@@ -66,7 +67,9 @@ class Vars(MapOf):
     @override
     def to_internal_value(self, data: object) -> dict[str, Any]:
         given = super().to_internal_value(data)
-        words = f"Must be 1 to {MAX_VAR_NAME} letters, digits and `_`, and begin with no digit."
+        words = gettext(
+            "Must be 1 to %(most)s letters, digits and `_`, and begin with no digit."
+        ) % {"most": MAX_VAR_NAME}
         error = ErrorDetail(words, code="malformed")
         if errors := {name: [error] for name in given if not _VAR_NAME.fullmatch(name)}:
             raise serializers.ValidationError(errors)
@@ -79,7 +82,9 @@ def check_placeholders(content: Content) -> None:
     found = list(places(content))
     errors = {place.attr: [error] for place in found if (error := _error(place, content))}
     if not errors and content.personalize and _count(found) > MAX_IN_SEND:
-        words = f"A send may have at most {MAX_IN_SEND} placeholders in all texts."
+        words = gettext("A send may have at most %(most)s placeholders in all texts.") % {
+            "most": MAX_IN_SEND
+        }
         errors = {"personalize": [ErrorDetail(words, code="too_many")]}
     if errors:
         raise serializers.ValidationError(errors)
@@ -89,7 +94,7 @@ def check_shown(content: Content) -> None:
     """Raises ValidationError for a text of a personal send that shows nothing to anybody, because
     only values of the send fill it."""
     values = values_of(platform="", notification_id="", sent_vars=content.vars)
-    words = "With these values it has no character that people can see."
+    words = gettext("With these values it has no character that people can see.")
     errors = {
         place.attr: [ErrorDetail(words, code="blank")]
         for place in places(content)
@@ -117,7 +122,7 @@ def _error(place: Place, content: Content) -> ErrorDetail | None:
     kind = place.kind
     if kind is None or all(is_link(text, kind) for text in texts):
         return None
-    return ErrorDetail(kind.value, code="not_a_url")
+    return ErrorDetail(gettext(kind.value), code="not_a_url")
 
 
 def _examples(template: Template, content: Content) -> list[str]:

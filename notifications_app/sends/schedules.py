@@ -158,11 +158,11 @@ def occurrence_skip(*, channel_id: UUID, schedule_id: UUID, occurs_at: datetime)
     now = sql.now()
     before = occurs_at - timedelta(microseconds=1)
     if occurs_at <= now or next(schedule.recurs.after(before, within=NEXT_WITHIN), 0) != occurs_at:
-        raise Conflict("The schedule has no such occurrence, or it has passed.")
+        raise Conflict(gettext("The schedule has no such occurrence, or it has passed."))
     _withdraw(schedule)
     own = Occurrence.objects.filter(schedule=schedule, occurs_at=occurs_at)
     if own.exclude(code=OccurrenceCode.SKIPPED).exists():
-        raise Conflict("The occurrence is being sent.")
+        raise Conflict(gettext("The occurrence is being sent."))
     if not own.exists():
         Occurrence.objects.create(
             schedule=schedule, occurs_at=occurs_at, code=OccurrenceCode.SKIPPED
@@ -182,7 +182,7 @@ def occurrence_unskip(
     schedule = _locked(channel_id, schedule_id)
     now = sql.now()
     if occurs_at <= now:
-        raise Conflict("The occurrence has passed.")
+        raise Conflict(gettext("The occurrence has passed."))
     _check_seen(schedule, seen)
     own = Occurrence.objects.filter(schedule=schedule, occurs_at=occurs_at)
     if own.filter(code=OccurrenceCode.SKIPPED).delete()[0]:
@@ -280,7 +280,7 @@ def _fill(
     """Sets what the owner chose. Raises what `send_check` raises, NeverHappens, and NotCombinable
     for a test by the clock of each recipient."""
     if send.test and recurs.timezone == RECIPIENT:
-        raise NotCombinable("notification.test", "A send by local time has no test.")
+        raise NotCombinable("notification.test", gettext("A send by local time has no test."))
     check_stored(schedule.channel, send)
     schedule.name, schedule.is_enabled = name, enabled
     schedule.send_json, schedule.segment_id = stored(send), send.segment_id
@@ -304,9 +304,13 @@ def recurrence_of(given: Mapping[str, Any]) -> Recurrence:
         detail = gettext("Times must be at least 15 minutes apart, also over midnight.")
         raise _invalid("at", "out_of_range", detail)
     if not _FIRST_DAY <= recurs.starts_on <= today + FIRST_WITHIN:
-        raise _invalid("starts_on", "out_of_range", f"Must be from {_FIRST_DAY} to in five years.")
+        raise _invalid(
+            "starts_on",
+            "out_of_range",
+            gettext("Must be from %(first_day)s to in five years.") % {"first_day": _FIRST_DAY},
+        )
     if recurs.ends_on and recurs.ends_on < recurs.starts_on:
-        raise _invalid("ends_on", "out_of_range", "Must not be before `starts_on`.")
+        raise _invalid("ends_on", "out_of_range", gettext("Must not be before `starts_on`."))
     return recurs
 
 
@@ -321,7 +325,7 @@ def _of(channel_id: UUID) -> QuerySet[Schedule]:
 def _one(schedules: QuerySet[Schedule]) -> Schedule:
     found = schedules.first()
     if found is None:
-        raise NotFound("There is no such schedule.")
+        raise NotFound(gettext("There is no such schedule."))
     return found
 
 

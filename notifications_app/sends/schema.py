@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
@@ -60,13 +61,14 @@ from pushsvc.common.http.fields import (
     text_or_refuse,
 )
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
+from pushsvc.common.texts import later
 from subscriptions_app.models import MAX_CATEGORY_KEY
 from subscriptions_app.people.fields import ExternalId
 
 MAX_PLATFORMS: Final = 20  # in a request, with duplicates
 ALL: Final = "all"
 MAX_RATE: Final = 600_000  # recipients a minute
-_UNUSED_VALUES: Final = "Values need `personalize`."
+_UNUSED_VALUES: Final = later("Values need `personalize`.")
 
 
 # A pattern, because generators for Go use the same names for the values of all enumerations.
@@ -83,7 +85,9 @@ class Label(ShownText):
     def to_internal_value(self, data: object) -> str:
         text = super().to_internal_value(data)
         if text != text.strip() or "," in text or not text.isprintable():
-            refuse("malformed", "Must have no comma, no line break, and no space around it.")
+            refuse(
+                "malformed", gettext("Must have no comma, no line break, and no space around it.")
+            )
         return text
 
 
@@ -108,10 +112,14 @@ class LocalTime(Text):
     def to_internal_value(self, data: object) -> str:
         text = text_or_refuse(data)
         if not is_local_at(text):
-            refuse("not_a_local_time", "Must be HH:MM, or YYYY-MM-DDTHH:MM.")
+            refuse("not_a_local_time", gettext("Must be HH:MM, or YYYY-MM-DDTHH:MM."))
         year = year_of(text)
         if year is not None and not FIRST_YEAR <= year <= LAST_YEAR:
-            refuse("out_of_range", f"Must be in the years {FIRST_YEAR} to {LAST_YEAR}.")
+            refuse(
+                "out_of_range",
+                gettext("Must be in the years %(first_year)s to %(last_year)s.")
+                % {"first_year": FIRST_YEAR, "last_year": LAST_YEAR},
+            )
         return text
 
 
@@ -128,7 +136,7 @@ class QuietTimes(StrictSerializer):
     @override
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if attrs["from"] == attrs["to"]:
-            error = ErrorDetail("Must differ from `from`.", "out_of_range")
+            error = ErrorDetail(gettext("Must differ from `from`."), "out_of_range")
             raise ValidationError({"to": [error]})
         return {name: f"{at:%H:%M}" for name, at in attrs.items()}
 
@@ -154,7 +162,11 @@ class QuietHours(serializers.Field[Any, Any, Any, Any]):
             return QuietTimes.checked(data)
         if data not in _QUIET_WORDS:
             words = ", ".join(_QUIET_WORDS)
-            refuse("not_a_choice", f"Must be one of: {words}; or an object with `from` and `to`.")
+            refuse(
+                "not_a_choice",
+                gettext("Must be one of: %(choices)s; or an object with `from` and `to`.")
+                % {"choices": words},
+            )
         return data
 
 
@@ -406,12 +418,14 @@ def _request(
     targets = pop_targets(given)
     local_at = given.get("local_at")
     if given.get("scheduled_at") and local_at and not is_time(local_at):
-        raise NotCombinable("local_at", "It names the day, so there is no `scheduled_at`.")
+        raise NotCombinable("local_at", gettext("It names the day, so there is no `scheduled_at`."))
     if given["replaces"] and local_at:
-        raise NotCombinable("local_at", "A correction is sent to all devices at the same time.")
+        raise NotCombinable(
+            "local_at", gettext("A correction is sent to all devices at the same time.")
+        )
     content = Content(**{name: given.pop(name) for name in CONTENT})
     if given["replaces"] and content.variants:
-        raise NotCombinable("variants", "A correction has one content for all devices.")
+        raise NotCombinable("variants", gettext("A correction has one content for all devices."))
     if given.get("test"):
         _check_test(content, given, has_targets=bool(targets) or has_own_values)
     if not content.personalize and (content.vars or with_vars):
@@ -426,14 +440,16 @@ def _request(
 
 def _check_test(content: Content, given: Mapping[str, Any], *, has_targets: bool) -> None:
     if not content.variants:
-        raise NotCombinable("test", "A test needs `variants`.")
+        raise NotCombinable("test", gettext("A test needs `variants`."))
     if has_targets:
-        raise NotCombinable("test", "A send to targets has no test.")
+        raise NotCombinable("test", gettext("A send to targets has no test."))
     if given.get("local_at"):
-        raise NotCombinable("test", "A send by local time has no test.")
+        raise NotCombinable("test", gettext("A send by local time has no test."))
     words = [LEADER, HOLD, *(each["name"] for each in content.variants)]
     if given["test"]["inconclusive"] not in words:
-        error = ErrorDetail(f"Must be one of: {', '.join(words)}.", "not_a_choice")
+        error = ErrorDetail(
+            gettext("Must be one of: %(choices)s.") % {"choices": ", ".join(words)}, "not_a_choice"
+        )
         raise ValidationError({"test": {"inconclusive": [error]}})
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 from django.db.models.functions import Now
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.feeds import EventKind, Fact, feed_add
@@ -145,7 +146,7 @@ def notification_stop(*, channel_id: UUID, notification_id: UUID) -> Notificatio
     notification = _changed(halting.stop, channel_id, notification_id)
     if not notification.is_stopped:
         is_pending = notification.status == NotificationStatus.PENDING
-        remedy = "Cancel it instead." if is_pending else ""
+        remedy = gettext("Cancel it instead.") if is_pending else ""
         raise NotRunning(notification.id, notification.status, remedy)
     return notification
 
@@ -162,12 +163,12 @@ def notification_decide(*, channel_id: UUID, notification_id: UUID, name: str) -
         raise NoTest(before.id)
     names = [each["name"] for each in before.content.variants]
     if name not in names:
-        detail = f"Must be one of: {', '.join(names)}."
+        detail = gettext("Must be one of: %(choices)s.") % {"choices": ", ".join(names)}
         raise Invalid([FieldError("variant", "not_a_choice", detail)])
     number = names.index(name)
     after = _changed(partial(deciding.choose, number=number), channel_id, notification_id)
     if after.winner is None:
-        remedy = "Its test has not begun." if after.started_at is None else ""
+        remedy = gettext("Its test has not begun.") if after.started_at is None else ""
         raise NotRunning(after.id, "stopped" if after.is_stopped else after.status, remedy)
     if after.winner != number:
         raise AlreadyDecided(after.id, names[after.winner])

@@ -126,7 +126,7 @@ def _of(channel_id: UUID) -> QuerySet[Template]:
 def _one(templates: QuerySet[Template]) -> Template:
     found = templates.first()
     if found is None:
-        raise NotFound("There is no such template.")
+        raise NotFound(gettext("There is no such template."))
     return found
 
 

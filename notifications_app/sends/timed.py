@@ -11,10 +11,13 @@ from notifications_app.timing import CHANNEL, LAST_YEAR, Quiet, Timing, is_time,
 from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
+from pushsvc.common.texts import later
 from subscriptions_app.audiences.targets import TargetIds
 from subscriptions_app.audiences.zones import zones_present
 
-_TOO_FAR: Final = f"With `local_at`, must be before the year {LAST_YEAR + 1}."
+_TOO_FAR: Final = later(
+    "With `local_at`, must be before the year %(last_year)s.", last_year=LAST_YEAR + 1
+)
 
 
 @dataclass(frozen=True, slots=True)

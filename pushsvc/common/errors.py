@@ -96,7 +96,7 @@ def within(name: str) -> Iterator[None]:
 
 def _summary(errors: Sequence[FieldError]) -> str:
     if len(errors) > MAX_ERRORS:
-        return f"{MAX_ERRORS} errors shown; there are more."
+        return gettext("%(errors)s errors shown; there are more.") % {"errors": MAX_ERRORS}
     if len(errors) != 1:
         return f"{len(errors)} errors; see errors."
     error = errors[0]

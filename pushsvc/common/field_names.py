@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
+from django.utils.translation import gettext
+
 _LONGEST_NAME: Final = 60  # that is compared with known names
 
 
@@ -10,7 +12,9 @@ def no_such_field(name: str, known: Iterable[str]) -> str:
     """What to say of a field that does not exist."""
     meant = meant_name(name, known)
     return (
-        f"There is no such field. Did you mean `{meant}`?" if meant else "There is no such field."
+        gettext("There is no such field. Did you mean `%(meant)s`?") % {"meant": meant}
+        if meant
+        else gettext("There is no such field.")
     )
 
 

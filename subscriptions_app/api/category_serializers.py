@@ -3,6 +3,7 @@
 import re
 from typing import Any, Final
 
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from typing_extensions import override
@@ -31,7 +32,10 @@ class CategoryKey(Text):
     def to_internal_value(self, data: object) -> str:
         text = super().to_internal_value(data)
         if not _KEY.fullmatch(text):
-            refuse("malformed", f"Must be 1 to {MAX_CATEGORY_KEY} of: a-z 0-9 _ -")
+            refuse(
+                "malformed",
+                gettext("Must be 1 to %(most)s of: a-z 0-9 _ -") % {"most": MAX_CATEGORY_KEY},
+            )
         return text
 
 

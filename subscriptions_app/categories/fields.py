@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from typing_extensions import override
@@ -32,7 +33,7 @@ class Choices(serializers.DictField):
     @override
     def to_internal_value(self, data: object) -> dict[str, Any]:
         if not isinstance(data, dict):
-            refuse("not_an_object", "Must be an object.")
+            refuse("not_an_object", gettext("Must be an object."))
         if len(data) > self._most:
-            refuse("too_many", f"Must have at most {self._most} keys.")
+            refuse("too_many", gettext("Must have at most %(most)s keys.") % {"most": self._most})
         return super().to_internal_value(data)

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from typing_extensions import override
 
 from pushsvc.common.http.fields import Text, refuse, text_or_refuse, without_nulls
+from pushsvc.common.texts import later
 from pushsvc.common.timestamps import NOT_A_TIMEZONE, canonical_timezone
 from subscriptions_app.models import MAX_ATTRIBUTES
 
@@ -37,7 +39,7 @@ class AttributeValue(serializers.Field[Any, Any, Any, Any]):
         if isinstance(data, str):
             return self._text.run_validation(data)
         if type(data) not in (int, float):
-            refuse("not_a_string_or_number", "Must be a string or a number.")
+            refuse("not_a_string_or_number", gettext("Must be a string or a number."))
         return data
 
     @override
@@ -61,10 +63,12 @@ class Attributes(serializers.DictField):
     @override
     def to_internal_value(self, data: object) -> dict[str, Any]:
         if not isinstance(data, dict):
-            refuse("not_an_object", "Must be an object.")
+            refuse("not_an_object", gettext("Must be an object."))
         given = without_nulls(data, self.child)
         if len(given) > MAX_ATTRIBUTES:
-            refuse("too_many", f"Must have at most {MAX_ATTRIBUTES} keys.")
+            refuse(
+                "too_many", gettext("Must have at most %(most)s keys.") % {"most": MAX_ATTRIBUTES}
+            )
         return super().to_internal_value(given)
 
     @override
@@ -82,7 +86,8 @@ class Attributes(serializers.DictField):
 
 
 _LONG_NAME: Final = serializers.ErrorDetail(
-    f"The name must be at most {MAX_ATTRIBUTE_NAME} characters long.", code="too_long"
+    later("The name must be at most %(most)s characters long.", most=MAX_ATTRIBUTE_NAME),
+    code="too_long",
 )
 
 
@@ -93,7 +98,7 @@ class TimeZone(Text):
     def to_internal_value(self, data: object) -> str:
         name = canonical_timezone(text_or_refuse(data))
         if name is None:
-            refuse("not_a_timezone", NOT_A_TIMEZONE)
+            refuse("not_a_timezone", gettext(NOT_A_TIMEZONE))
         return name
 
 

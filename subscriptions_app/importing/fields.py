@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 from django.conf import settings
+from django.utils.translation import gettext
 from rest_framework import serializers
 
 from pushsvc.common.endpoints import TOKEN_SERVICES, EndpointNotAllowed, check_endpoint
@@ -19,6 +20,7 @@ from pushsvc.common.http.fields import Flag
 from pushsvc.common.http.strict_json import is_storable
 from pushsvc.common.languages import NOT_A_LANGUAGE, canonical_language
 from pushsvc.common.platforms import Platform
+from pushsvc.common.texts import later
 from pushsvc.common.timestamps import NOT_A_TIMEZONE, canonical_timezone, parse_timestamp
 from subscriptions_app.addresses import (
     Address,
@@ -43,18 +45,18 @@ _CHOICES: Final = Choices(most=MAX_STORED)  # an export has those of archived ca
 _OPTED_OUT: Final = Flag()
 _MAX_CODE: Final = 64
 _AHEAD: Final = timedelta(days=1)  # clocks of other services, and times without a zone
-_NOT_A_MOMENT: Final = (
-    "Must be a date and time of ISO 8601, such as 2026-11-20T15:11:00Z. Days as 20.11.2026, numbers"
-    " of Excel, and seconds since 1970 are also read."
+_NOT_A_MOMENT: Final = later(
+    "Must be a date and time of ISO 8601, such as 2026-11-20T15:11:00Z. Days as "
+    "20.11.2026, numbers of Excel, and seconds since 1970 are also read."
 )
 _TOKENS: Final[Mapping[Platform, tuple[Callable[[str], bool], str]]] = {
     Platform.ANDROID: (
         is_fcm_address,
-        "Must be an FCM registration token or a Firebase installation id.",
+        later("Must be an FCM registration token or a Firebase installation id."),
     ),
     Platform.IOS: (
         is_ios_token,
-        "Must be 32 to 200 hexadecimal digits. An FCM token of an iOS app is no APNs token.",
+        later("Must be 32 to 200 hexadecimal digits. An FCM token of an iOS app is no APNs token."),
     ),
 }
 
@@ -78,7 +80,7 @@ def person_of(given: Mapping[str, Any]) -> PersonRow | Result:
     try:
         external_id = _checked(given, "external_id", _EXTERNAL_ID)
         if external_id is None:
-            raise _Refused("required", "external_id", "The row names nobody.")
+            raise _Refused("required", "external_id", gettext("The row names nobody."))
         opted_out = _checked(given, "opted_out", _OPTED_OUT) or False
         return PersonRow(external_id, _choices(given) or {}, opted_out)
     except _Refused as error:
@@ -121,7 +123,9 @@ def _row(given: Mapping[str, Any], now: datetime) -> Row:
     key = _text(given, "vapid_public_key") if platform == Platform.WEB else None
     expired_at = _past(given, "expired_at", now)
     if expired_at is None and given.get("active") is False:
-        raise _Refused("required", "expired_at", "A row that is not active needs `expired_at`.")
+        raise _Refused(
+            "required", "expired_at", gettext("A row that is not active needs `expired_at`.")
+        )
     return Row(
         address,
         service,
@@ -145,7 +149,7 @@ def _platform(given: Mapping[str, Any]) -> Platform:
     try:
         return Platform(word)
     except ValueError:
-        detail = f"Must be one of: {', '.join(Platform)}."
+        detail = gettext("Must be one of: %(choices)s.") % {"choices": ", ".join(Platform)}
         raise _Refused("not_a_choice", "platform", detail) from None
 
 
@@ -153,7 +157,7 @@ def _address(platform: Platform, given: Mapping[str, Any]) -> tuple[Address, str
     name = "endpoint" if platform == Platform.WEB else "provider_token"
     text = _text(given, name)
     if not text:
-        raise _Refused("required", name, "The row has no address.")
+        raise _Refused("required", name, gettext("The row has no address."))
     if platform == Platform.WEB:
         try:
             endpoint = check_endpoint(
@@ -176,7 +180,9 @@ def _keys(platform: Platform, given: Mapping[str, Any]) -> dict[str, str]:
         return {"auth": _key(auth, checked_auth, "auth", *_NOT_AUTH) if auth else ""}
     keys = given.get("keys")
     if not isinstance(keys, Mapping) or not keys.get("p256dh") or not keys.get("auth"):
-        detail = "A browser gets messages only with `p256dh` and `auth` of its subscription."
+        detail = gettext(
+            "A browser gets messages only with `p256dh` and `auth` of its subscription."
+        )
         raise _Refused("keys_missing", "keys", detail)
     return {
         "p256dh": _key(keys["p256dh"], checked_p256dh, "keys.p256dh", *_NOT_A_POINT),
@@ -198,9 +204,11 @@ def _text(given: Mapping[str, Any], name: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise _Refused("not_a_string", name, "Must be a string.")
+        raise _Refused("not_a_string", name, gettext("Must be a string."))
     if not is_storable(value):
-        raise _Refused("malformed", name, "Must not contain NUL or half of a surrogate pair.")
+        raise _Refused(
+            "malformed", name, gettext("Must not contain NUL or half of a surrogate pair.")
+        )
     return value
 
 
@@ -240,7 +248,7 @@ def _past(given: Mapping[str, Any], name: str, now: datetime) -> datetime | None
     except (ValueError, OverflowError):
         raise _Refused("not_a_timestamp", name, _NOT_A_MOMENT) from None
     if moment > now + _AHEAD:
-        raise _Refused("out_of_range", name, "Must not be in the future.")
+        raise _Refused("out_of_range", name, gettext("Must not be in the future."))
     return min(moment, now)
 
 
@@ -277,8 +285,11 @@ def _checked(
     return checked
 
 
-_NOT_AUTH: Final = ("not_16_bytes", "Must be 16 bytes, as base64url.")
-_NOT_A_POINT: Final = ("not_a_p256_point", "Must be a point on P-256 (65 bytes), as base64url.")
+_NOT_AUTH: Final = ("not_16_bytes", later("Must be 16 bytes, as base64url."))
+_NOT_A_POINT: Final = (
+    "not_a_p256_point",
+    later("Must be a point on P-256 (65 bytes), as base64url."),
+)
 _NUMBER: Final = re.compile(r"[0-9]{4,13}([.,][0-9]+)?", re.ASCII)
 _DAY: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})", re.ASCII)
 _DOTTED: Final = re.compile(

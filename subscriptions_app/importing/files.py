@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
+from django.utils.translation import gettext
+
 from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
 from subscriptions_app.importing.values import Result, refused
@@ -31,8 +33,11 @@ class FileUnreadable(Invalid):
     """The file cannot be read further. `detail` names the line and the column."""
 
     def __init__(self, code: str, line: int, column: int | None, detail: str) -> None:
-        where = f"Line {line}" if column is None else f"Line {line}, column {column}"
-        super().__init__([FieldError("file", code, f"{where}: {detail}")])
+        where = gettext("Line %(line)s: %(detail)s")
+        if column is not None:
+            where = gettext("Line %(line)s, column %(column)s: %(detail)s")
+        words = where % {"line": line, "column": column, "detail": detail}
+        super().__init__([FieldError("file", code, words)])
         self.line, self.column = line, column
 
 
@@ -50,7 +55,9 @@ def json_records(stream: BinaryIO, first_line: int | None = None) -> Iterator[Re
         if not raw.strip():
             continue
         if line == 1 and raw.lstrip().startswith(b"["):
-            detail = "The file is one JSON array. Write one object a line: jq -c '.[]' FILE"
+            detail = gettext(
+                "The file is one JSON array. Write one object a line: jq -c '.[]' FILE"
+            )
             raise FileUnreadable("not_json_lines", line, 1, detail)
         yield Record(line, _object(raw))
 
@@ -61,7 +68,7 @@ def _object(raw: bytes) -> Mapping[str, Any] | Result:
     except MalformedJSON as error:
         return refused(error.code, "", _POSITION.sub(r"(column \1)", error.detail))
     if not isinstance(value, dict):
-        return refused("not_an_object", "", "Must be a JSON object.")
+        return refused("not_an_object", "", gettext("Must be a JSON object."))
     return value
 
 
@@ -82,7 +89,7 @@ class Table:
             begin = lines.begin_record()
             row = self._next()
             if row is None:
-                detail = "The file is empty. Its first line names the columns."
+                detail = gettext("The file is empty. Its first line names the columns.")
                 raise FileUnreadable("empty", 1, 1, detail)
             if any(name.strip() for name in row):
                 self.header = _header(row, begin)
@@ -116,11 +123,11 @@ def csv_records(stream: BinaryIO, first_line: int | None = None) -> Iterator[Rec
 def _header(names: list[str], line: int) -> list[str]:
     header = [name.strip() for name in names]
     if len(header) > MOST_COLUMNS:
-        detail = f"A file has at most {MOST_COLUMNS} columns."
+        detail = gettext("A file has at most %(most)s columns.") % {"most": MOST_COLUMNS}
         raise FileUnreadable("too_many", line, MOST_COLUMNS + 1, detail)
     for place, name in enumerate(header):
         if name and name in header[:place]:
-            detail = f"Two columns have the name {name[:50]!r}."
+            detail = gettext("Two columns have the name %(name)s.") % {"name": f"{name[:50]!r}"}
             raise FileUnreadable("given_twice", line, place + 1, detail)
     return header
 
@@ -128,10 +135,10 @@ def _header(names: list[str], line: int) -> list[str]:
 def _by_name(header: list[str], row: list[str]) -> Mapping[str, Any] | Result:
     """Programs leave out empty fields at the end of a row, and write separators after it."""
     if any(row[len(header) :]):
-        detail = (
-            f"The row has {len(row)} fields, but the header {len(header)}. A field that contains"
-            " the separator must be in double quotes."
-        )
+        detail = gettext(
+            "The row has %(fields)s fields, but the header %(header)s. A field that "
+            "contains the separator must be in double quotes."
+        ) % {"fields": len(row), "header": len(header)}
         return refused("wrong_number_of_fields", "", detail)
     pairs = zip(header, map(_typed, row))  # noqa: B905 - the shorter one decides
     return {name: text for name, text in pairs if name and text}
@@ -146,10 +153,10 @@ def _typed(text: str) -> str:
 
 def _words(error: csv.Error) -> str:
     if "unexpected end" in str(error) or "field larger" in str(error):
-        return "A field that begins here with a double quote does not end."
+        return gettext("A field that begins here with a double quote does not end.")
     if "new-line" in str(error):
-        return "Lines must end with a line feed. Save the file as CSV again."
-    return "After a double quote that ends a field, the separator must follow."
+        return gettext("Lines must end with a line feed. Save the file as CSV again.")
+    return gettext("After a double quote that ends a field, the separator must follow.")
 
 
 class _Lines:
@@ -243,7 +250,7 @@ def _utf_16(source: "io.BufferedReader[io.RawIOBase]", encoding: str) -> Iterato
             number += 1
             yield line
     except UnicodeDecodeError as error:
-        detail = "This is not UTF-16, as the file's first bytes say."
+        detail = gettext("This is not UTF-16, as the file's first bytes say.")
         raise FileUnreadable("not_utf_16", number + 1, None, detail) from error
     finally:
         if not source.closed:
@@ -267,5 +274,5 @@ def _text(raw: bytes, number: int) -> str:
         return raw.decode()
     except UnicodeDecodeError as error:
         column = len(raw[: error.start].decode()) + 1
-        detail = "This is not UTF-8. Save the file as “CSV UTF-8”."
+        detail = gettext("This is not UTF-8. Save the file as “CSV UTF-8”.")
         raise FileUnreadable("not_utf_8", number, column, detail) from error

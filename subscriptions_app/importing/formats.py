@@ -14,8 +14,11 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, BinaryIO, Final, NamedTuple
 
+from django.utils.translation import gettext
+
 from pushsvc.common.languages import canonical_language
 from pushsvc.common.platforms import Platform
+from pushsvc.common.texts import later
 from pushsvc.common.timestamps import canonical_timezone
 from subscriptions_app.importing.fields import person_of, row_of
 from subscriptions_app.importing.files import csv_records, json_records
@@ -151,7 +154,9 @@ def _webpush(given: _Fields, mapping: _Mapping) -> _Fields | Result:
         try:
             subscription = json.loads(subscription)
         except ValueError:
-            return refused("malformed_json", "subscription", "Must be a PushSubscription as JSON.")
+            return refused(
+                "malformed_json", "subscription", gettext("Must be a PushSubscription as JSON.")
+            )
     found = subscription if isinstance(subscription, dict) else given
     names = ("endpoint", "keys")
     return {**given, **{name: found.get(name) for name in names}, "platform": Platform.WEB.value}
@@ -163,15 +168,15 @@ def _tokens(given: _Fields, mapping: _Mapping) -> _Fields | Result:
     word = str(given.get("platform", own)).lower()
     platform = _PLATFORMS.get(word)
     if platform is None:
-        detail = f"Must be one of: {', '.join(Platform)}."
+        detail = gettext("Must be one of: %(choices)s.") % {"choices": ", ".join(Platform)}
         return refused("not_a_choice" if word else "required", "platform", detail)
     others = {name: each for name, each in given.items() if name not in TOKEN_COLUMNS}
     taken = mapping.taken(others, all_by_default=True)
     if taken is not None and len(taken) > MAX_ATTRIBUTES + (mapping.is_for_tags(taken)):
-        detail = (
-            f"The row has {len(taken)} attributes: {', '.join(sorted(taken))[:300]}. A subscriber"
-            f" has at most {MAX_ATTRIBUTES}. Name those to take."
-        )
+        detail = gettext(
+            "The row has %(count)s attributes: %(names)s. A subscriber has at most "
+            "%(most)s. Name those to take."
+        ) % {"count": len(taken), "names": ", ".join(sorted(taken))[:300], "most": MAX_ATTRIBUTES}
         return refused("too_many", "attributes", detail)
     kept = {name: given[name] for name in _KEPT if name in given}
     return {
@@ -189,17 +194,22 @@ def _onesignal(given: _Fields, mapping: _Mapping) -> _Fields | Result:
     platform = _ONESIGNAL.get(kind)
     if platform is None:
         if not kind:
-            return refused("required", "device_type", "The row has no device type.")
+            return refused("required", "device_type", gettext("The row has no device type."))
         code = _ONESIGNAL_REFUSED.get(kind, "not_push")
-        return refused(code, "device_type", f"Device type {kind[:20]}: {_REASONS[code]}")
+        return refused(
+            code,
+            "device_type",
+            gettext("Device type %(kind)s: %(reason)s")
+            % {"kind": kind[:20], "reason": _REASONS[code]},
+        )
     if _is_off(given):
         return refused("not_subscribed", "notification_types", _REASONS["not_subscribed"])
     try:
         attributes = json.loads(given.get("tags") or "{}")
     except ValueError:
-        return refused("malformed_json", "tags", "Must be a JSON object.")
+        return refused("malformed_json", "tags", gettext("Must be a JSON object."))
     if not isinstance(attributes, dict):
-        return refused("not_an_object", "tags", "Must be a JSON object.")
+        return refused("not_an_object", "tags", gettext("Must be a JSON object."))
     return {
         **_place(platform, given.get("identifier")),
         "keys": {"p256dh": given.get("web_p256"), "auth": given.get("web_auth")},
@@ -308,11 +318,11 @@ _ONESIGNAL_REFUSED: Final = {
 }
 _PINPOINT: Final = {"GCM": Platform.ANDROID, "APNS": Platform.IOS}
 _REASONS: Final = {
-    "safari_legacy": "Safari's own push before Web Push needs Apple's website certificate.",
-    "platform_not_served": "This platform is not served.",
-    "not_push": "This is no push subscription.",
-    "wrong_environment": "A token of Apple's development environment gets no messages.",
-    "not_subscribed": "The subscriber gets no messages there.",
+    "safari_legacy": later("Safari's own push before Web Push needs Apple's website certificate."),
+    "platform_not_served": later("This platform is not served."),
+    "not_push": later("This is no push subscription."),
+    "wrong_environment": later("A token of Apple's development environment gets no messages."),
+    "not_subscribed": later("The subscriber gets no messages there."),
 }
 _FORMATS: Final[Mapping[Format, Callable[[_Fields, _Mapping], _Fields | Result]]] = {
     Format.PUSHSVC_NDJSON: _pushsvc,

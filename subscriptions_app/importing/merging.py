@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from django.utils.translation import gettext
+
 from pushsvc.common.ids import uuid7
 from subscriptions_app.importing.values import Options, Result, Row, refused
 from subscriptions_app.models import Subscription
@@ -64,13 +66,13 @@ def merged(
         return Merged(row, None, uuid7(), values, row.external_id, list(row.tags or ()) or None)
     is_devices = _is_devices(row, known)
     if is_devices and row.auth and known.auth and row.auth != known.auth:
-        detail = "A device is registered at this address with other keys."
+        detail = gettext("A device is registered at this address with other keys.")
         return refused(OTHER_KEYS, "auth", detail)
     external_id = _new_person(row, known, is_devices=is_devices)
     if external_id is not None and known.auth not in ("", row.auth) and not options.takeover_days:
-        detail = (
-            "A device has registered this address with its own `auth`. Import with a takeover if"
-            " you are sure that it is this person's."
+        detail = gettext(
+            "A device has registered this address with its own `auth`. Import with a "
+            "takeover if you are sure that it is this person's."
         )
         return refused(DEVICE_UNPROVEN, "external_id", detail)
     values = _filled(row, known) if is_devices else _replaced(row, known, vapid_key_id, now)

@@ -8,6 +8,8 @@ from io import BytesIO
 from itertools import islice
 from typing import Any, Final
 
+from django.utils.translation import gettext
+
 from channels_app.models import Channel
 from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.platforms import Platform
@@ -41,7 +43,15 @@ class Part:
         reads = rows_read(BytesIO(body), reading, dropped, sql.now(), first_line)
         rows = list(islice(reads, most + 1))
         if len(rows) > most:
-            raise Invalid([FieldError("", "too_many", f"Send at most {most} rows at once.")])
+            raise Invalid(
+                [
+                    FieldError(
+                        "",
+                        "too_many",
+                        gettext("Send at most %(most)s rows at once.") % {"most": most},
+                    )
+                ]
+            )
         return cls(rows, sorted(dropped))
 
     def imported(self, channel: Channel, options: Options) -> Sequence[Judged]:
@@ -62,14 +72,14 @@ def parameters(given: Mapping[str, str]) -> tuple[Reading, Options]:
     format_, platform = given.get("format", ""), given.get("platform") or None
     for name, word, kind in (("format", format_, Format), ("platform", platform, Platform)):
         if word is not None and word not in [each.value for each in kind]:
-            detail = f"Must be one of: {', '.join(kind)}."
+            detail = gettext("Must be one of: %(choices)s.") % {"choices": ", ".join(kind)}
             errors.append(FieldError(name, "not_a_choice", detail))
     is_dry = given.get("dry_run", "false")
     if is_dry not in ("true", "false"):
-        errors.append(FieldError("dry_run", "not_a_boolean", "Must be true or false."))
+        errors.append(FieldError("dry_run", "not_a_boolean", gettext("Must be true or false.")))
     days = given.get("takeover_days", "0")
     if not (re.fullmatch("[0-9]{1,2}", days) and int(days) <= MAX_TAKEOVER_DAYS):
-        detail = f"Must be 0 to {MAX_TAKEOVER_DAYS}."
+        detail = gettext("Must be 0 to %(most)s.") % {"most": MAX_TAKEOVER_DAYS}
         errors.append(FieldError("takeover_days", "out_of_range", detail))
     columns = dict(_column(each, errors) for each in _listed(given.get("columns", "")))
     if errors:
@@ -89,7 +99,7 @@ def parameters(given: Mapping[str, str]) -> tuple[Reading, Options]:
 def _column(text: str, errors: list[FieldError]) -> tuple[str, str]:
     theirs, separator, ours = text.rpartition("=")
     if not separator or not theirs:
-        detail = "Write the name of the file, = and the name here."
+        detail = gettext("Write the name of the file, = and the name here.")
         errors.append(FieldError("columns", "malformed", detail))
     return theirs, ours.strip()
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from channels_app.models import Channel
 from pushsvc.common.store import sql
+from pushsvc.common.texts import later
 from subscriptions_app.categories.consent import stored_category_keys
 from subscriptions_app.errors import CategoryUnknown
 from subscriptions_app.importing.values import Options, Outcome, PersonRow, Result, refused
@@ -14,7 +15,7 @@ from subscriptions_app.models import Person, Subscription
 from subscriptions_app.people.services import Stance, people_merge
 
 PEOPLE_FULL: Final = "people_full"
-_FULL: Final = "The channel has as many people as it may have subscribers."
+_FULL: Final = later("The channel has as many people as it may have subscribers.")
 
 
 class PeopleImport:

@@ -11,6 +11,8 @@ from datetime import datetime
 from typing import Any, Final, cast
 from uuid import UUID
 
+from django.utils.translation import gettext
+
 from channels_app import audit
 from channels_app.models import Channel, VapidKey
 from channels_app.selectors import is_enabled
@@ -189,7 +191,9 @@ class _Slice:
         for number in new[room:]:
             del changed[number]
             error = SubscriptionsFull
-            results[number] = refused(error.code, "", "The channel has its maximum of subscribers.")
+            results[number] = refused(
+                error.code, "", gettext("The channel has its maximum of subscribers.")
+            )
         if changed:
             self._write(list(changed.values()), now)
         for number, each in changed.items():

@@ -63,7 +63,7 @@ class Result(NamedTuple):
 
 
 def refused(code: str, attr: str, detail: str) -> Result:
-    return Result(Outcome.REFUSED, code, attr, detail)
+    return Result(Outcome.REFUSED, code, attr, str(detail))
 
 
 @dataclass(frozen=True, slots=True)

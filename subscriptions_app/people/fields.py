@@ -3,6 +3,7 @@
 import re
 from typing import Any, Final
 
+from django.utils.translation import gettext
 from typing_extensions import override
 
 from pushsvc.common.http.fields import Text, refuse
@@ -25,7 +26,9 @@ class ExternalId(Text):
     def to_internal_value(self, data: object) -> str:
         text = super().to_internal_value(data)
         if text != text.strip() or _CONTROL.search(text):
-            refuse("malformed", "Must have no control character, and no blank at either end.")
+            refuse(
+                "malformed", gettext("Must have no control character, and no blank at either end.")
+            )
         if text.lower() in RESERVED:
-            refuse("reserved_value", "This is what a program sends by mistake, not an id.")
+            refuse("reserved_value", gettext("This is what a program sends by mistake, not an id."))
         return text

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django.db.models.functions import Coalesce, Now
+from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.models import Channel
@@ -19,6 +20,7 @@ from pushsvc.common.errors import FieldError, Invalid, NotFound
 from pushsvc.common.ids import uuid7
 from pushsvc.common.platforms import PLATFORM_VALUES
 from pushsvc.common.store import sql
+from pushsvc.common.texts import later
 from subscriptions_app.categories.consent import (
     ChoiceChanges,
     Preference,
@@ -45,8 +47,8 @@ from subscriptions_app.people.counting import (
 from subscriptions_app.people.proof import proven_person
 from subscriptions_app.tags.services import TagChange, device_tags_change
 
-_UNKNOWN: Final = "The channel has no person with this `external_id`."
-_ERASED: Final = "The person was erased."
+_UNKNOWN: Final = later("The channel has no person with this `external_id`.")
+_ERASED: Final = later("The person was erased.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +275,10 @@ def _change_devices(devices: Sequence[Subscription], change: PersonChange) -> No
 def _merged(attributes: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     merged = {name: value for name, value in {**attributes, **changes}.items() if value is not None}
     if len(merged) > max(MAX_ATTRIBUTES, len(attributes)):
-        detail = f"A device would have {len(merged)}. It may have at most {MAX_ATTRIBUTES}."
+        detail = gettext("A device would have %(count)s. It may have at most %(most)s.") % {
+            "count": len(merged),
+            "most": MAX_ATTRIBUTES,
+        }
         raise Invalid([FieldError("attributes", "too_many", detail)])
     return merged
 

@@ -11,6 +11,8 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from django.utils.translation import gettext
+
 from pushsvc.common.countries import country_of
 from pushsvc.common.store import sql
 from pushsvc.common.timestamps import format_timestamp
@@ -111,12 +113,13 @@ def _reason_not(rule: Rule, inner: Rule, known: _Known) -> Rule:
 
 def _words(reason: Rule, known: _Known, device: Subscription) -> str:
     if reason == {"any": []}:
-        return "The segment was deleted, so it selects nobody."
+        return gettext("The segment was deleted, so it selects nobody.")
     facts = dict.fromkeys(_fact(leaf, known[leaf], device) for leaf in leaves(reason))
-    some = list(facts)[:_MOST_FACTS]
-    more = " and more" if len(facts) > _MOST_FACTS else ""
+    words = gettext("%(facts)s; the rule wants %(wanted)s")
+    if len(facts) > _MOST_FACTS:
+        words = gettext("%(facts)s and more; the rule wants %(wanted)s")
     wanted = wanted_text(reason) if len(facts) == 1 else rule_text(reason)
-    return f"{', '.join(some)}{more}; the rule wants {wanted}"
+    return words % {"facts": ", ".join(list(facts)[:_MOST_FACTS]), "wanted": wanted}
 
 
 def _fact(leaf: Rule, truth: bool, device: Subscription) -> str:
@@ -133,23 +136,30 @@ def _fact(leaf: Rule, truth: bool, device: Subscription) -> str:
             own = device.attributes.get("app_version")
             return _value("app_version", "app_version" in device.attributes, own)
         case {"field": "platform"}:
-            return f"platform is {device.platform}"
+            return gettext("platform is %(platform)s") % {"platform": device.platform}
+        case {"field": "external_id"} if device.person_id is None:
+            return gettext("it belongs to no person")
         case {"field": "external_id"}:
-            return f"it belongs to {'no' if device.person_id is None else 'a'} person"
+            return gettext("it belongs to a person")
         case {"field": "created_at"}:
-            return f"it subscribed at {format_timestamp(device.created_at)}"
+            return gettext("it subscribed at %(at)s") % {"at": format_timestamp(device.created_at)}
         case {"field": "last_seen_at"}:
-            return f"it was last seen at {format_timestamp(device.registered_at)}"
+            at = format_timestamp(device.registered_at)
+            return gettext("it was last seen at %(at)s") % {"at": at}
         case {"tag": tag}:
-            return f"it has {'the' if truth else 'no'} tag {tag}"
-    return rule_text(leaf) if truth else f"there is no record that {rule_text(leaf)}"
+            words = gettext("it has the tag %(tag)s") if truth else gettext("it has no tag %(tag)s")
+            return words % {"tag": tag}
+    if truth:
+        return rule_text(leaf)
+    return gettext("there is no record that %(rule)s") % {"rule": rule_text(leaf)}
 
 
 def _value(name: str, is_set: bool, value: object) -> str:
     if not is_set:
-        return f"{name} is not set"
+        return gettext("%(name)s is not set") % {"name": name}
     text = json.dumps(value, ensure_ascii=False)
-    return f"{name} is {text if len(text) <= _MOST_CHARACTERS else f'{text[:_MOST_CHARACTERS]}…'}"
+    cut = text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
+    return gettext("%(name)s is %(value)s") % {"name": name, "value": cut}
 
 
 # Raw, because rules are compiled to SQL.

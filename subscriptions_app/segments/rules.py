@@ -7,6 +7,8 @@ from contextlib import suppress
 from typing import Any, Final
 from uuid import UUID
 
+from django.utils.translation import gettext
+
 from pushsvc.common.countries import NOT_A_COUNTRY, canonical_country
 from pushsvc.common.errors import MAX_ERRORS, MAX_UNKNOWN, FieldError
 from pushsvc.common.field_names import no_such_field
@@ -120,14 +122,18 @@ class _Checker:
 
     def rule(self, data: object, attr: str, depth: int) -> None:
         if not isinstance(data, dict):
-            self.invalid(attr, "not_an_object", "Must be an object.")
+            self.invalid(attr, "not_an_object", gettext("Must be an object."))
             return
         if depth > MAX_DEPTH:
-            self.invalid(attr, "too_deep", f"Must have at most {MAX_DEPTH} levels.")
+            self.invalid(
+                attr,
+                "too_deep",
+                gettext("Must have at most %(most)s levels.") % {"most": MAX_DEPTH},
+            )
             return
         kinds = [kind for kind in _KINDS if kind in data]
         if len(kinds) != 1:
-            detail = f"Must have exactly one of: {', '.join(_KINDS)}."
+            detail = gettext("Must have exactly one of: %(kinds)s.") % {"kinds": ", ".join(_KINDS)}
             self.invalid(attr, "not_a_rule", detail)
         elif kinds[0] in _GROUPS:
             self._group(data, attr, kinds[0], depth)
@@ -175,11 +181,15 @@ class _Checker:
     def _require(self, data: dict[str, Any], attr: str, *names: str) -> None:
         for name in names:
             if name not in data:
-                self.invalid(f"{attr}.{name}", "required", "This field is required.")
+                self.invalid(f"{attr}.{name}", "required", gettext("This field is required."))
 
     def _expect_leaves(self, number: int) -> None:
         if number > MAX_LEAVES:
-            self.invalid(self._root, "too_many", f"Must have at most {MAX_LEAVES} conditions.")
+            self.invalid(
+                self._root,
+                "too_many",
+                gettext("Must have at most %(most)s conditions.") % {"most": MAX_LEAVES},
+            )
             raise _Enough
 
     def _operators(self, subject: object, attr: str, kind: str) -> tuple[str, ...] | None:
@@ -203,7 +213,11 @@ class _Checker:
 
     def _refuse_others(self, data: dict[str, Any], attr: str, known: set[str]) -> None:
         if len(data) > len(known) + MAX_UNKNOWN:
-            self.invalid(attr, "too_many", f"Must have at most {len(known)} fields.")
+            self.invalid(
+                attr,
+                "too_many",
+                gettext("Must have at most %(most)s fields.") % {"most": len(known)},
+            )
             raise _Enough
         for name in data:
             if name not in known:
@@ -211,53 +225,65 @@ class _Checker:
 
     def _is_filled_list(self, data: object, attr: str) -> bool:
         if not isinstance(data, list):
-            self.invalid(attr, "not_a_list", "Must be a list.")
+            self.invalid(attr, "not_a_list", gettext("Must be a list."))
             return False
         if not data:
-            self.invalid(attr, "empty", "Must not be empty.")
+            self.invalid(attr, "empty", gettext("Must not be empty."))
         return bool(data)
 
     def _is_choice(self, data: object, attr: str, choices: tuple[str, ...]) -> bool:
         if not isinstance(data, str):
-            self.invalid(attr, "not_a_string", "Must be a string.")
+            self.invalid(attr, "not_a_string", gettext("Must be a string."))
             return False
         if data not in choices:
-            self.invalid(attr, "not_a_choice", f"Must be one of: {', '.join(choices)}.")
+            self.invalid(
+                attr,
+                "not_a_choice",
+                gettext("Must be one of: %(choices)s.") % {"choices": ", ".join(choices)},
+            )
         return data in choices
 
     def _text(self, data: object, attr: str, *, least: int = 1, most: int = MAX_TEXT) -> bool:
         """Whether the text is valid."""
         before = len(self.errors)
         if not isinstance(data, str):
-            self.invalid(attr, "not_a_string", "Must be a string.")
+            self.invalid(attr, "not_a_string", gettext("Must be a string."))
         elif len(data) < least:
-            self.invalid(attr, "blank", "Must not be empty.")
+            self.invalid(attr, "blank", gettext("Must not be empty."))
         elif len(data) > most:
-            self.invalid(attr, "too_long", f"Must be at most {most} characters long.")
+            self.invalid(
+                attr,
+                "too_long",
+                gettext("Must be at most %(most)s characters long.") % {"most": most},
+            )
         elif _UNSTORABLE.search(data):
-            self.invalid(attr, "malformed", "Contains NUL or half of a surrogate pair.")
+            self.invalid(attr, "malformed", gettext("Contains NUL or half of a surrogate pair."))
         return len(self.errors) == before
 
     def _scalar(self, data: object, attr: str) -> None:
         if isinstance(data, str):
             self._text(data, attr, least=0)
         elif isinstance(data, bool) or not isinstance(data, int | float):
-            self.invalid(attr, "not_a_string_or_number", "Must be a string or a number.")
+            self.invalid(attr, "not_a_string_or_number", gettext("Must be a string or a number."))
         elif not _is_finite(data):
-            self.invalid(attr, "out_of_range", "Must be a number that fits a double.")
+            self.invalid(attr, "out_of_range", gettext("Must be a number that fits a double."))
 
     def _choices(self, data: object, attr: str, one: _Check) -> None:
         if not self._is_filled_list(data, attr) or not isinstance(data, list):
             return
         if len(data) > MAX_CHOICES:
-            self.invalid(attr, "too_many", f"Must have at most {MAX_CHOICES} values.")
+            self.invalid(
+                attr,
+                "too_many",
+                gettext("Must have at most %(most)s values.") % {"most": MAX_CHOICES},
+            )
             return
         for place, value in enumerate(data):
             one(value, f"{attr}.{place}")
 
     def _flag(self, data: object, attr: str) -> None:
         if not isinstance(data, bool):
-            self.invalid(attr, "not_a_boolean", "Must be true or false.")
+            self.invalid(attr, "not_a_boolean", gettext("Must be true or false."))
 
     def _platform(self, data: object, attr: str) -> None:
         self._is_choice(data, attr, tuple(PLATFORM_VALUES))
@@ -267,11 +293,11 @@ class _Checker:
 
     def _canonical_language(self, data: object, attr: str) -> None:
         if self._text(data, attr, most=MAX_LANGUAGE) and canonical_language(str(data)) is None:
-            self.invalid(attr, "not_a_language", NOT_A_LANGUAGE)
+            self.invalid(attr, "not_a_language", gettext(NOT_A_LANGUAGE))
 
     def _timezone(self, data: object, attr: str) -> None:
         if self._text(data, attr, most=MAX_TIMEZONE) and canonical_timezone(str(data)) is None:
-            self.invalid(attr, "not_a_timezone", NOT_A_TIMEZONE)
+            self.invalid(attr, "not_a_timezone", gettext(NOT_A_TIMEZONE))
 
     def _country(self, data: object, attr: str) -> None:
         if self._text(data, attr, most=MAX_COUNTRY) and canonical_country(str(data)) is None:
@@ -279,24 +305,26 @@ class _Checker:
 
     def _version(self, data: object, attr: str) -> None:
         if self._text(data, attr, most=MAX_VERSION) and not re.fullmatch(VERSION, str(data)):
-            detail = "Must be a version such as 2.10.1: up to eight numbers between dots."
+            detail = gettext("Must be a version such as 2.10.1: up to eight numbers between dots.")
             self.invalid(attr, "not_a_version", detail)
 
     def _tag(self, data: object, attr: str) -> None:
         if not isinstance(data, str):
-            self.invalid(attr, "not_a_string", "Must be a string.")
+            self.invalid(attr, "not_a_string", gettext("Must be a string."))
         elif not is_tag(data):
-            self.invalid(attr, "not_a_tag", "Must be 1 to 64 of: A-Z a-z 0-9 _ . : -")
+            self.invalid(attr, "not_a_tag", gettext("Must be 1 to 64 of: A-Z a-z 0-9 _ . : -"))
 
     def _notification(self, data: object, attr: str) -> None:
         try:
             id_ = parse_uuid(data if isinstance(data, str) else "")
         except ValueError:
-            self.invalid(attr, "not_a_uuid", "Must be a hyphenated UUID.")
+            self.invalid(attr, "not_a_uuid", gettext("Must be a hyphenated UUID."))
             return
         self._notifications.add(id_)
         if len(self._notifications) > MAX_NOTIFICATIONS:
-            detail = f"Must name at most {MAX_NOTIFICATIONS} notifications."
+            detail = gettext("Must name at most %(most)s notifications.") % {
+                "most": MAX_NOTIFICATIONS
+            }
             self.invalid(self._root, "too_many", detail)
             raise _Enough
 
@@ -308,14 +336,18 @@ class _Checker:
         try:
             parse_timestamp(data if isinstance(data, str) else "")
         except ValueError:
-            detail = 'Must be an ISO 8601 date and time, years 1 to 9999, or {"days_ago": days}.'
+            detail = gettext(
+                'Must be an ISO 8601 date and time, years 1 to 9999, or {"days_ago": days}.'
+            )
             self.invalid(attr, "not_a_timestamp", detail)
 
     def _days(self, data: object, attr: str) -> None:
         if type(data) is not int:
-            self.invalid(attr, "not_a_number", "Must be a whole number.")
+            self.invalid(attr, "not_a_number", gettext("Must be a whole number."))
         elif not 1 <= data <= MAX_DAYS:
-            self.invalid(attr, "out_of_range", f"Must be from 1 to {MAX_DAYS}.")
+            self.invalid(
+                attr, "out_of_range", gettext("Must be from 1 to %(most)s.") % {"most": MAX_DAYS}
+            )
 
 
 def _is_finite(number: float) -> bool:

@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext
 
 from pushsvc.common.errors import NotFound
 from pushsvc.common.store import sql
@@ -70,7 +71,7 @@ def segment_page(*, channel_id: UUID, limit: int, offset: int) -> list[Segment]:
 def _one(segments: QuerySet[Segment]) -> Segment:
     found = segments.first()
     if found is None:
-        raise NotFound("There is no such segment.")
+        raise NotFound(gettext("There is no such segment."))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema_field
 from typing_extensions import override
 
@@ -19,7 +20,10 @@ class TagName(Text):
     def to_internal_value(self, data: object) -> str:
         text = text_or_refuse(data)
         if not is_tag(text):
-            refuse("not_a_tag", f"Must be 1 to {MAX_TAG} of: A-Z a-z 0-9 _ . : -")
+            refuse(
+                "not_a_tag",
+                gettext("Must be 1 to %(most)s of: A-Z a-z 0-9 _ . : -") % {"most": MAX_TAG},
+            )
         return text
 
 

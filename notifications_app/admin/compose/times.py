@@ -2,6 +2,9 @@
 
 from zoneinfo import ZoneInfo
 
+from django.utils.formats import date_format
+from django.utils.translation import gettext
+
 from notifications_app.sends.dry_run import DryRun
 from notifications_app.sends.timed import Release
 from pushsvc.common.quantities import duration
@@ -11,7 +14,10 @@ def timed_words(found: DryRun, zone: ZoneInfo) -> str:
     """The first and the last moment on the clock of the zone, and the quiet hours. "" for a send
     without either."""
     quiet = found.timing.quiet if found.timing else None
-    nobody = f"Nobody {quiet.words} by the recipient\u2019s clock." if quiet else ""
+    nobody = ""
+    if quiet:
+        words = gettext("Nobody between %(begin)s and %(end)s by the recipient\u2019s clock.")
+        nobody = words % {"begin": quiet.begin, "end": quiet.end}
     return " ".join(filter(None, [_moments(found, zone), nobody]))
 
 
@@ -20,15 +26,24 @@ def _moments(found: DryRun, zone: ZoneInfo) -> str:
         return ""
     first, last = found.releases[0], found.releases[-1]
     if first is last:
-        return f"At {_moment(first, zone)}." if found.timing and found.timing.local_at else ""
-    later = duration((last.release_at - first.release_at).total_seconds())
-    return f"First at {_moment(first, zone)}, last {later} later in {_zone(last)}."
+        words = gettext("At %(first)s.") % {"first": _moment(first, zone)}
+        return words if found.timing and found.timing.local_at else ""
+    return gettext("First at %(first)s, last %(duration)s later in %(zone)s.") % {
+        "first": _moment(first, zone),
+        "duration": duration((last.release_at - first.release_at).total_seconds()),
+        "zone": _zone(last),
+    }
 
 
 def _moment(release: Release, zone: ZoneInfo) -> str:
     at = release.release_at.astimezone(zone)
-    return f"{at:%H:%M} on {at:%A}, {at.day} {at:%B} ({zone.key}), in {_zone(release)}"
+    return gettext("%(time)s on %(day)s (%(clock)s), in %(zone)s") % {
+        "time": f"{at:%H:%M}",
+        "day": date_format(at, "WEEKDAY"),
+        "clock": zone.key,
+        "zone": _zone(release),
+    }
 
 
 def _zone(release: Release) -> str:
-    return release.example or "the channel\u2019s time zone"
+    return release.example or gettext("the channel\u2019s time zone")

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.http import HttpRequest, QueryDict
+from django.utils.translation import gettext
 
 from channels_app.console.access import may
 from channels_app.models import Channel, Role
@@ -33,7 +34,7 @@ def content_context(
     placeholders."""
     added = added_language(request.POST)
     if not added and request.POST.get("add_language", "").strip():
-        errors = [*errors, FieldError("translations", "not_a_language", NOT_A_LANGUAGE)]
+        errors = [*errors, FieldError("translations", "not_a_language", gettext(NOT_A_LANGUAGE))]
     by_field = errors_by_field(errors)
     sections = sections_of(form, by_field)
     return {

@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn, Self, TypeVar
 from uuid import UUID
 
 from django.core import validators
+from django.utils.translation import gettext
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.fields import empty
@@ -27,6 +28,7 @@ from pushsvc.common.http.strict_json import is_storable
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.languages import NOT_A_LANGUAGE, canonical_language
 from pushsvc.common.links import LinkKind, is_link
+from pushsvc.common.texts import later
 from pushsvc.common.timestamps import format_timestamp, parse_timestamp
 
 MAX_URL_LENGTH = 2000
@@ -53,33 +55,33 @@ def errors_within(name: str) -> Iterator[None]:
 
 def text_or_refuse(data: object) -> str:
     if not isinstance(data, str):
-        refuse("not_a_string", "Must be a string.")
+        refuse("not_a_string", gettext("Must be a string."))
     return data
 
 
 def check_storable(text: str) -> None:
     if not is_storable(text):
-        refuse("malformed", "Must not contain NUL or half of a surrogate pair.")
+        refuse("malformed", gettext("Must not contain NUL or half of a surrogate pair."))
 
 
 class TooLong(validators.MaxLengthValidator):
     code = "too_long"
-    message = "Must be at most %(limit_value)d characters long."
+    message = later("Must be at most %(limit_value)d characters long.")
 
 
 class TooShort(validators.MinLengthValidator):
     code = "too_short"
-    message = "Must be at least %(limit_value)d characters long."
+    message = later("Must be at least %(limit_value)d characters long.")
 
 
 class OverMaximum(validators.MaxValueValidator):
     code = "out_of_range"
-    message = "Must be at most %(limit_value)s."
+    message = later("Must be at most %(limit_value)s.")
 
 
 class UnderMinimum(validators.MinValueValidator):
     code = "out_of_range"
-    message = "Must be at least %(limit_value)s."
+    message = later("Must be at least %(limit_value)s.")
 
 
 class Text(serializers.CharField):
@@ -107,7 +109,7 @@ class ShownText(Text):
     def to_internal_value(self, data: object) -> str:
         text = super().to_internal_value(data)
         if text and is_blank(text):
-            refuse("blank", "Must have a character that people can see.")
+            refuse("blank", gettext("Must have a character that people can see."))
         return text
 
 
@@ -124,7 +126,7 @@ class HttpUrl(Text):
     def to_internal_value(self, data: object) -> str:
         url = text_or_refuse(data)
         if not is_link(url, self.kind):
-            refuse("not_a_url", self.kind.value)
+            refuse("not_a_url", gettext(self.kind.value))
         return url
 
 
@@ -136,7 +138,7 @@ class Language(Text):
     def to_internal_value(self, data: object) -> str:
         language = canonical_language(super().to_internal_value(data))
         if language is None:
-            refuse("not_a_language", NOT_A_LANGUAGE)
+            refuse("not_a_language", gettext(NOT_A_LANGUAGE))
         return language
 
 
@@ -155,7 +157,7 @@ class WholeNumber(serializers.IntegerField):
     @override
     def to_internal_value(self, data: object) -> int:
         if type(data) is not int:
-            refuse("not_a_number", "Must be a whole number.")
+            refuse("not_a_number", gettext("Must be a whole number."))
         return data
 
 
@@ -163,7 +165,7 @@ class Flag(serializers.BooleanField):
     @override
     def to_internal_value(self, data: object) -> bool:
         if not isinstance(data, bool):
-            refuse("not_a_boolean", "Must be true or false.")
+            refuse("not_a_boolean", gettext("Must be true or false."))
         return data
 
 
@@ -175,7 +177,9 @@ class Timestamp(serializers.DateTimeField):
         try:
             return parse_timestamp(text_or_refuse(value))
         except ValueError:
-            refuse("not_a_timestamp", "Must be an ISO 8601 date and time, years 1 to 9999.")
+            refuse(
+                "not_a_timestamp", gettext("Must be an ISO 8601 date and time, years 1 to 9999.")
+            )
 
     @override
     def to_representation(self, value: datetime) -> str:
@@ -191,7 +195,7 @@ class Day(serializers.DateField):
         if _DAY.fullmatch(text):
             with suppress(ValueError):
                 return date.fromisoformat(text)
-        refuse("not_a_date", "Must be a date such as 2026-12-01.")
+        refuse("not_a_date", gettext("Must be a date such as 2026-12-01."))
 
 
 @extend_schema_field({"type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9]$"})
@@ -202,7 +206,7 @@ class ClockTime(serializers.Field[time, object, str, Any]):
     def to_internal_value(self, data: object) -> time:
         text = text_or_refuse(data)
         if not _CLOCK_TIME.fullmatch(text):
-            refuse("not_a_local_time", "Must be a time from 00:00 to 23:59.")
+            refuse("not_a_local_time", gettext("Must be a time from 00:00 to 23:59."))
         return time.fromisoformat(text)
 
     @override
@@ -218,7 +222,7 @@ class Id(serializers.UUIDField):
         try:
             return parse_uuid(text_or_refuse(data))
         except ValueError:
-            refuse("not_a_uuid", "Must be a hyphenated UUID.")
+            refuse("not_a_uuid", gettext("Must be a hyphenated UUID."))
 
 
 class Choice(serializers.ChoiceField):
@@ -231,7 +235,10 @@ class Choice(serializers.ChoiceField):
     def to_internal_value(self, data: object) -> str:
         word = text_or_refuse(data)
         if word not in self.choices:
-            refuse("not_a_choice", f"Must be one of: {', '.join(self.choices)}.")
+            refuse(
+                "not_a_choice",
+                gettext("Must be one of: %(choices)s.") % {"choices": ", ".join(self.choices)},
+            )
         return word
 
 
@@ -251,11 +258,14 @@ class ListOf(serializers.ListField):
     @override
     def to_internal_value(self, data: object) -> list[Any]:
         if not isinstance(data, list):
-            refuse("not_a_list", "Must be a list.")
+            refuse("not_a_list", gettext("Must be a list."))
         if not data and self.min_length:
-            refuse("empty", "Must not be empty.")
+            refuse("empty", gettext("Must not be empty."))
         if self.max_length is not None and len(data) > self.max_length:
-            refuse("too_many", f"Must have at most {self.max_length} entries.")
+            refuse(
+                "too_many",
+                gettext("Must have at most %(most)s entries.") % {"most": self.max_length},
+            )
         return list(_children(self.child, enumerate(data)).values())
 
 
@@ -276,10 +286,10 @@ class MapOf(serializers.DictField):
     @override
     def to_internal_value(self, data: object) -> dict[str, Any]:
         if not isinstance(data, dict):
-            refuse("not_an_object", "Must be an object.")
+            refuse("not_an_object", gettext("Must be an object."))
         given = without_nulls(data, self.child)
         if len(given) > self.most:
-            refuse("too_many", f"Must have at most {self.most} names.")
+            refuse("too_many", gettext("Must have at most %(most)s names.") % {"most": self.most})
         return _children(self.child, given.items())
 
 
@@ -345,9 +355,12 @@ class StrictSerializer(serializers.Serializer[Any]):
     @override
     def run_validation(self, data: Any = empty) -> Any:
         if data is not empty and data is not None and not isinstance(data, dict):
-            refuse("not_an_object", "Must be an object.")
+            refuse("not_an_object", gettext("Must be an object."))
         if isinstance(data, dict) and self._has_too_many(data):
-            refuse("too_many", f"Must have at most {len(self.fields)} fields.")
+            refuse(
+                "too_many",
+                gettext("Must have at most %(most)s fields.") % {"most": len(self.fields)},
+            )
         return super().run_validation(data)
 
     def _has_too_many(self, data: Mapping[str, Any]) -> bool:

@@ -11,6 +11,8 @@ import math
 import re
 from typing import Any, NoReturn
 
+from django.utils.translation import gettext
+
 from pushsvc.common.errors import BadRequest
 
 MAX_BODY_BYTES = 64 * 1024
@@ -28,7 +30,7 @@ def loads_strict(data: bytes) -> Any:
     """The JSON value in `data`. Raises MalformedJSON, which says what is wrong."""
     data = data.removeprefix(codecs.BOM_UTF8)
     if not data.strip():
-        raise MalformedJSON("The body is empty.")
+        raise MalformedJSON(gettext("The body is empty."))
     try:
         value = json.loads(
             data.decode("utf-8"),
@@ -38,10 +40,14 @@ def loads_strict(data: bytes) -> Any:
             parse_int=_int,
         )
     except UnicodeDecodeError as error:
-        raise MalformedJSON(f"Not UTF-8 at byte {error.start}.") from error
+        raise MalformedJSON(
+            gettext("Not UTF-8 at byte %(start)s.") % {"start": error.start}
+        ) from error
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise MalformedJSON(f"Not JSON: {error.msg} ({where}).") from error
+        raise MalformedJSON(
+            gettext("Not JSON: %(msg)s (%(where)s).") % {"msg": error.msg, "where": where}
+        ) from error
     except RecursionError as error:
         raise _too_deep() from error
     _check_depth(value)
@@ -53,7 +59,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for key, value in pairs:
         check_text(key)
         if key in result:
-            raise MalformedJSON(f"The key {key[:50]!r} appears twice.")
+            raise MalformedJSON(
+                gettext("The key %(key)s appears twice.") % {"key": f"{key[:50]!r}"}
+            )
         result[key] = value
     return result
 
@@ -65,7 +73,7 @@ def _constant(name: str) -> NoReturn:
 def _float(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
-        raise MalformedJSON("A number is too large.")
+        raise MalformedJSON(gettext("A number is too large."))
     return number
 
 
@@ -101,8 +109,8 @@ def is_storable(text: str) -> bool:
 def check_text(text: str) -> None:
     """Raises MalformedJSON for text that PostgreSQL cannot store."""
     if not is_storable(text):
-        raise MalformedJSON("A string contains NUL or half of a surrogate pair.")
+        raise MalformedJSON(gettext("A string contains NUL or half of a surrogate pair."))
 
 
 def _too_deep() -> MalformedJSON:
-    return MalformedJSON(f"More than {MAX_DEPTH} levels of nesting.")
+    return MalformedJSON(gettext("More than %(depth)s levels of nesting.") % {"depth": MAX_DEPTH})

@@ -2,6 +2,7 @@
 
 DAY = "j F Y"
 DAY_AND_TIME = "l، j F Y، H:i"
+WEEKDAY = "l، j F"
 # With Western digits, as browsers write them (Intl.NumberFormat).
 DECIMAL_SEPARATOR = "."
 THOUSAND_SEPARATOR = ","

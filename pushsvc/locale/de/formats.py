@@ -2,5 +2,6 @@
 
 DAY = "j. F Y"
 DAY_AND_TIME = "l, j. F Y, H:i"
+WEEKDAY = "l, j. F"
 DATE_INPUT_FORMATS = ["%Y-%m-%d"]
 DATETIME_INPUT_FORMATS = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"]

@@ -18,10 +18,16 @@ from pushsvc.common.console import figures
 from tests.admin.notifications.composing import written
 from tests.admin.support import fill_hours, signed_in
 from tests.api.support import owner_of
-from tests.factories import make_sent_notification, make_template
+from tests.factories import (
+    add_subscription,
+    make_notification,
+    make_sent_notification,
+    make_template,
+)
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 CATALOGS = sorted(CHECKOUT.glob("pushsvc/locale/*/LC_MESSAGES/django.po"))
+COMPOSE = reverse("admin:notification_compose")
 ZONE = reverse("admin:time_zone")
 GERMAN = {"accept-language": "de-AT,de;q=0.9"}
 PLACEHOLDER = re.compile(r"%\(\w+\)s|%%|\{\w*[^{}]*\}|</?\w+")
@@ -134,6 +140,64 @@ def test_a_services_error_is_in_the_readers_language_and_over_the_api_in_english
 
     assert german in page.content.decode()
     assert english in answer.json()["detail"]
+
+
+def test_what_only_serializers_check_is_in_the_readers_language_and_over_the_api_in_english(alice):
+    reader = signed_in(alice.members["owner"])
+
+    page = reader.post(COMPOSE, written(alice, labels="x" * 200), headers=GERMAN)
+    answer = owner_of(alice.channel).send(
+        {"body": "It left.", "labels": ["x" * 200]}, **GERMAN, cookie="language=de"
+    )
+
+    assert "Darf höchstens 50 Zeichen haben." in page.content.decode()
+    assert answer.json()["errors"][0]["detail"] == "Must be at most 50 characters long."
+
+
+def test_reasons_of_refused_rows_are_in_the_readers_language_and_over_the_api_in_english(alice):
+    Channel.objects.filter(pk=alice.channel.pk).update(ios_enabled=True)
+    rows, query = "platform,token,language\nios,none,\nios,ab,\n", "format=tokens_csv"
+    page = f"{reverse('admin:subscribers_import_part', args=[alice.channel.pk])}?{query}"
+    api = f"/channel/{alice.channel.pk}/subscriptions/import?{query}"
+    csv = {"content_type": "text/csv"}
+
+    german = signed_in(alice.members["owner"]).post(page, rows, **csv, headers=GERMAN)
+    key = {"authorization": f"Key {owner_of(alice.channel).key}"}
+    english = Client().post(api, rows, **csv, headers={**GERMAN, "cookie": "language=de", **key})
+
+    (own, _), (same, _) = (each.json()["refusals"] for each in (german, english))
+    assert own["detail"].startswith("Muss 32 bis 200 hexadezimale Ziffern haben.")
+    assert same["detail"] == _TOKEN
+    assert same["code"] == own["code"]
+
+
+_TOKEN = "Must be 32 to 200 hexadecimal digits. An FCM token of an iOS app is no APNs token."
+
+
+def test_why_answers_in_the_readers_language_and_over_the_api_in_english(alice):
+    rule = {"attribute": "plan", "operator": "starts_with", "value": "pro"}
+    one = make_notification(alice.channel, rule=rule, category="offers")
+    device = add_subscription(alice.channel, {"plan": "free"}, choices={"offers": False})
+    why = reverse("admin:notification_why", args=[alice.channel.pk])
+    asked = {"notification": str(one.pk), "who": str(device.pk)}
+
+    page = signed_in(alice.members["viewer"]).post(why, asked, headers=GERMAN).content.decode()
+    answer = owner_of(alice.channel).call(
+        "POST",
+        f"/channel/{alice.channel.pk}/explain",
+        {"notification_id": str(one.pk), "subscription_id": str(device.pk)},
+        **GERMAN,
+        cookie="language=de",
+    )
+
+    assert (
+        "plan ist &quot;free&quot;; die Regel verlangt: einen Text, der mit &quot;pro&quot; beginnt"
+        in page
+    )
+    assert "Das Gerät hat die Kategorie offers abgelehnt." in page
+    details = {each["step"]: each["detail"] for each in answer.json()["devices"][0]["steps"]}
+    assert details["audience"] == 'plan is "free"; the rule wants a text that starts with "pro"'
+    assert details["category"] == "The device refused the category offers."
 
 
 def test_an_unknown_page_is_in_the_readers_language(viewer):

@@ -7,6 +7,8 @@ from auditlog.models import LogEntry
 from django.db.models.functions import Now
 from django.urls import reverse
 
+from notifications_app.admin import explaining
+from notifications_app.reporting.judging import StepName, Verdict
 from subscriptions_app.models import Subscription
 from tests import factories
 from tests.admin.notifications.composing import written
@@ -60,6 +62,11 @@ def test_all_that_decides_about_a_device_has_words(viewer, alice, device):
 
     labels = re.findall("<dt>(.+?)</dt>", page)
     assert labels[3:9] == ["Category", "Schedule", "Cap", "Release", "Message", "Pause"]
+
+
+def test_every_step_and_verdict_has_words():
+    assert set(explaining._STEPS) == set(StepName)
+    assert set(explaining._VERDICTS) == set(Verdict)
 
 
 def test_whoever_is_not_of_the_channel_is_unknown(viewer, notification, zebra):

@@ -398,7 +398,7 @@ window.pushsvcTexts = {
 "لا ينتمي إلى شخص"
 ],
 "bounced": [
-"ارتد"
+"مرتد"
 ],
 "contains": [
 "يحتوي"

@@ -390,7 +390,7 @@ window.pushsvcTexts = {
 "gehört zu keiner Person"
 ],
 "bounced": [
-"war unzustellbar"
+"unzustellbar"
 ],
 "contains": [
 "enthält"
