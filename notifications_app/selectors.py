@@ -1,7 +1,7 @@
 """Reads of notifications for the API and the console."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -213,6 +213,17 @@ class NamedNow(NamedTuple):
 
     external_id: str
     vars: Mapping[str, Any]
+
+
+def naming(notifications: Iterable[Notification]) -> dict[UUID, UUID]:
+    """By the id of a notification that may be shown only to whom targets name: the notification
+    that has the targets. For a correction it is the first notification."""
+    own = list(notifications)
+    roots = {each.root_id for each in own if each.root_id}
+    direct = Notification.objects.filter(pk__in=roots, has_targets=True) if roots else ()
+    named_by = {each.pk for each in direct} | {each.pk for each in own if each.has_targets}
+    found = {each.pk: each.root_id or each.pk for each in own}
+    return {id_: by for id_, by in found.items() if by in named_by}
 
 
 def still_named(recipients: Sequence[tuple[UUID, UUID]]) -> dict[tuple[UUID, UUID], NamedNow]:

@@ -31,7 +31,7 @@ from notifications_app.pipeline.transitions import (
     Transition,
     postpone,
 )
-from notifications_app.selectors import NamedNow, still_named
+from notifications_app.selectors import NamedNow, naming, still_named
 from notifications_app.timing import Timing
 from pushsvc.common.correlation import Correlation
 from pushsvc.common.platforms import Platform
@@ -91,7 +91,7 @@ class _Terms:
     wanted_at: datetime
     timing: Timing | None
     category: str
-    has_targets: bool
+    named_by: UUID | None
     sent_vars: Mapping[str, Any]
     notification_text: str
     correlation: Correlation
@@ -122,7 +122,7 @@ def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
     recipients, withdrawn, postponed = [], [], []
     for delivery in due:
         own, device = terms[delivery.batch_id], reachable.devices.get(delivery.subscription_id)
-        pair = (own.notification_id, delivery.subscription_id) if own.has_targets else None
+        pair = (own.named_by, delivery.subscription_id) if own.named_by else None
         if device is None:
             withdrawn.append((delivery, UNSUBSCRIBED))
         elif pair and pair not in named:
@@ -132,7 +132,7 @@ def read(leases: Sequence[Lease], *, even_paused: bool = False) -> PassRead:
         elif until := clock.until(own.timing, device.timezone):
             postponed.append(postpone(delivery, until, deadline=own.limits.deadline))
         else:
-            now = named.get(pair) if pair else None
+            now = named.get(pair) if pair and own.named_by == own.notification_id else None
             found = _recipient(platform, own, delivery, device, now)
             if own.timing and own.timing.quiet:
                 found = clock.applied(found, own.timing)
@@ -259,14 +259,13 @@ def _opted_out(
 def _named(
     terms: Mapping[int, _Terms], due: Sequence[DueDelivery]
 ) -> Mapping[tuple[UUID, UUID], NamedNow]:
-    """By (notification id, subscription id): how targets name the subscriptions of due deliveries.
-    Subscriptions that no target names any more are missing. Must be read after the addresses,
-    because the device could be linked to another person in between."""
+    """By (id of the notification with the targets, subscription id): how targets name the
+    subscriptions of due deliveries. Subscriptions that no target names any more are missing. Must
+    be read after the addresses, because the device could be linked to another person in
+    between."""
     with_terms = ((terms[delivery.batch_id], delivery) for delivery in due)
     of_targets = [
-        (own.notification_id, delivery.subscription_id)
-        for own, delivery in with_terms
-        if own.has_targets
+        (own.named_by, delivery.subscription_id) for own, delivery in with_terms if own.named_by
     ]
     return still_named(of_targets) if of_targets else {}
 
@@ -280,8 +279,10 @@ def _terms(leases: Sequence[Lease]) -> Mapping[int, _Terms]:
         raise Halted
     channel = _declaring_channel(leases[0])
     kinds = {(lease.plan_id, lease.variant): lease for lease in leases}
+    named_by = naming(plan.notification for plan in plans.values())
     of_kinds = {
-        kind: _terms_of(plans[lease.plan_id], lease, channel) for kind, lease in kinds.items()
+        kind: _terms_of(plans[lease.plan_id], lease, channel, named_by)
+        for kind, lease in kinds.items()
     }
     return {lease.batch_id: of_kinds[lease.plan_id, lease.variant] for lease in leases}
 
@@ -292,7 +293,9 @@ def _declaring_channel(lease: Lease) -> Channel | None:
     return channel_get(lease.channel_id) if is_declaring else None
 
 
-def _terms_of(plan: Any, lease: Lease, channel: Channel | None) -> _Terms:
+def _terms_of(
+    plan: Any, lease: Lease, channel: Channel | None, named_by: Mapping[UUID, UUID]
+) -> _Terms:
     notification, limits = plan.notification, _limits(plan.notification, plan.call_until)
     return _Terms(
         notification_id=notification.pk,
@@ -308,7 +311,7 @@ def _terms_of(plan: Any, lease: Lease, channel: Channel | None) -> _Terms:
         wanted_at=_wanted_at(plan, lease),
         timing=notification.timed,
         category=notification.category,
-        has_targets=notification.has_targets,
+        named_by=named_by.get(notification.pk),
         sent_vars=notification.vars or {},
         notification_text=str(notification.pk),
         correlation=notification.correlation,

@@ -21,7 +21,7 @@ from notifications_app.errors import InboxOff
 from notifications_app.models import Notification
 from notifications_app.pipeline.splitting import variants_of
 from notifications_app.pipeline.transitions import OPTED_OUT, PERSON_CHANGED, STOPPED, UNSUBSCRIBED
-from notifications_app.selectors import NamedNow, still_named
+from notifications_app.selectors import NamedNow, naming, still_named
 from notifications_app.states import STATES
 from pushsvc.common.errors import NotFound
 from pushsvc.common.links import may_be_opened
@@ -71,7 +71,8 @@ def inbox_read(
     begins.
 
     Left out are messages that were withdrawn before the call, messages that a device got before it
-    belonged to its person, and messages that name somebody who is not the device's person any more.
+    belonged to its person, messages that name somebody who is not the device's person any more, and
+    messages of which a correction is listed.
     Raises InboxOff, and NotFound if there is no message `before`.
     """
     if not channel.inbox_days:
@@ -128,17 +129,22 @@ def _entries(channel: Channel, devices: Sequence[Subscription]) -> list[_Entry]:
 def _messages(entries: Sequence[_Entry]) -> list[InboxMessage]:
     """The messages that can be shown, in the order of the entries."""
     notifications = Notification.objects.in_bulk({each.notification_id for each in entries})
+    named_by = naming(notifications.values())
     of_targets = [
-        (each.notification_id, each.device.pk)
+        (named_by[each.notification_id], each.device.pk)
         for each in entries
-        if notifications[each.notification_id].has_targets
+        if each.notification_id in named_by
     ]
     named = still_named(of_targets) if of_targets else {}
     shown: dict[UUID, InboxMessage] = {}
+    latest: dict[UUID, UUID] = {}  # by the first notification: it, or its newest correction
     for entry in entries:
-        pair = (entry.notification_id, entry.device.pk)
         notification = notifications[entry.notification_id]
-        if notification.has_targets and pair not in named:
+        pair = named_by.get(notification.pk, notification.pk), entry.device.pk
+        if notification.pk in named_by and pair not in named:
+            continue
+        root_id = notification.root_id or notification.pk
+        if latest.setdefault(root_id, notification.pk) != notification.pk:
             continue
         if found := shown.get(entry.notification_id):
             shown[entry.notification_id] = _merged(found, entry)
@@ -172,7 +178,8 @@ def _content(
     messages = Messages(notification.pk, content, platform, expires_at=0.0)
     if not messages.is_personal:
         return messages.of(spoken_by(device)).content
-    sent_vars: Mapping[str, Any] = {**content.vars, **(named.vars if named else {})}
+    own = named.vars if named and notification.has_targets else {}
+    sent_vars: Mapping[str, Any] = {**content.vars, **own}
     values = device_values(device, notification_id=notification.pk, sent_vars=sent_vars)
     message = messages.for_recipient(spoken_by(device), values)
     if isinstance(message, Unsendable):

@@ -8,11 +8,12 @@ import pytest
 from django.db import connection
 
 from notifications_app.content.values import Content, SendRequest
-from notifications_app.models import Plan
+from notifications_app.models import Delivery, Plan
 from notifications_app.pipeline import planning
 from notifications_app.sends.services import notification_accept
 from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
+from subscriptions_app.people.linking import devices_link
 from tests import factories
 from tests.pipeline import phones, support
 
@@ -135,3 +136,25 @@ def _killed(monkeypatch, *, undone):
 
 def _die(*_arguments, **_options):
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("has_left", [False, True])
+def test_a_message_to_a_person_is_corrected_only_on_devices_of_the_person(
+    sandbox, channel, has_left
+):
+    """Also by the correction of a correction. The next person on the device has not got it."""
+    ((device, row),) = factories.subscribe_browsers(sandbox, channel, 1)
+    devices_link(channel=channel, links={row.pk: "ada"})
+    wrong = factories.make_direct_notification(channel, people=["ada"], body="Ada, you owe 12")
+    support.plan(wrong)
+    support.deliver(wrong)
+    right = delivered(channel, wrong, body="Ada, you owe 21")
+    if has_left:
+        devices_link(channel=channel, links={row.pk: "bob"})
+
+    again = delivered(channel, right, body="Ada, you owe nothing")
+
+    assert support.counts(again) == ("sent", 1, int(not has_left), int(has_left))
+    codes = Delivery.objects.filter(notification_id=again.pk).values_list("code", flat=True)
+    assert list(codes) == (["person_changed"] if has_left else [""])
+    assert len(device.receipts) == (2 if has_left else 3)

@@ -6,6 +6,7 @@ import pytest
 from django.db.models import F
 from django.db.models.functions import Now
 
+from notifications_app.content.values import TargetId
 from notifications_app.erasure import person_forget
 from notifications_app.models import Delivery, Notification
 from notifications_app.reporting import inbox
@@ -16,6 +17,7 @@ from tests.api.events import report
 from tests.api.people import new_key, token
 from tests.api.support import code, errors, owner_of
 from tests.pipeline import support
+from tests.pipeline.test_corrections import delivered
 
 LEASE = timedelta(seconds=120)
 
@@ -214,6 +216,44 @@ def test_the_next_person_on_a_device_sees_nothing_of_the_one_before(alice, devic
     assert bodies(alice, row) == ["To Ada", "While Ada's"]
 
     devices_link(channel=alice.channel, links={row.pk: bob.external_id})
+
+    assert bodies(alice, row) == []
+
+
+def test_a_correction_is_listed_in_the_place_of_what_it_corrects(alice, devices):
+    """Where it was not delivered, what it corrects is listed."""
+    (_, row), (device, other) = devices
+    device.behave("too_large", times=1)
+    wrong = support.send(alice.channel, body="1:0")
+    right = delivered(alice.channel, wrong, body="0:1")
+    again = delivered(alice.channel, right, body="0:2")
+
+    shown = read(alice, row)
+
+    assert [each["notification_id"] for each in shown["messages"]] == [str(again.pk)]
+    assert (shown["messages"][0]["body"], shown["unread"]) == ("0:2", 1)
+    assert bodies(alice, other) == ["1:0"]
+
+
+def test_the_correction_of_a_direct_message_is_listed_for_its_person_alone(alice, devices):
+    """Its own values count, and not those of the target."""
+    (_, row), _ = devices
+    link(row, factories.make_person(alice.channel, "ada"))
+    body = "You owe {{ vars.sum }}"
+    wrong = factories.make_direct_notification(
+        alice.channel,
+        targets=[TargetId(external_id="ada", vars={"sum": 12})],
+        body=body,
+        extras={"personalize": True},
+    )
+    support.plan()
+    support.deliver()
+    assert bodies(alice, row) == ["You owe 12"]
+    delivered(alice.channel, wrong, body=body, personalize=True, vars={"sum": 21})
+    assert bodies(alice, row) == ["You owe 21"]
+
+    devices_link(channel=alice.channel, links={row.pk: "bob"})
+    Subscription.objects.filter(pk=row.pk).update(linked_at=None)  # as rows of earlier versions
 
     assert bodies(alice, row) == []
 
