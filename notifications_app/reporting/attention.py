@@ -12,7 +12,7 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
-from django.db.models import Count, DateTimeField, F, Min, Q, QuerySet, Sum, Value
+from django.db.models import Count, DateTimeField, F, Q, QuerySet, Sum, Value
 from django.db.models.functions import Cast
 from django.utils import timezone
 from django.utils.text import Truncator
@@ -28,20 +28,17 @@ from notifications_app.models import (
     Automation,
     Batch,
     Newsfeed,
-    Notification,
     Schedule,
 )
 from notifications_app.pipeline import breakers
 from notifications_app.reporting.credentials import credentials, refused_credentials
 from notifications_app.reporting.jumps import jumps
-from notifications_app.reporting.late_batches import late_batches
+from notifications_app.reporting.late import late
 from notifications_app.reporting.limited import limited
 from notifications_app.reporting.unshown import unshown
-from notifications_app.states import NotificationStatus
 from pushsvc.common import worker
 from pushsvc.common.findings import Finding, Kind, Severity, worst_first
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
-from pushsvc.common.quantities import duration
 from pushsvc.common.texts import later
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -52,8 +49,6 @@ MOST_OF_A_KIND: Final = 10
 
 KEY_ENDS_SOON: Final = timedelta(days=14)
 KEY_IN_USE: Final = timedelta(days=30)
-
-LATE_START: Final = timedelta(seconds=15)
 
 FAILING_WEBHOOK: Final = timedelta(hours=1)
 
@@ -199,18 +194,6 @@ def _breaking(channels: QuerySet[Channel], _now: datetime) -> Iterator[Finding]:
         )
 
 
-def _late_starts(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
-    late = Notification.objects.filter(
-        channel__in=channels,
-        status=NotificationStatus.PENDING,
-        scheduled_at__lt=now - LATE_START,
-        paused_at__isnull=True,
-    ).aggregate(number=Count("pk"), oldest=Min("scheduled_at"))
-    if late["number"]:
-        age = duration((now - late["oldest"]).total_seconds())
-        yield Kind.START_LATE.found(number=late["number"], age=age, since=late["oldest"])
-
-
 def _webhooks(
     channels: QuerySet[Channel], now: datetime, most: int = MOST_OF_A_KIND
 ) -> Iterator[Finding]:
@@ -218,13 +201,11 @@ def _webhooks(
     that the service disabled, and failing ones."""
     own = Webhook.objects.filter(channel__in=channels)
     alive = worker.liveness(["hooks"])
-    newsfeeds = Newsfeed.objects.filter(channel__in=channels, is_enabled=True).values("pk")
-    needs_it = own.filter(is_enabled=True).values("pk").union(newsfeeds, all=True)
-    if alive and not alive.processes["hooks"] and needs_it.exists():
+    needed, unreadable = _needs_of_hooks(channels)
+    if alive and not alive.processes["hooks"] and needed:
         yield Kind.HOOKS_MISSING.found()
-    facts = Feed.objects.filter(unreadable_at__isnull=False, channel_id__in=channels.values("pk"))
-    if number := facts.count():
-        yield Kind.FACTS_UNREADABLE.found(number=number)
+    if unreadable:
+        yield Kind.FACTS_UNREADABLE.found(number=unreadable)
     is_failing = Q(is_enabled=True, failing_since__lt=now - FAILING_WEBHOOK)
     troubled = own.filter(is_failing | ~Q(disabled_code="")).select_related("channel")
     for each in troubled.order_by("is_enabled", "failing_since")[:most]:
@@ -239,6 +220,19 @@ def _webhooks(
             yield Kind.WEBHOOK_FAILING.found(**about)
         else:
             yield Kind.WEBHOOK_DISABLED.found(reason=_DISABLED.get(each.disabled_code, ""), **about)
+
+
+def _needs_of_hooks(channels: QuerySet[Channel]) -> tuple[bool, int]:
+    """Whether a webhook or a newsfeed needs the worker, and how many facts it could not read."""
+    of_channels = {"channel_id__in": channels.values("pk")}
+    users = (model.objects.filter(**of_channels, is_enabled=True) for model in (Webhook, Newsfeed))
+    first, second = (each.values_list(Value("users"), Value(1))[:1] for each in users)
+    facts = Feed.objects.filter(**of_channels, unreadable_at__isnull=False)
+    counted = (
+        facts.values(what=Value("facts")).annotate(number=Count("pk")).values_list("what", "number")
+    )
+    found = dict(counted.union(first, second, all=True))
+    return "users" in found, found.get("facts", 0)
 
 
 def _disabled(
@@ -294,8 +288,7 @@ def _jumps(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
 _SHARED: Final[tuple[Part, ...]] = (
     _planner,
     _platforms,
-    _late_starts,
-    late_batches,
+    late,
     _webhooks,
 )
 PARTS: Final[tuple[Part, ...]] = (

@@ -1,6 +1,5 @@
-"""Finds batches that wait because no worker takes them, or because all their calls fail.
-
-If few calls fail, no breaker shows them.
+"""Finds notifications that nobody starts, and batches that wait because no worker takes them, or
+because all their calls fail. If few calls fail, no breaker shows them.
 """
 
 from collections.abc import Iterator
@@ -12,35 +11,48 @@ from django.db.models import Count, F, Min, QuerySet, Sum, Value
 
 from channels_app.models import Channel
 from notifications_app.delivery.registry import services_with_breaker
-from notifications_app.models import HAS_NO_RATE, RECIPIENTS_LEFT, WANTED_SINCE, Batch, Delivery
+from notifications_app.models import (
+    HAS_NO_RATE,
+    RECIPIENTS_LEFT,
+    WANTED_SINCE,
+    Batch,
+    Delivery,
+    Notification,
+)
 from notifications_app.reporting.limited import is_not_limited
-from notifications_app.states import BatchStatus, DeliveryStatus
+from notifications_app.states import BatchStatus, DeliveryStatus, NotificationStatus
 from pushsvc.common.findings import Finding, Kind, Severity
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.quantities import duration
 
+LATE_START: Final = timedelta(seconds=15)
 LATE_BATCH: Final = timedelta(seconds=60)
 VERY_LATE_BATCH: Final = timedelta(minutes=10)
 UNREACHED: Final = timedelta(seconds=60)
 LONG_UNREACHED: Final = timedelta(minutes=10)
 
 
-def late_batches(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
-    """By platform: batches that are due and that nobody claimed for a minute, and batches that were
-    called and reached nobody for over a minute. Read in one statement."""
+def late(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding]:
+    """Notifications that are late to start. By platform: batches that are due and that nobody
+    claimed for a minute, and batches that were called and reached nobody for over a minute. Read in
+    one statement."""
     ready = Batch.objects.unhalted().filter(
         is_not_limited(), channel__in=channels, status=BatchStatus.READY
     )
     failing = _failing(ready, now)
     due = _counted(_due(ready, now), "due", Min(WANTED_SINCE))
     called = _counted(failing, "called", Min("plan__due_at"))
-    found = sorted(due.union(called, all=True), key=lambda row: (row[0] != "due", row[-1]))
-    for what, platform, recipients, batches, since in found:
+    rows = [row for row in due.union(called, _starts(channels, now), all=True) if row[3]]
+    for what, platform, recipients, number, since in sorted(rows, key=_order):
+        age = duration((now - since).total_seconds())
+        if what == "start":
+            yield Kind.START_LATE.found(number=number, age=age, since=since)
+            continue
         about: dict[str, Any] = {
             "name": PLATFORM_NAMES[platform],
             "recipients": recipients,
-            "batches": batches,
-            "age": duration((now - since).total_seconds()),
+            "batches": number,
+            "age": age,
             "since": since,
             "platform": platform,
         }
@@ -50,6 +62,24 @@ def late_batches(channels: QuerySet[Channel], now: datetime) -> Iterator[Finding
         elif quote := _last_failure(failing.filter(platform=platform)):
             severity = _severity(now - since > LONG_UNREACHED)
             yield Kind.CALLS_FAIL.found(severity=severity, quote=quote, **about)
+
+
+def _order(row: tuple[Any, ...]) -> tuple[int, datetime]:
+    return ("start", "due", "called").index(row[0]), row[-1]
+
+
+def _starts(channels: QuerySet[Channel], now: datetime) -> QuerySet[Notification, tuple[Any, ...]]:
+    """One row, whose number may be 0."""
+    waiting = Notification.objects.filter(
+        channel__in=channels,
+        status=NotificationStatus.PENDING,
+        scheduled_at__lt=now - LATE_START,
+        paused_at__isnull=True,
+    )
+    counted = waiting.values(what=Value("start"), on=Value("")).annotate(
+        recipients=Value(0), starts=Count("pk"), oldest=Min("scheduled_at")
+    )
+    return counted.values_list("what", "on", "recipients", "starts", "oldest")
 
 
 def _due(ready: QuerySet[Batch], now: datetime) -> QuerySet[Batch]:
