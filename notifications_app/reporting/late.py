@@ -1,5 +1,6 @@
-"""Finds notifications that nobody starts, and batches that wait because no worker takes them, or
-because all their calls fail. If few calls fail, no breaker shows them.
+"""Finds notifications that nobody starts, and batches that nobody takes or whose calls all fail.
+
+If few calls fail, no breaker shows them.
 """
 
 from collections.abc import Iterator
