@@ -198,6 +198,7 @@ WITH device AS MATERIALIZED (
 ), candidate AS MATERIALIZED (
   (SELECT id FROM notifications_app_notification
    WHERE channel_id = %(channel)s AND NOT has_targets AND only_subscription_id IS NULL
+     AND started_at IS NOT NULL
    ORDER BY channel_id, id DESC LIMIT %(most)s)
   UNION
   (SELECT notification_id FROM notifications_app_target

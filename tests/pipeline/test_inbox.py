@@ -165,6 +165,15 @@ def test_what_was_withdrawn_or_waits_is_not_listed(alice, devices):
     assert bodies(alice, row) == []
 
 
+def test_what_is_scheduled_ahead_takes_no_places(alice, devices, monkeypatch):
+    monkeypatch.setattr(inbox, "MOST_CANDIDATES", 2)
+    (_, row), _ = devices
+    support.send(alice.channel, body="Sent")
+    for _ in range(3):
+        factories.make_notification(alice.channel, scheduled_at="2031-01-01T09:00:00Z")
+    assert bodies(alice, row) == ["Sent"]
+
+
 def test_tests_are_not_listed(alice, devices):
     (_, row), _ = devices
     support.send(alice.channel, only_subscription_id=row.pk)
