@@ -7,13 +7,16 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Sum
+from django.db.models.functions import Now
 from django.utils.translation import gettext
 
 from notifications_app.content.values import Content, SendRequest
 from notifications_app.errors import DeliveriesDeleted, NotCombinable, StillSending
 from notifications_app.models import Batch, Notification
+from notifications_app.states import UNFINISHED
 from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.platforms import Platform
+from pushsvc.common.store import sql
 from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.errors import NotificationNotFound
 
@@ -41,6 +44,16 @@ def with_correction(channel_id: UUID, request: SendRequest, replaces: UUID) -> S
         rule={"notification": str(found.pk), "outcome": "delivered"},
         root_id=found.root_id or found.pk,
     )
+
+
+def check_order(request: SendRequest) -> None:
+    """Raises StillSending while another correction is being sent in the same place, if this one is
+    due: devices could get the older one last."""
+    if request.root_id is None or (request.scheduled_at and request.scheduled_at > sql.now()):
+        return
+    others = Notification.objects.filter(root_id=request.root_id, status__in=UNFINISHED)
+    for other in others.filter(scheduled_at__lte=Now()):
+        _check_ended(other)
 
 
 def _check_ended(found: Notification) -> None:

@@ -30,6 +30,7 @@ from notifications_app.pipeline import deciding, halting
 from notifications_app.querysets import NotificationQuerySet
 from notifications_app.sends.bounds import check_pending, check_volume
 from notifications_app.sends.checks import Due, caps_of, send_check, with_defaults
+from notifications_app.sends.corrections import check_order
 from notifications_app.states import NotificationStatus
 from notifications_app.tasks import wake_planner
 from pushsvc.common import correlation, metrics
@@ -57,13 +58,14 @@ def notification_accept(
     actor of the current request. `once`: of a schedule that contacts nobody twice in some days, as
     in Notification.
 
-    Raises what `with_defaults`, `send_check`, `check_pending` and `check_volume` raise, and
-    ChannelDeleted.
+    Raises what `with_defaults`, `check_order`, `send_check`, `check_pending` and `check_volume`
+    raise, and ChannelDeleted.
     """
     # A plain send only inserts one row, which needs no transaction.
     is_plain = request.segment_id is None and not request.targets and not audit.is_by_staff()
     with nullcontext() if is_plain else transaction.atomic():
         request = with_defaults(channel, request)
+        check_order(request)
         due = send_check(channel=channel, request=request)
         check_pending(channel.pk, request)
         check_volume(channel.pk, request)

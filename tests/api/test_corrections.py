@@ -9,6 +9,7 @@ from django.db.models.functions import Now
 from notifications_app.models import Batch, Delivery, Notification, Plan
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
+from pushsvc.common.timestamps import format_timestamp
 from tests import factories
 from tests.api.support import accepted, code, errors
 from tests.pipeline import support
@@ -43,9 +44,9 @@ def details(owner, notification):
 
 def test_a_correction_reads_as_one_and_the_corrected_notification_names_it(alice):
     wrong = ended(alice, target_platforms=["web", "ios"])
-    right = accepted(alice, correcting(wrong, target_platforms=["web"]))
-    second = accepted(alice, correcting(wrong, target_platforms=["web"]))
-    again = accepted(alice, correcting(ended_now(right), target_platforms=["web"]))
+    right = ended_now(accepted(alice, correcting(wrong, target_platforms=["web"])))
+    second = ended_now(accepted(alice, correcting(wrong, target_platforms=["web"])))
+    again = accepted(alice, correcting(right, target_platforms=["web"]))
 
     assert details(alice, right)["audience"] == {
         "kind": "correction",
@@ -82,7 +83,8 @@ def test_a_correction_goes_to_the_platforms_of_the_notification_unless_it_names_
     alice.channel.ios_enabled = alice.channel.android_enabled = True
     alice.channel.save()
     wrong = ended(alice, target_platforms=["web", "ios"])
-    assert accepted(alice, correcting(wrong)).target_platforms == ["web", "ios"]
+    first = ended_now(accepted(alice, correcting(wrong)))
+    assert first.target_platforms == ["web", "ios"]
     own = accepted(alice, correcting(wrong, target_platforms=["ios"]))
     assert own.target_platforms == ["ios"]
 
@@ -145,6 +147,21 @@ def test_a_stopped_notification_is_corrected_once_no_worker_calls(alice):
     assert code(alice.send(correcting(wrong)), 409) == "still_sending"
 
     own.update(status="ready", lease_until=None)
+    accepted(alice, correcting(wrong))
+
+
+def test_while_a_correction_is_sent_another_waits_for_its_end(alice):
+    """A device could get the older one last. One for later does not wait, and nobody for it."""
+    wrong = ended(alice)
+    accepted(alice, correcting(wrong, scheduled_at=format_timestamp(sql.now() + timedelta(days=1))))
+    right = accepted(alice, correcting(wrong))
+
+    assert code(alice.send(correcting(wrong)), 409) == "still_sending"
+
+    ended_now(right)
+    last = accepted(alice, correcting(right))
+    assert code(alice.send(correcting(wrong)), 409) == "still_sending"
+    Notification.objects.filter(pk=last.pk).update(started_at=Now(), stopped_at=Now())
     accepted(alice, correcting(wrong))
 
 
