@@ -14,7 +14,6 @@ from urllib.request import Request, urlopen
 import pytest
 from django.conf import settings as django_settings
 from django.db import connection
-from django.db.models.functions import Now
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -23,6 +22,7 @@ from channels_app.services import provider_credentials_store
 from notifications_app.content.tracking import make_token
 from notifications_app.models import Notification
 from notifications_app.pipeline import plan_queue, planning
+from notifications_app.sends.services import notification_cancel
 from tests.api.credentials import APPLE, GOOGLE
 from tests.factories import (
     add_subscriptions,
@@ -280,9 +280,9 @@ def test_the_examples_of_changing_a_send_run(service, channel):
     said = []
     for language, text in blocks:
         said.append(_output(language, text, of_later if "-X PATCH" in text else of_sent))
-        # Nobody delivers, and the next correction is refused while this one is being sent.
-        corrections = Notification.objects.filter(root_id=sent)
-        corrections.update(status="sent", finished_at=Now())
+        # The next correction would be refused while this one is being sent.
+        for correction in Notification.objects.filter(root_id=sent):
+            notification_cancel(channel_id=channel.id, notification_id=correction.pk)
 
     listed, listed_again, labeled, summed, *said = said
     assert [each["notification_id"] for each in json.loads(listed)] == [later]
