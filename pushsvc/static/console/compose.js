@@ -358,15 +358,31 @@
     const isSaved = $("#save-state").dataset.tone !== "bad";
     location.search = new URLSearchParams(isSaved ? { draft } : { channel: event.target.value });
   });
-  // A test device that was added in another tab is offered when the user returns.
+  // Test devices that are added in another tab are offered when the user returns, and the newly
+  // added one is chosen.
   let isAddingDevice = false;
   form.addEventListener("click", ({ target }) => {
     if (target.closest("[data-adds-device]")) isAddingDevice = true;
   });
-  const offerDevices = () => {
+  const offeredDevices = () => [...$("#test-devices").querySelectorAll("[name=test_device]")];
+  const offerDevices = async () => {
     if (!isAddingDevice || document.hidden) return;
-    isAddingDevice = false;
-    window.htmx.trigger("#test-devices", "refresh");
+    const before = offeredDevices();
+    const known = new Set(before.map(({ value }) => value));
+    const chosen = before.find(({ checked }) => checked)?.value;
+    const typed = $("#test_known_as")?.value;
+    await window.htmx.ajax("get", $("#test-devices").dataset.url, {
+      source: "#test-devices",
+      target: "#test-devices",
+      select: "#test-devices",
+      swap: "outerHTML",
+    });
+    const offered = offeredDevices();
+    const wanted =
+      offered.find(({ value }) => !known.has(value)) ??
+      offered.find(({ value }) => value === chosen);
+    if (wanted) wanted.checked = true;
+    if (typed) $("#test_known_as").value = typed;
   };
   window.addEventListener("focus", offerDevices); // from another window
   document.addEventListener("visibilitychange", offerDevices); // from another tab

@@ -210,6 +210,38 @@ def test_a_test_message_reaches_only_the_chosen_subscriber(console, alice, sende
     assert only_one(alice).only_subscription_id == subscription.id
 
 
+def test_a_test_reaches_the_own_phone_five_clicks_after_the_dashboard(
+    console, alice, sender, devices
+):
+    """Although there is another test device, and one looks back before the phone is added."""
+    make_device(alice.channel, devices["web"][1], sender, name="A laptop")
+    _, phone = devices["android"]
+    page = console.open("/admin/", sender)
+    presses = []
+    page.context.expose_binding("pressed", lambda source: presses.append(source["page"].url))
+    page.context.add_init_script("addEventListener('pointerdown', () => pressed(), true)")
+    page.reload()
+
+    page.get_by_role("link", name="New notification").first.click()
+    write(page)
+    with page.expect_popup() as opened:
+        page.get_by_role("link", name="Add this browser or a phone").click()
+    page.evaluate("dispatchEvent(new Event('focus'))")  # headless tabs do not lose theirs
+    finding = opened.value
+    row = finding.get_by_role("row").filter(has_text=str(phone.pk)[-6:])
+    row.get_by_role("link", name="Use as test device").click()
+    finding.get_by_label("Name").fill("My phone")
+    finding.get_by_role("button", name="Save").click()
+    expect(finding.locator("#devices")).to_contain_text("My phone")
+    page.evaluate("dispatchEvent(new Event('focus'))")
+    expect(page.get_by_label("My phone")).to_be_checked()
+    page.get_by_role("button", name="Send the test").click()
+
+    expect(page.get_by_text("The push service accepted the test.")).to_be_visible()
+    assert messages_of(devices) == [0, 1, 0]
+    assert len(presses) == 5, presses
+
+
 def test_progress_is_shown_until_the_end_and_the_log_is_downloaded(console, alice, sender, devices):
     browser, _ = devices["web"]
     browser.behave("throttled", retry_after=600)
