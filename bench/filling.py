@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from django.db import connection
+from django.db import OperationalError, connection
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -66,9 +66,16 @@ def in_bulk(table: str) -> Iterator[None]:
 
 
 def forget_notifications() -> None:
-    """Deletes all notifications with their plans, batches and deliveries."""
-    with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE notifications_app_notification CASCADE")
+    """Deletes all notifications with their plans, batches and deliveries. Tries again if planners
+    that look for work have locked the tables in another order."""
+    for tries_left in reversed(range(10)):
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute("TRUNCATE notifications_app_notification CASCADE")
+            return
+        except OperationalError:
+            if not tries_left:
+                raise
 
 
 _INDEXES = """

@@ -233,6 +233,7 @@ class Migration(migrations.Migration):
                 ('deadline_at', models.DateTimeField(help_text='When the time to live ends, pauses included.')),
                 ('status', models.CharField(choices=[('planning', 'Planning'), ('delivering', 'Delivering'), ('settling', 'Settling'), ('done', 'Done')], db_default='planning', default='planning', max_length=10)),
                 ('cursor', models.UUIDField(help_text='The last subscription id that was planned.', null=True)),
+                ('until', models.UUIDField(help_text='Of a range of the audience: its last subscription id.', null=True)),
                 ('zones', django.contrib.postgres.fields.ArrayField(base_field=models.CharField(max_length=64), help_text='Only devices with these time zones, as they are stored. Null: with any.', null=True, size=None)),
                 ('zone_at', models.SmallIntegerField(db_default=0, default=0, help_text='Which of the zones the cursor is in, from 1. Of movers, 1: some must wait.')),
                 ('bucket_from', models.SmallIntegerField(help_text='Of a part of a test: its first bucket of 10,000. 0: the tested part.', null=True)),

@@ -61,6 +61,9 @@ class Plan(models.Model):
         db_default=PlanStatus.PLANNING,
     )
     cursor = models.UUIDField(null=True, help_text="The last subscription id that was planned.")
+    until = models.UUIDField(
+        null=True, help_text="Of a range of the audience: its last subscription id."
+    )
     zones = ArrayField(
         models.CharField(max_length=MAX_TIMEZONE),
         null=True,

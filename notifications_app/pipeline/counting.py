@@ -260,7 +260,7 @@ WHERE batch.id = change.id
 _IS_AT_ONCE: Final = """(coalesce(rate_per_minute, 0) = 0 AND stopped_at IS NULL AND test IS NULL
     AND (timing IS NULL OR (NOT has_targets OR timing->>'quiet' IS NULL)
       AND NOT EXISTS (SELECT FROM notifications_app_plan
-                      WHERE notification_id = notification.id AND part > 0)))"""
+                      WHERE notification_id = notification.id AND part > 0 AND until IS NULL)))"""
 
 # In SQL, because the ORM cannot join an update with values. The rows are first locked in the order
 # of ids, because an UPDATE locks them in any order. Returns the seconds from a notification's time

@@ -166,6 +166,7 @@ def locked(own: Notifications, *, prolongs_parking: bool = False) -> Locked | No
     if pending is not None:
         return Locked(pending, Plan.objects.none())
     unfinished = Plan.objects.filter(notification__in=own).exclude(status=PlanStatus.DONE)
+    unfinished.lock_all()  # until when parts may have been added, which the second look finds
     plans = Plan.objects.filter(pk__in=unfinished.lock_all())
     if prolongs_parking:
         parked = Batch.objects.filter(plan__in=plans.values("pk")).since_parked()

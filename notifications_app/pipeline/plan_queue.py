@@ -253,9 +253,10 @@ WHERE notification.id = plan.notification_id
 RETURNING plan.id, plan.lease_number, plan.notification_id, plan.channel_id, plan.platform,
   plan.rule, plan.driver, plan.zones, notification.has_targets, plan.release_at,
   notification.started_at, notification.category,
-  EXISTS (SELECT FROM notifications_app_plan other
-          WHERE other.notification_id = plan.notification_id
-            AND other.platform = plan.platform AND other.part <> plan.part), plan.part,
+  plan.until IS NULL AND EXISTS (
+    SELECT FROM notifications_app_plan other
+    WHERE other.notification_id = plan.notification_id
+      AND other.platform = plan.platform AND other.part <> plan.part), plan.part,
   nullif(notification.rate_per_minute, 0), notification.caps, notification.once,
   notification.request_id, notification.traceparent, {weights},
   plan.bucket_from, plan.bucket_to, {winner},

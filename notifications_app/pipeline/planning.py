@@ -4,7 +4,8 @@ One conditional statement starts a notification, copies the audience's rule and 
 The database itself writes the rows, one window of subscription ids at a time. A transaction locks
 the plan, checks the lease, writes a window and moves the cursor. So a planner may die at any
 point, and the next one continues at the cursor. New plans of all channels are planned together, so
-that many small plans cost few statements.
+that many small plans cost few statements. A large one is divided after its first window, so that
+several planners plan it side by side.
 """
 
 import math
@@ -24,7 +25,7 @@ from django.db.models.functions import Greatest, Least, Now
 
 from channels_app.counters import counters_add
 from notifications_app.models import Driver, Notification, Plan
-from notifications_app.pipeline import send_rates, wakeup
+from notifications_app.pipeline import ranges, send_rates, wakeup
 from notifications_app.pipeline.counting import (
     check_end_later,
     finish_complete,
@@ -112,6 +113,9 @@ def plan_windows(leases: Sequence[PlanLease]) -> list[PlanLease]:
         if planned:
             _count_windows(planned)
     _report(planned, began)
+    for each in planned:
+        if each.plan.cursor is None and not each.window.is_last and not each.again_at:
+            ranges.divide(each.lease)
     done = {each.plan.pk for each in planned}
     left = [lease for lease in held if lease.plan_id not in done]
     return left + [each.lease for each in planned if not each.window.is_last and not each.again_at]
@@ -164,7 +168,9 @@ def _written_alone(lease: PlanLease, plan: Plan) -> _Planned:
     if lease.driver == Driver.MOVERS:
         return _of_movers(lease, plan)
     only = plan.only_subscription_id if plan.bucket_from is None else None
-    window = write_window(lease, cursor=plan.cursor, only=only, zone_at=plan.zone_at)
+    window = write_window(
+        lease, cursor=plan.cursor, until=plan.until, only=only, zone_at=plan.zone_at
+    )
     return _Planned(lease, plan, window)
 
 

@@ -325,7 +325,7 @@ def _wanted_at(plan: Plan, lease: Lease) -> datetime:
         return lease.claimed_at
     notification = plan.notification
     asked_at = max(notification.scheduled_at, notification.created_at)
-    released_at = plan.release_at if plan.part else asked_at
+    released_at = plan.release_at if plan.part and plan.until is None else asked_at
     return released_at + timedelta(seconds=notification.paused_seconds)
 
 

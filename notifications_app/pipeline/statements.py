@@ -19,6 +19,7 @@ from notifications_app.pipeline import (
     outcomes,
     plan_queue,
     planning,
+    ranges,
     reading,
     send_rates,
     shares,
@@ -29,6 +30,7 @@ from notifications_app.pipeline.contacts import Limits
 from notifications_app.pipeline.lease import PlanLease
 from notifications_app.states import STATES
 from pushsvc.common.platforms import Platform
+from subscriptions_app.audiences.windows import LAST_ID
 from subscriptions_app.segments.compiler import compiled_for_index
 
 _ID: Final = UUID(int=1)
@@ -91,6 +93,7 @@ _EXAMPLES: Final[dict[str, Any]] = STATES | {
     "tag": "news",
     "timing": "{}",
     "ttl_zero": 3_600,
+    "until": LAST_ID,
     "window": 5_000,
     "zone_at": 1,
 }
@@ -114,6 +117,7 @@ def statements() -> dict[str, Statement]:
         "claim_begun_plan": _written(plan_queue.CLAIM_BEGUN),
         **_windows(),
         "count_windows": _written(planning.COUNT_WINDOWS),
+        "divide_plan": _written(ranges.DIVIDE),
         "next_plans": _written(batches.NEXT_PLANS),
         "claim_batch": _written(batches.CLAIM),
         "lock_send_rate": _written(send_rates.LOCK_DUE),

@@ -24,6 +24,7 @@ from pushsvc.common.store import sql
 from subscriptions_app.audiences.narrowing import narrowest
 from subscriptions_app.audiences.windows import (
     INDEX_ROWS,
+    LAST_ID,
     are_few_expected,
     first_part,
     indexed_window_part,
@@ -88,7 +89,12 @@ class Source:
 
 
 def write_window(
-    lease: PlanLease, *, cursor: UUID | None, only: UUID | None = None, zone_at: int = 0
+    lease: PlanLease,
+    *,
+    cursor: UUID | None,
+    until: UUID | None = None,
+    only: UUID | None = None,
+    zone_at: int = 0,
 ) -> Window:
     """Writes batches and deliveries for the matching subscriptions of the next window.
 
@@ -96,7 +102,8 @@ def write_window(
     the tag, or the recipients of that notification. If instead the index on attributes finds few
     candidates for the rule, the first window is the only one and reads the candidates. A send to
     targets also has one window. So the cost depends on the number of these devices, not on the size
-    of the channel. The windows of movers read these alone.
+    of the channel. The windows of movers read these alone, and those of a range the channel,
+    `until` its end.
     """
     if lease.has_targets:
         return write_whole([lease], most=lease.most_targets)[lease.plan_id]
@@ -106,7 +113,8 @@ def write_window(
     if lease.driver == Driver.MOVERS:
         return _write_one(lease, moved(lease), {**position, "since": lease.started_at - _UNSEEN})
     narrow = None
-    if lease.rule is not None and not zone_at:  # which another version's window went on to
+    is_free = not zone_at and until is None  # how to go on; otherwise earlier windows decided it
+    if lease.rule is not None and is_free:
         # The next window may read by another condition: all windows read in the order of ids, so
         # the devices up to the cursor are done with any.
         narrow = narrowest(lease.channel_id, [lease.platform], lease.rule, after=begin)
@@ -121,7 +129,7 @@ def write_window(
         return _write_one(lease, of_ledger(lease, narrow["outcome"]), {**position, **named})
     if lease.driver == Driver.ZONES:
         return _write_one(lease, zoned(lease), {**position, "zone_at": max(zone_at, 1)})
-    return _write_one(lease, scan(lease), {**position, "only": only})
+    return _write_one(lease, scan(lease), {**position, "until": until or LAST_ID, "only": only})
 
 
 def write_whole(leases: Sequence[PlanLease], *, most: int) -> dict[int, Window]:
@@ -190,7 +198,8 @@ def parameters_of(lease: PlanLease) -> dict[str, Any]:
 
 
 def scan(lease: PlanLease) -> Source:
-    """Reads the channel's next subscriptions. Parameters: `cursor`, `window` and `only`."""
+    """Reads the channel's next subscriptions. Parameters: `cursor`, `until`, `window` and
+    `only`."""
     text = window_part(lease.audience, lease.columns)
     return _of_one(lease, f"scanned AS MATERIALIZED ({text})", is_last=_IS_LAST_WINDOW)
 

@@ -8,19 +8,17 @@ from subscriptions_app.models import Subscription
 from subscriptions_app.segments.compiler import Condition
 
 INDEX_ROWS: Final = 20_000  # of all channels, that may be read through the index on attributes
-
-
-_LAST_ID: Final = UUID(int=2**128 - 1)
+LAST_ID: Final = UUID(int=2**128 - 1)
 
 
 def window_part(audience: Condition, columns: str = "") -> str:
     """SQL that reads a window of a channel's active subscriptions in the order of their ids: id,
     push_service, further `columns`, is_recipient. Parameters: those of `audience`, `channel`,
-    `platform`, `cursor` (the last id of the previous window), `only` (an id, or NULL for all) and
-    `window` (how many)."""
+    `platform`, `cursor` (the last id of the previous window), `until` (the last id of all windows),
+    `only` (an id, or NULL for all) and `window` (how many)."""
     return f"""
         SELECT id, push_service, {columns}{audience.text} AS is_recipient
-        FROM {_active_part("%(channel)s", "%(platform)s", first="%(cursor)s")}
+        FROM {active_part("%(channel)s", "%(platform)s", first="%(cursor)s", last="%(until)s")}
           AND id > %(cursor)s AND (%(only)s::uuid IS NULL OR id = %(only)s)
         ORDER BY channel_id, platform, id LIMIT %(window)s
     """  # noqa: S608 - names of our own
@@ -39,7 +37,7 @@ def zones_window_part(audience: Condition, columns: str = "") -> str:
           WHERE (channel_id, platform, timezone, id) > (%(channel)s, %(platform)s, zone.name,
               CASE WHEN zone.place = %(zone_at)s THEN %(cursor)s ELSE '{UUID(int=0)}' END::uuid)
             AND (channel_id, platform, timezone, id)
-              <= (%(channel)s, %(platform)s, zone.name, '{_LAST_ID}'::uuid)
+              <= (%(channel)s, %(platform)s, zone.name, '{LAST_ID}'::uuid)
             AND expired_at IS NULL
           ORDER BY channel_id, platform, timezone, id LIMIT %(window)s OFFSET 0
         ) AS subscription
@@ -64,7 +62,7 @@ def first_part(plans: str) -> str:
     id, push_service, person_id, choices. It reads one more than the parameter `most`."""
     return f"""
         SELECT id, push_service, person_id, choices
-        FROM {_active_part(f"{plans}.channel_id", f"{plans}.platform")}
+        FROM {active_part(f"{plans}.channel_id", f"{plans}.platform")}
         ORDER BY channel_id, platform, id LIMIT %(most)s + 1
     """  # noqa: S608 - names of our own
 
@@ -73,13 +71,15 @@ def newest_part(most: str) -> str:
     """SQL that reads, for a row of `wanted` (platform), the `most` newest active subscriptions.
     Parameters: `channel`, and those of `most`."""
     return f"""
-        SELECT * FROM {_active_part("%(channel)s", "wanted.platform")}
+        SELECT * FROM {active_part("%(channel)s", "wanted.platform")}
         ORDER BY channel_id DESC, platform DESC, id DESC LIMIT {most}
     """  # noqa: S608 - names of our own
 
 
-def _active_part(channel: str, platform: str, first: str = f"'{UUID(int=0)}'") -> str:
-    """The table, and the condition for active subscriptions from an id on. More conditions and an
+def active_part(
+    channel: str, platform: str, first: str = f"'{UUID(int=0)}'", last: str = f"'{LAST_ID}'"
+) -> str:
+    """The table, and the condition for active subscriptions between two ids. More conditions and an
     order by all three columns may follow.
 
     Columns are compared as rows, so that only the index of active subscriptions has the order. If
@@ -88,7 +88,7 @@ def _active_part(channel: str, platform: str, first: str = f"'{UUID(int=0)}'") -
     """
     return f"""{Subscription._meta.db_table} AS subscription
         WHERE (channel_id, platform, id) >= ({channel}, {platform}, {first}::uuid)
-          AND (channel_id, platform, id) <= ({channel}, {platform}, '{_LAST_ID}'::uuid)
+          AND (channel_id, platform, id) <= ({channel}, {platform}, {last}::uuid)
           AND expired_at IS NULL"""
 
 

@@ -12,6 +12,7 @@ from notifications_app.models import Batch, Delivery, Notification
 from notifications_app.pipeline import outcomes
 from notifications_app.timing import Quiet, Timing
 from pushsvc.common import metrics
+from subscriptions_app.audiences.windows import LAST_ID
 from tests import factories
 from tests.calls import standing_still
 from tests.pipeline import halting, phones, support
@@ -167,23 +168,24 @@ NIGHT = Quiet("22:00", "08:00")
 
 
 @pytest.mark.parametrize(
-    ("fields", "part", "times"),
+    ("fields", "plan", "times"),
     [
-        ({}, 0, 1),
-        ({"rate_per_minute": 0}, 0, 1),
-        ({"rate_per_minute": 600}, 0, 0),
-        ({"timing": by_its_owner(quiet=NIGHT)}, 0, 1),
-        ({"timing": by_its_owner(quiet=NIGHT)}, 1, 0),
-        ({"timing": by_its_owner(local_at="09:00")}, 1, 0),
-        ({"timing": by_its_owner(quiet=NIGHT), "has_targets": True}, 0, 0),
-        ({"has_targets": True}, 0, 1),
-        ({"stopped_at": Now()}, 0, 0),
+        ({}, {}, 1),
+        ({"rate_per_minute": 0}, {}, 1),
+        ({"rate_per_minute": 600}, {}, 0),
+        ({"timing": by_its_owner(quiet=NIGHT)}, {}, 1),
+        ({"timing": by_its_owner(quiet=NIGHT)}, {"part": 1}, 0),
+        ({"timing": by_its_owner(quiet=NIGHT)}, {"part": 1, "until": LAST_ID}, 1),
+        ({"timing": by_its_owner(local_at="09:00")}, {"part": 1}, 0),
+        ({"timing": by_its_owner(quiet=NIGHT), "has_targets": True}, {}, 0),
+        ({"has_targets": True}, {}, 1),
+        ({"stopped_at": Now()}, {}, 0),
     ],
 )
-def test_what_waits_for_its_time_is_no_late_notification(channel, fields, part, times):
+def test_what_waits_for_its_time_is_no_late_notification(channel, fields, plan, times):
     notification = halting.planned(channel, 1)
     Notification.objects.update(**fields)
-    notification.plans.update(part=part)
+    notification.plans.update(**{"part": 0} | plan)
     lease = support.claim()
     metrics.take()
 

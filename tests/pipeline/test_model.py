@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import invariant, run_state_machine_as_test
 
 from notifications_app.models import Delivery, Notification, Plan
-from notifications_app.pipeline import plan_queue, planning
+from notifications_app.pipeline import plan_queue, planning, ranges
 from tests.pipeline import support
 from tests.pipeline.model.changes import Changes
 from tests.pipeline.model.delivering import Delivering
@@ -79,5 +79,6 @@ def settings_of_a_small_pipeline(settings, monkeypatch):
     settings.LEASE_SECONDS = 86_400
     monkeypatch.setattr(plan_queue, "PLAN_LEASE", timedelta(days=1))
     monkeypatch.setattr(planning, "_TRANSACTION_SECONDS", math.inf)
+    monkeypatch.setattr(ranges, "LEAST_SUBSCRIBERS", 4)
     settings.PLAN_WINDOW = 5
     settings.BATCH_SIZE = 3
