@@ -3,6 +3,7 @@ Nobody gets two messages, and nobody of the audience is left out."""
 
 import json
 from datetime import timedelta
+from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -12,16 +13,11 @@ from django.db.models.functions import Now
 from channels_app.models import Webhook, WebhookMessage
 from notifications_app import tasks
 from notifications_app.events import Event, events_record
-from notifications_app.models import (
-    NO_SUBSCRIPTION,
-    Batch,
-    Notification,
-    Plan,
-    VariantCount,
-)
+from notifications_app.models import NO_SUBSCRIPTION, Batch, Notification, Plan, VariantCount
 from notifications_app.pipeline import deciding, halting, splitting
 from notifications_app.pipeline.timed_starts import start_timed
 from notifications_app.reporting.activity import states_of
+from notifications_app.reporting.details import variant_results
 from notifications_app.reporting.explaining import devices_asked, notification_explained
 from notifications_app.sends.services import notification_decide
 from pushsvc.common.store import sql
@@ -245,6 +241,24 @@ def test_of_a_choice_and_a_tick_one_decides(sandbox, channel):
     given = given_to(notification)
     rest = splitting.rest_of(notification, list(given))
     assert len(given) == 20
+    assert {given[pk] for pk in rest} == {notification.winner}
+
+
+def test_clicks_at_the_decision_are_in_it_or_not_and_all_are_counted(sandbox, channel):
+    factories.subscribe_browsers(sandbox, channel, 40)
+    notification = begin(channel)
+    own = [pk for pk, variant in given_to(notification).items() if variant == 1]
+    Notification.objects.update(decides_at=Now())
+    clicks = [partial(events_record, [Event(notification.pk, pk, "clicked")]) for pk in own]
+    decide = partial(deciding.decide, notification.pk)
+
+    support.in_threads(*clicks[::2], decide, *clicks[1::2], decide)
+    finish(notification)
+
+    assert_sums(notification)
+    assert variant_results(notification)[1].clicked == len(own) > 0
+    given = given_to(notification)
+    rest = splitting.rest_of(notification, list(given))
     assert {given[pk] for pk in rest} == {notification.winner}
 
 
