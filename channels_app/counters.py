@@ -104,7 +104,8 @@ def _add(channel_id: UUID, deltas: dict[str, int], *, is_busy: bool) -> None:
     added, hour = _changes(deltas)
     if added:
         statement = _statement(tuple(added), tuple(hour), is_busy=is_busy)
-        sql.execute(statement, {"channel_id": channel_id, **_parameters(added, hour)})
+        parameters = {"channel_id": channel_id, **_parameters(added, hour)}
+        sql.execute(statement, parameters, is_prepared=True)
 
 
 def _changes(deltas: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:

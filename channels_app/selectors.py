@@ -207,11 +207,8 @@ def retired_vapid_keys(channel: Channel) -> QuerySet[VapidKey]:
 def vapid_private_keys(ids: Iterable[UUID]) -> dict[UUID, VapidPrivateKey]:
     """The private keys by key id, including retired keys. Raises SecretUnreadable if
     CREDENTIAL_KEYS lacks a secret's key."""
-    keys = VapidKey.objects.filter(pk__in=list(ids)).select_related("channel")
-    return {
-        key.id: VapidPrivateKey(decrypt(key.private_key_encrypted), key.channel.vapid_subject)
-        for key in keys
-    }
+    rows = sql.rows(_PRIVATE_KEYS, {"ids": list(ids)}, is_prepared=True)
+    return {id_: VapidPrivateKey(decrypt(secret), subject) for id_, secret, subject in rows}
 
 
 def credential_for(channel_id: UUID, platform: Platform) -> DecryptedCredentials | None:
@@ -334,6 +331,12 @@ CAPACITY_PART = """SELECT FROM channels_app_channelcounter WHERE channel_id = %(
 
 # In SQL, because it also reads a setting of PostgreSQL. A connection has at most one row that is
 # not counted yet.
+_PRIVATE_KEYS = """
+SELECT key.id, key.private_key_encrypted, channel.vapid_subject
+FROM channels_app_vapidkey key JOIN channels_app_channel channel ON channel.id = key.channel_id
+WHERE key.id = ANY(%(ids)s::uuid[])
+"""
+
 _STORED = """
 SELECT coalesce(sum(stored_subscriptions), 0)::bigint, current_setting('max_connections')::int
 FROM channels_app_channelcounter WHERE channel_id = %(channel)s

@@ -234,7 +234,7 @@ def still_named(recipients: Sequence[tuple[UUID, UUID]]) -> dict[tuple[UUID, UUI
     return {
         (notification, subscription): NamedNow(external_id or "", _vars(of_person) | _vars(own))
         for notification, subscription, external_id, of_person, own in sql.rows(
-            _STILL_NAMED, parameters
+            _STILL_NAMED, parameters, is_prepared=sql.are_few(recipients)
         )
     }
 

@@ -13,6 +13,7 @@ from celery import Celery, Task
 from celery.app.amqp import AMQP
 from celery.signals import beat_init, import_modules, setup_logging, task_prerun
 from django.db import close_old_connections
+from kombu.transport import redis, virtual
 from kombu.transport.redis import QoS
 from typing_extensions import override
 
@@ -40,8 +41,30 @@ app.autodiscover_tasks(["notifications_app"])
 app.steps["worker"].add(Announce)
 
 
-# A stopping worker puts no messages back, which would need a connection.
-QoS.restore_at_shutdown = False
+class _Wakeups(QoS):
+    """Counts the messages that a worker holds, but does not store them in Redis until they are
+    done, which takes two round trips for each message. A lost message costs a second at most."""
+
+    restore_at_shutdown = False  # a stopping worker puts none back, which would need a connection
+
+    @override
+    def append(self, message: Any, delivery_tag: str) -> None:
+        virtual.QoS.append(self, message, delivery_tag)
+
+    @override
+    def ack(self, delivery_tag: str) -> None:
+        virtual.QoS.ack(self, delivery_tag)
+
+    @override
+    def reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        virtual.QoS.ack(self, delivery_tag)
+
+    @override
+    def restore_visible(self, *_: Any, **__: Any) -> None:
+        pass
+
+
+redis.Channel.QoS = _Wakeups
 
 
 # Tasks share their process's connection to the database (CELERY_DB_REUSE_MAX). A broken connection

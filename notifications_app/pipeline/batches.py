@@ -29,6 +29,7 @@ from pushsvc.common.store import sql
 from pushsvc.common.store.presence import disconnected, process_id
 
 _PLANS_AT_ONCE = 8
+_MOST_COUNTED = 101  # one more than a claim takes
 _SILENT_SECONDS = RENEW_SECONDS + 2.0  # without a renewal
 _REST_SECONDS = 5.0  # in which a live process still renews its lease
 
@@ -54,17 +55,19 @@ def claim(
     begun = time.monotonic()
     with sql.brief_transaction():
         skipped = [*skip, *_unknown_hosts_to_skip(platform, processes)]
-        for plan_id, has_rate in _plans_with_work(platform, skipped, skip_channels):
+        for plan_id, has_rate, due in _plans_with_work(platform, skipped, skip_channels):
             if has_rate and not send_rates.lock_due(plan_id, platform):
                 continue
             parameters = {"plan": plan_id, "skip": skipped, **_taken()}
-            claimed = sql.rows(CLAIM, STATES | parameters)
+            claimed = sql.rows(CLAIM, parameters, is_prepared=True)
             if claimed:
                 *first, recipients = claimed[0]
                 lease = Lease.of(first, begun=begun)
                 if has_rate:
                     return [_charged(lease, recipients)]
-                return [lease, *_companions(lease, recipients, most - 1)]
+                others = [] if due == 1 else _companions(lease, recipients, most - 1)
+                leaves_none = due == 1 + len(others)
+                return [replace(lease, leaves_none=leaves_none), *others]
     return []
 
 
@@ -166,9 +169,10 @@ def _taken() -> dict[str, Any]:
 
 def _plans_with_work(
     platform: Platform, skip: list[str], skip_channels: Sequence[UUID]
-) -> Iterator[tuple[int, bool]]:
-    """Ids of plans with due batches, fairest first, and whether they have a rate. Reads a few at a
-    time, because the first plan usually has a batch that no other worker has locked."""
+) -> Iterator[tuple[int, bool, int]]:
+    """Ids of plans with due batches, fairest first, whether they have a rate, and how many batches
+    of the platform are due, counted up to _MOST_COUNTED. Reads a few at a time, because the first
+    plan usually has a batch that no other worker has locked."""
     tried: list[int] = []
     while True:
         parameters = {
@@ -176,13 +180,12 @@ def _plans_with_work(
             "skip": skip,
             "channels": list(skip_channels),
             "tried": [*tried, *send_rates.not_due()],
-            "most": _PLANS_AT_ONCE,
         }
-        plans = [(int(pk), bool(rate)) for pk, rate in sql.rows(NEXT_PLANS, STATES | parameters)]
-        yield from plans
+        plans = sql.rows(NEXT_PLANS, parameters, is_prepared=True)
+        yield from ((int(pk), bool(rate), int(due)) for pk, rate, due in plans)
         if len(plans) < _PLANS_AT_ONCE:
             return
-        tried += [pk for pk, _ in plans]
+        tried += [pk for pk, *_ in plans]
 
 
 def _companions(first: Lease, recipients: int, most: int) -> list[Lease]:
@@ -200,7 +203,7 @@ def _companions(first: Lease, recipients: int, most: int) -> list[Lease]:
         "most": most,
         **_taken(),
     }
-    claimed = sql.rows(CLAIM_COMPANIONS, STATES | parameters)
+    claimed = sql.rows(CLAIM_COMPANIONS, parameters, is_prepared=True)
     return [Lease.of(row, begun=first.begun) for row in claimed]
 
 
@@ -209,18 +212,34 @@ def _unknown_hosts_to_skip(platform: Platform, processes: int) -> list[str]:
     if platform != Platform.WEB:
         return []
     if sql.try_lock("share of unknown hosts"):  # one claim at a time counts and decides
-        batches = Batch.objects.leased().filter(platform=platform, push_service=UNKNOWN_HOSTS)
-        if batches.count() < max(1, processes // 4):
+        most = {"platform": platform, "most": max(1, processes // 4)}
+        if sql.rows(_HAVE_UNKNOWN_HOSTS_ROOM, most, is_prepared=True)[0][0]:
             return []
     return [UNKNOWN_HOSTS]
 
+
+# In SQL, because it is a part of every claim, and the ORM needs longer to compile it than the
+# database to run it.
+_HAVE_UNKNOWN_HOSTS_ROOM = sql.with_constants(
+    """
+SELECT count(*) < %(most)s FROM notifications_app_batch
+WHERE status = %(batch_leased)s AND platform = %(platform)s AND push_service = %(unknown_hosts)s
+""",
+    STATES | {"unknown_hosts": UNKNOWN_HOSTS},
+)
 
 # In SQL, because the ORM has no LATERAL, and writes a correlated max() only with GROUP BY. With
 # GROUP BY, PostgreSQL reads all batches of a channel; without, the last entry of an index. LATERAL,
 # because with EXISTS PostgreSQL may compare each plan with each due batch. A channel's last claim
 # is read for its first plan only, so that many plans of a channel cost one index lookup.
-NEXT_PLANS = """
-SELECT id, has_rate FROM (
+NEXT_PLANS = sql.with_constants(
+    """
+SELECT id, has_rate, (SELECT count(*) FROM (
+    SELECT FROM notifications_app_batch batch
+    WHERE batch.platform = %(platform)s AND batch.status = %(batch_ready)s
+      AND batch.due_at <= statement_timestamp()
+    ORDER BY batch.due_at LIMIT %(most_counted)s) AS counted)
+FROM (
   SELECT due.id, due.channel_id, due.has_rate,
     CASE WHEN row_number() OVER (PARTITION BY due.channel_id ORDER BY due.id) = 1 THEN
       (SELECT max(claimed_at) FROM notifications_app_batch served
@@ -245,7 +264,9 @@ SELECT id, has_rate FROM (
 ORDER BY max(channel_served) OVER (PARTITION BY channel_id) NULLS FIRST,
   plan_served NULLS FIRST, id
 LIMIT %(most)s
-"""
+""",
+    STATES | {"most": _PLANS_AT_ONCE, "most_counted": _MOST_COUNTED},
+)
 
 # In SQL, because the ORM has no LATERAL. Starts from plans that are not halted, so a tick reads
 # only the plan of a paused notification, not its batches. Ordered, so that PostgreSQL reads the
@@ -274,7 +295,8 @@ SET status = %(batch_leased)s, lease_number = lease_number + 1, claimed_at = clo
 _LEASED = """RETURNING id, lease_number, lease_losses, plan_id, notification_id, channel_id,
   platform, push_service, claimed_at, variant"""
 
-CLAIM = f"""
+CLAIM = sql.with_constants(
+    f"""
 {_LEASE}
 WHERE id = (
   SELECT id FROM notifications_app_batch
@@ -284,14 +306,17 @@ WHERE id = (
   ORDER BY due_at, id LIMIT 1
   FOR NO KEY UPDATE SKIP LOCKED)
 {_LEASED}, recipient_count - delivered_count - bounced_count
-"""  # noqa: S608 - text of our own
+""",  # noqa: S608 - text of our own
+    STATES,
+)
 
 # The batches that have been due longest, as long as there is room. They are read from the index of
 # small batches, so that other plans and the full batches of a large notification cost nothing. A
 # plan is looked up for each batch, because a join might read all plans. All are chosen before any
 # is locked, so that other workers can claim the rest. ARRAY, because PostgreSQL might evaluate a
 # set again for each batch.
-CLAIM_COMPANIONS = f"""
+CLAIM_COMPANIONS = sql.with_constants(
+    f"""
 WITH small AS (
   SELECT id, sum(recipients) OVER (ORDER BY due_at, id) AS recipients FROM (
     SELECT id, due_at, recipient_count - delivered_count - bounced_count AS recipients
@@ -312,7 +337,9 @@ WHERE id IN (
     AND status = %(batch_ready)s
   FOR NO KEY UPDATE SKIP LOCKED)
 {_LEASED}
-"""  # noqa: S608 - a number of our own
+""",  # noqa: S608 - a number of our own
+    STATES,
+)
 
 # All in SQL, because the ORM locks rows only in an explicit transaction: two more round trips in
 # every tick. SKIP LOCKED: a late flush that is still writing renews its lease, and the tick must

@@ -75,11 +75,15 @@ def parts_of(name: str) -> tuple[str, UUID | None]:
 def held(*others: str) -> list[str]:
     """Names of breakers whose batches may not be claimed now: open, or half-open with a probe in
     progress. `others`: keys of further sorted sets of such names, scored as those of breakers."""
-    keys = (_OPEN, _PROBES, *others)
     try:
-        return list(redis_client().eval(scripts.HELD, len(keys), *keys))
+        return list(redis_client().run(held_call(*others))[0])
     except redis.RedisError:
         return []
+
+
+def held_call(*others: str) -> ScriptCall:
+    """The call of `held`."""
+    return ScriptCall(scripts.HELD, (_OPEN, _PROBES, *others), ())
 
 
 def states() -> States | None:

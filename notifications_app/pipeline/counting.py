@@ -149,7 +149,8 @@ def finish_complete(notification_ids: Set[UUID]) -> Mapping[UUID, Counter[str]]:
     sent: defaultdict[UUID, Counter[str]] = defaultdict(Counter)
     if not notification_ids:
         return sent
-    ended = sql.rows(FINISH, STATES | {"notifications": sorted(notification_ids)})
+    parameters = {"notifications": sorted(notification_ids)}
+    ended = sql.rows(FINISH, parameters, is_prepared=sql.are_few(notification_ids))
     for notification_id, channel_id, status, is_corrected, is_test, seconds, *correlation in ended:
         if status == NotificationStatus.SENT:
             sent[channel_id].update(notifications_sent=1, tests_sent=int(is_test))
@@ -169,7 +170,9 @@ def notifications_add(sums: Mapping[UUID, Counter[str]]) -> None:
     parameters: dict[str, object] = {"ids": list(sums)}
     for name in ("recipients", "delivered", "bounced", *APART):
         parameters[name] = [each[name] for each in sums.values()]
-    for (seconds_until_first,) in sql.rows(COUNT_NOTIFICATIONS, parameters):
+    for (seconds_until_first,) in sql.rows(
+        COUNT_NOTIFICATIONS, parameters, is_prepared=sql.are_few(sums)
+    ):
         if seconds_until_first is not None:
             _observe_later(metrics.FIRST_HAND_OVER, seconds_until_first)
 
@@ -190,7 +193,7 @@ def hourly_add(
     }
     for name in ("recipients", "delivered", "bounced", *APART, "deferred"):
         parameters[name] = [each[name] for _, each in changed]
-    sql.execute(COUNT_HOUR, parameters)
+    sql.execute(COUNT_HOUR, parameters, is_prepared=sql.are_few(changed))
 
 
 def _observe_later(histogram: metrics.Histogram, seconds: float) -> None:
@@ -207,7 +210,7 @@ def _count_batches(changes: Sequence[BatchChanges]) -> None:
         "is_last": [each.is_last for each in changes],
         "lease": timedelta(seconds=settings.LEASE_SECONDS),
     }
-    sql.execute(COUNT_BATCHES, STATES | parameters)
+    sql.execute(COUNT_BATCHES, parameters, is_prepared=sql.are_few(changes))
 
 
 def _count_notifications(changes: Sequence[BatchChanges]) -> None:
@@ -235,11 +238,12 @@ def _count_minutes(changes: Sequence[BatchChanges]) -> None:
         "own_shares": [has_own_share for _, _, has_own_share in minutes],
         "counts": list(minutes.values()),
     }
-    sql.execute(COUNT_MINUTES, parameters)
+    sql.execute(COUNT_MINUTES, parameters, is_prepared=sql.are_few(minutes))
 
 
 # In SQL, because the ORM cannot join an update with values. A batch without a lease gets none.
-COUNT_BATCHES = """
+COUNT_BATCHES = sql.with_constants(
+    """
 UPDATE notifications_app_batch batch
 SET delivered_count = delivered_count + change.delivered,
     bounced_count = bounced_count + change.bounced,
@@ -253,7 +257,9 @@ FROM unnest(%(ids)s::bigint[], %(delivered)s::int[], %(bounced)s::int[], %(refus
             %(suspects)s::int[], %(is_last)s::bool[])
   AS change (id, delivered, bounced, refused, suspects, is_last)
 WHERE batch.id = change.id
-"""
+""",
+    STATES,
+)
 
 # Whether a row of `notification` was sent as soon as possible. One that was sent in parts, to
 # targets with quiet hours, with a rate, with a test, or stopped took the time that its owner chose.
@@ -335,7 +341,8 @@ _FEED: Final = feed_call(
 # other transaction changes a row between the check, the sums and the update. LATERAL, so that sums
 # are read by index. Also returns the seconds since the time of a notification that was sent at
 # once, without pauses.
-FINISH = f"""
+FINISH = sql.with_constants(
+    f"""
 WITH complete AS (
   SELECT id, recipient_count, delivered_count + unmerged.delivered AS delivered_count,
     bounced_count + unmerged.bounced AS bounced_count,
@@ -377,4 +384,6 @@ RETURNING notification.id, notification.channel_id, notification.status,
   {_FEED}
 )
 SELECT id, channel_id, status, is_corrected, is_test, seconds, request_id, traceparent FROM ended
-"""  # noqa: S608 - a constant
+""",  # noqa: S608 - a constant
+    STATES,
+)

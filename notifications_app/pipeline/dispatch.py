@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from uuid import UUID
 
+import redis
 import structlog
 from django.conf import settings
 from django.db import connection
@@ -40,6 +41,7 @@ from pushsvc.common import worker
 from pushsvc.common.correlation import Correlation, following, named
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store.crypto import SecretUnreadable
+from pushsvc.common.store.redis_client import redis_client
 from pushsvc.common.telemetry import spans
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -56,32 +58,47 @@ def deliver(platform: Platform, *, seconds: float) -> bool:
     over or the worker must stop. Any number of workers may run it at once."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and not worker.is_stopping():
+        held, processes = _held_and_processes(platform)
         leases = batches.claim(
             platform,
             most=settings.CLAIM_BATCHES,
-            skip=breakers.held(web_rate.HELD),
-            processes=worker.live_processes(platform),
+            skip=held,
+            processes=processes,
             skip_channels=_channels_over_quota(platform),
         )
         if not leases:
             return False
-        deliver_batches(leases)
+        are_done = deliver_batches(leases)
+        if are_done and leases[0].leaves_none and time.monotonic() < until:
+            return False  # for later batches, the planner sends a wakeup
     return True
 
 
-def deliver_batches(leases: Sequence[Lease]) -> None:
+def _held_and_processes(platform: Platform) -> tuple[list[str], int]:
+    """What `breakers.held` and `live_processes` return, in one round trip to Redis."""
+    calls = breakers.held_call(web_rate.HELD), worker.live_call(platform)
+    try:
+        held, nodes = redis_client().run(*calls)
+    except redis.RedisError:
+        return [], 0
+    return list(held), worker.live(nodes)
+
+
+def deliver_batches(leases: Sequence[Lease]) -> bool:
     """Serves the batches of a claim, and hands back those that have recipients left. If the
-    database stays away, the leases are lost."""
+    database stays away, the leases are lost. Returns whether no recipients are left."""
     about = {
         **named("batch", "batches", [lease.batch_id for lease in leases]),
         **named("notification", "notifications", {lease.notification_id for lease in leases}),
     }
     with bound_contextvars(channel=leases[0].channel_id, **about):
-        _serve(leases)
+        held = HeldLeases(leases)
+        _serve(held)
+        return held.are_done
 
 
-def _serve(leases: Sequence[Lease]) -> None:
-    held = HeldLeases(leases)
+def _serve(held: HeldLeases) -> None:
+    leases = held.open
     try:
         # An error that leaves the connection usable would come again.
         work = held.persistently(

@@ -48,7 +48,8 @@ class LeaseLost(Exception):
 class Lease:
     """A claimed batch. Only the lease with the newest `number` may write. `claimed_at` is the
     database's time at the monotonic second `begun`. `charged`: how many recipients the claim took
-    from the rate of the send; 0 if it has none."""
+    from the rate of the send; 0 if it has none. `leaves_none`: the claim left
+    no due batch of the platform."""
 
     batch_id: int
     number: int
@@ -62,6 +63,7 @@ class Lease:
     variant: int | None = None
     begun: float = 0.0
     charged: int = 0
+    leaves_none: bool = False
 
     @classmethod
     def of(cls, row: Sequence[Any], *, begun: float) -> Self:
@@ -275,6 +277,11 @@ class HeldLeases:
         """Whether there are open leases that were not renewed in the last ten seconds."""
         renewed_at = self.until - settings.LEASE_SECONDS
         return bool(self.open) and time.monotonic() >= renewed_at + RENEW_SECONDS
+
+    @property
+    def are_done(self) -> bool:
+        """Whether this worker ended all of the batches."""
+        return not self.open and not self.must_stop
 
     def log_loss(self) -> None:
         for lease in self.open:

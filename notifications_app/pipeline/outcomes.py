@@ -7,7 +7,7 @@ rest, in the order of docs/architecture.md.
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -87,7 +87,7 @@ class _Flush:
     def write(self, transitions: Sequence[Transition]) -> None:
         began = time.monotonic()
         with sql.brief_transaction():
-            batches = {batch.pk: batch for batch in _locked(self._open.values())}
+            batches = _locked(self._open.values())
             if not batches and not self.renewal.done:
                 raise LeaseLost
             _note_sharing(batches.values())
@@ -176,10 +176,18 @@ def _bounce(batch_id: int, code: str, ids: Sequence[UUID]) -> None:
     transaction.on_commit(partial(metering.bounced, batch, bounced))
 
 
-def _locked(leases: Collection[Lease]) -> Iterable[Any]:
-    """The batches that these leases still hold, locked in the order of their ids."""
+def _locked(leases: Collection[Lease]) -> dict[int, Any]:
+    """The batches that these leases still hold, by id, locked in the order of their ids."""
     ids, numbers = ([getattr(each, name) for each in leases] for name in ("batch_id", "number"))
-    return Batch.objects.raw(LOCK, STATES | {"ids": ids, "numbers": numbers})
+    parameters = {"ids": ids, "numbers": numbers}
+    found = {}
+    for row in sql.rows(LOCK, parameters, is_prepared=sql.are_few(leases)):
+        *own, is_halted, is_test, is_begun, open_parts = row
+        batch: Any = sql.read_row(Batch, _LOCKED_FIELDS, own)
+        batch.is_halted, batch.is_test, batch.is_begun = is_halted, is_test, is_begun
+        batch.open_parts = open_parts
+        found[batch.pk] = batch
+    return found
 
 
 def _note_sharing(batches: Collection[Any]) -> None:
@@ -199,7 +207,8 @@ def _record(
         return frozenset(), ()
     own = [each for each in transitions if each.delivery.batch_id in batches]
     ordered = sorted(own, key=_key)
-    changed = sql.rows(UPDATE_DELIVERIES, STATES | _columns(batches, ordered))
+    columns = _columns(batches, ordered)
+    changed = sql.rows(UPDATE_DELIVERIES, columns, is_prepared=sql.are_few(ordered))
     ours = [ordered[place - 1] for (place,) in sorted(changed)]
     gone = [
         GoneSubscription(each.subscription_id, each.expires_as_of, each.code)
@@ -259,10 +268,14 @@ def _columns(batches: Mapping[int, Batch], transitions: Sequence[Transition]) ->
     }
 
 
+_LOCKED_NAMES = {"id", "notification", "channel", "platform", "push_service"}
+_LOCKED_NAMES |= {"recipient_count", "delivered_count", "bounced_count"}
+_LOCKED_FIELDS = [each for each in Batch._meta.concrete_fields if each.name in _LOCKED_NAMES]
+
 # In SQL, because the ORM needs as long to compile the statement as the database to run it.
-LOCK = """
-SELECT batch.id, batch.notification_id, batch.channel_id, batch.platform, batch.push_service,
-  batch.recipient_count, batch.delivered_count, batch.bounced_count,
+LOCK = sql.with_constants(
+    f"""
+SELECT {", ".join(f"batch.{each.column}" for each in _LOCKED_FIELDS)},
   notification.paused_at IS NOT NULL OR notification.stopped_at IS NOT NULL AS is_halted,
   notification.only_subscription_id IS NOT NULL AS is_test,
   notification.first_hand_over_at IS NOT NULL AS is_begun,
@@ -279,7 +292,9 @@ JOIN notifications_app_notification notification ON notification.id = batch.noti
 WHERE batch.status = %(batch_leased)s
 ORDER BY batch.id
 FOR NO KEY UPDATE OF batch
-"""
+""",  # noqa: S608 - names of our own
+    STATES,
+)
 
 # In SQL, because the ORM can neither join an update with values nor return rows from it. A row is
 # changed only if its attempts are those that were read. So a deferral is counted once, even if it
@@ -287,7 +302,8 @@ FOR NO KEY UPDATE OF batch
 # keeps the status out of their scan: PostgreSQL would otherwise expect one waiting row instead of a
 # thousand, and compare each with each transition, which takes ten to thirty times as long. CASE
 # also keeps the batch out of the join: beside a million rows, PostgreSQL merges by it alone.
-UPDATE_DELIVERIES = """
+UPDATE_DELIVERIES = sql.with_constants(
+    """
 UPDATE notifications_app_delivery delivery
 SET status = transition.status, code = coalesce(transition.code, ''),
     detail = coalesce(transition.detail, ''),
@@ -313,4 +329,6 @@ WHERE delivery.batch_id = ANY(ARRAY(SELECT unnest(%(batches)s::bigint[])))
   AND delivery.subscription_id = transition.subscription_id
   AND delivery.attempts = transition.seen_attempts
 RETURNING transition.place
-"""
+""",
+    STATES,
+)

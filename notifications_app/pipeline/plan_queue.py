@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from itertools import count
 from typing import Any, Final
 from uuid import UUID
@@ -16,7 +17,7 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 
-from notifications_app.models import Driver
+from notifications_app.models import Driver, Plan
 from notifications_app.pipeline.lease import PlanLease
 from notifications_app.pipeline.splitting import WEIGHTS, WINNER
 from notifications_app.states import STATES
@@ -38,17 +39,27 @@ class RoundRobin:
     """How far one planner has gone round the channels. Planners that run at once need not agree.
 
     `last_started`: the last channel of which notifications were started. `last_timed`: the same of
-    timed ones. `is_timed_due`: the last start found such. `last_continued`: the last channel of
-    which a begun plan was claimed. `last_was_new`: the last claim took new plans. `is_new_left`:
+    timed ones. `is_timed_due`: the last start found such. `is_begun_due`: the last start found
+    begun plans. `are_more_due`: it may have left notifications. `last_continued`: the last channel
+    of which a begun plan was claimed. `last_was_new`: the last claim took new plans. `is_new_left`:
     the last claim of new plans left some.
     """
 
     last_started: UUID = BEFORE_ALL
     last_timed: UUID = BEFORE_ALL
     is_timed_due: bool = False
+    is_begun_due: bool = True
+    are_more_due: bool = True
     last_continued: UUID = BEFORE_ALL
     last_was_new: bool = False
     is_new_left: bool = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing else was due when the last plans were claimed. For later work, its sender
+        sends a wakeup."""
+        others = self.is_timed_due, self.is_begun_due, self.are_more_due, self.is_new_left
+        return not any(others)
 
 
 def start_due(limit: int = 100, *, round_robin: RoundRobin | None = None) -> int:
@@ -60,17 +71,21 @@ def start_due(limit: int = 100, *, round_robin: RoundRobin | None = None) -> int
     because a claim reads all waiting plans.
     """
     round_robin = round_robin or RoundRobin()
-    parameters = {
-        "limit": 1 if round_robin.is_new_left else limit,
-        "after": round_robin.last_started,
-        "most_channels": CHANNELS_AT_ONCE,
-        "ttl_zero": settings.TTL_ZERO_SECONDS,
-    }
-    found = sql.rows(START, STATES | START_PARAMETERS | parameters)
-    round_robin.is_timed_due = any(row[0] is None for row in found)
-    started = [row for row in found if row[0] is not None]
-    round_robin.last_started = (started[0][1] if started else None) or BEFORE_ALL
-    return note_started({row[0] for row in started})
+    most = 1 if round_robin.is_new_left else limit
+    statement = _with_numbers(
+        START,
+        limit=most,
+        most_channels=CHANNELS_AT_ONCE,
+        ttl_zero=settings.TTL_ZERO_SECONDS,
+    )
+    found = sql.rows(statement, {"after": round_robin.last_started}, is_prepared=True)
+    ((_, last, round_robin.is_timed_due, round_robin.is_begun_due),) = (
+        row for row in found if row[0] is None
+    )
+    round_robin.last_started = last or BEFORE_ALL
+    ids = {row[0] for row in found if row[0] is not None}
+    round_robin.are_more_due = len(ids) >= most
+    return note_started(ids)
 
 
 def note_started(notification_ids: Set[UUID]) -> int:
@@ -88,10 +103,24 @@ def claim_plans(*, most: int, round_robin: RoundRobin | None = None) -> list[Pla
     round_robin = round_robin or RoundRobin()
     kinds = (_claim_begun, _claim_new) if round_robin.last_was_new else (_claim_new, _claim_begun)
     for claim in kinds:
+        if claim is _claim_begun and not round_robin.is_begun_due:
+            continue
         if leases := claim(most, round_robin):
             round_robin.last_was_new = claim is _claim_new
             return _interleaved(leases)
     return []
+
+
+def lock_plans(leases: Sequence[PlanLease]) -> dict[int, Plan]:
+    """The plans that these leases still hold, by id, locked in the order of their ids. Without
+    those of paused and stopped notifications."""
+    parameters = {
+        "ids": [each.plan_id for each in leases],
+        "numbers": [each.number for each in leases],
+        "notifications": [each.notification_id for each in leases],
+    }
+    rows = sql.rows(LOCK_PLANS, parameters, is_prepared=sql.are_few(leases))
+    return {row[0]: sql.read_row(Plan, _PLAN_FIELDS, row) for row in rows}
 
 
 def _interleaved(leases: Sequence[PlanLease]) -> list[PlanLease]:
@@ -103,7 +132,7 @@ def _interleaved(leases: Sequence[PlanLease]) -> list[PlanLease]:
 
 
 def _claim_new(most: int, round_robin: RoundRobin) -> list[PlanLease]:
-    leases, waiting = _claim(CLAIM_NEW, {"most": most})
+    leases, waiting = _claim(_with_numbers(CLAIM_NEW, most=most), {})
     round_robin.is_new_left = waiting > most
     return leases
 
@@ -115,9 +144,14 @@ def _claim_begun(_most: int, round_robin: RoundRobin) -> list[PlanLease]:
     return leases
 
 
+@cache
+def _with_numbers(statement: str, **numbers: int) -> str:
+    return sql.with_constants(statement, numbers)
+
+
 def _claim(statement: str, parameters: dict[str, Any]) -> tuple[list[PlanLease], int]:
     """Returns the leases, and how many plans were waiting."""
-    claimed = sql.rows(statement, STATES | parameters | {"lease": PLAN_LEASE})
+    claimed = sql.rows(statement, parameters | {"lease": PLAN_LEASE}, is_prepared=True)
     waiting = claimed[0][-1] if claimed else 0
     return [PlanLease.of(row[:-1]) for row in claimed], waiting
 
@@ -191,9 +225,15 @@ def started_at_once(chosen: str) -> str:
     )
 
 
-# The row without an id is there if timed notifications are due. So these cost other sends no
-# statement.
-START: Final = f"""
+_PLANNABLE: Final = """plan.status = %(plan_planning)s AND plan.due_at <= statement_timestamp()
+    AND plan.halted_at IS NULL
+    AND (plan.lease_until IS NULL OR plan.lease_until < statement_timestamp())"""
+
+# The row without an id says whether timed notifications and begun plans are due. So these cost
+# other sends no statement. The commit does not wait for the disk, because a start that a crash of
+# the server undoes is made again.
+START: Final = sql.with_constants(
+    f"""
 WITH RECURSIVE longest AS MATERIALIZED (
   SELECT id FROM notifications_app_notification
   WHERE {DUE} AND {_UNTIMED}
@@ -213,19 +253,20 @@ WITH RECURSIVE longest AS MATERIALIZED (
     {DUE_OF_CHANNEL.format(channel="turn.id", kind=_UNTIMED)} %(limit)s
     FOR NO KEY UPDATE SKIP LOCKED) AS own
 ), {started_at_once("SELECT id FROM longest UNION SELECT id FROM share")}
-SELECT notification_id,
-  (SELECT id FROM turn ORDER BY id OFFSET %(most_channels)s - 1 LIMIT 1)
+SELECT notification_id, NULL::uuid AS last_channel, NULL::bool AS is_timed, NULL::bool AS is_begun
 FROM planned
 UNION ALL
-SELECT NULL, NULL
-WHERE EXISTS (SELECT FROM notifications_app_notification WHERE {DUE} AND {TIMED})
-"""  # noqa: S608 - text of our own
+SELECT NULL, (SELECT id FROM turn ORDER BY id OFFSET %(most_channels)s - 1 LIMIT 1),
+  EXISTS (SELECT FROM notifications_app_notification WHERE {DUE} AND {TIMED}),
+  {sql.WAITS_FOR_NO_DISK} IS NOT NULL
+    AND EXISTS (SELECT FROM notifications_app_plan plan
+                WHERE {_PLANNABLE} AND sliced_at IS NOT NULL)
+""",  # noqa: S608 - text of our own
+    STATES | START_PARAMETERS,
+)
 
 # In SQL, because an update of the ORM does not return rows. SKIP LOCKED: planners that claim at the
 # same time get different plans.
-_PLANNABLE: Final = """plan.status = %(plan_planning)s AND plan.due_at <= statement_timestamp()
-    AND plan.halted_at IS NULL
-    AND (plan.lease_until IS NULL OR plan.lease_until < statement_timestamp())"""
 _NEW: Final = f"""
   SELECT plan.id, waiting.number
   FROM notifications_app_plan plan JOIN (
@@ -260,7 +301,31 @@ RETURNING plan.id, plan.lease_number, plan.notification_id, plan.channel_id, pla
   nullif(notification.rate_per_minute, 0), notification.caps, notification.once,
   notification.request_id, notification.traceparent, {weights},
   plan.bucket_from, plan.bucket_to, {winner},
-  (SELECT number FROM chosen LIMIT 1)
+  (SELECT number FROM chosen WHERE {disk} IS NOT NULL LIMIT 1)
 """
-CLAIM_NEW: Final = _CLAIM.format(chosen=_NEW, weights=WEIGHTS, winner=WINNER)
-CLAIM_BEGUN: Final = _CLAIM.format(chosen=_BEGUN, weights=WEIGHTS, winner=WINNER)
+CLAIM_NEW: Final = sql.with_constants(
+    _CLAIM.format(chosen=_NEW, weights=WEIGHTS, winner=WINNER, disk=sql.WAITS_FOR_NO_DISK), STATES
+)
+CLAIM_BEGUN: Final = sql.with_constants(
+    _CLAIM.format(chosen=_BEGUN, weights=WEIGHTS, winner=WINNER, disk=sql.WAITS_FOR_NO_DISK), STATES
+)
+
+_PLAN_FIELDS: Final = Plan._meta.concrete_fields
+
+# In SQL, because the ORM needs longer to compile it than the database to run it. Also compares the
+# notification: after a crash of the server, which can undo the insert of a plan, another one may
+# get its id.
+LOCK_PLANS: Final = sql.with_constants(
+    f"""
+SELECT {", ".join(f"plan.{each.column}" for each in _PLAN_FIELDS)}
+FROM notifications_app_plan plan
+JOIN unnest(%(ids)s::bigint[], %(numbers)s::int[], %(notifications)s::uuid[])
+  AS lease (plan_id, number, notification_id)
+  ON lease.plan_id = plan.id AND lease.number = plan.lease_number
+    AND lease.notification_id = plan.notification_id
+WHERE plan.status = %(plan_planning)s AND plan.halted_at IS NULL
+ORDER BY plan.id
+FOR NO KEY UPDATE OF plan
+""",  # noqa: S608 - names of our own
+    STATES,
+)

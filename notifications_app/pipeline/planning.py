@@ -33,7 +33,13 @@ from notifications_app.pipeline.counting import (
     notifications_add,
 )
 from notifications_app.pipeline.lease import PlanLease
-from notifications_app.pipeline.plan_queue import PLAN_LEASE, RoundRobin, claim_plans, start_due
+from notifications_app.pipeline.plan_queue import (
+    PLAN_LEASE,
+    RoundRobin,
+    claim_plans,
+    lock_plans,
+    start_due,
+)
 from notifications_app.pipeline.timed_starts import movers_releases, start_timed
 from notifications_app.pipeline.windows import Window, write_whole, write_window
 from notifications_app.states import STATES, PlanStatus
@@ -65,20 +71,23 @@ def work(*, seconds: float) -> bool:
             started += start_timed(round_robin=_round_robin)
         leases = claim_plans(most=settings.CLAIM_PLANS, round_robin=_round_robin)
         if leases:
-            run_slice(leases, until=until)
+            if run_slice(leases, until=until) and _round_robin.is_done:
+                return False
         elif not started:
             return False
     return True
 
 
-def run_slice(leases: Sequence[PlanLease], *, until: float = math.inf) -> None:
+def run_slice(leases: Sequence[PlanLease], *, until: float = math.inf) -> bool:
     """Plans windows of the leased plans in turn until the slice ends, at latest at the monotonic
     second `until`. Then hands back plans that have windows left, so that other plans get a turn.
-    Plans of which no window was written stay new."""
+    Plans of which no window was written stay new. Returns whether there are no windows left."""
     until = min(until, time.monotonic() + settings.PLAN_SLICE_SECONDS)
-    left = leases
+    left, ended = leases, 0
     try:
-        while left := plan_windows(left):
+        while left:
+            planned, left = _plan_windows(left)
+            ended += sum(each.window.is_last for each in planned)
             if time.monotonic() >= until or worker.is_stopping():
                 break
     except Exception:
@@ -87,7 +96,9 @@ def run_slice(leases: Sequence[PlanLease], *, until: float = math.inf) -> None:
         wait = _FAILED_PLAN_WAIT if len(leases) == 1 else timedelta()
         _end(lambda: Plan.objects.leased_by(*leases).hand_back_failed(wait=wait))
         raise
-    _end(lambda: Plan.objects.leased_by(*leases).hand_back())
+    if ended < len(leases):
+        _end(lambda: Plan.objects.leased_by(*leases).hand_back())
+    return not left
 
 
 def plan_windows(leases: Sequence[PlanLease]) -> list[PlanLease]:
@@ -98,11 +109,16 @@ def plan_windows(leases: Sequence[PlanLease]) -> list[PlanLease]:
     A subscription that is active throughout is planned exactly once: ids are read in order, and
     the transaction that writes the rows also moves the cursor.
     """
+    return _plan_windows(leases)[1]
+
+
+def _plan_windows(leases: Sequence[PlanLease]) -> "tuple[list[_Planned], list[PlanLease]]":
+    """The windows that were planned, and the leases of plans that have windows left."""
     began = time.time_ns()
     until = time.monotonic() + _TRANSACTION_SECONDS
     planned: list[_Planned] = []
-    with sql.brief_transaction():
-        plans = {plan.pk: plan for plan in Plan.objects.leased_by(*leases).unhalted().all_locked()}
+    with sql.brief_transaction(is_repeatable=True):  # if it is undone, the cursor is, too
+        plans = lock_plans(leases)
         own = [lease for lease in leases if lease.plan_id in plans]
         held = [lease for lease in own if not _must_wait(lease, plans[lease.plan_id])]
         _begin_rates(held, plans)
@@ -118,7 +134,8 @@ def plan_windows(leases: Sequence[PlanLease]) -> list[PlanLease]:
             ranges.divide(each.lease)
     done = {each.plan.pk for each in planned}
     left = [lease for lease in held if lease.plan_id not in done]
-    return left + [each.lease for each in planned if not each.window.is_last and not each.again_at]
+    left += [each.lease for each in planned if not each.window.is_last and not each.again_at]
+    return planned, left
 
 
 @dataclass(frozen=True)
@@ -309,7 +326,7 @@ def _count_windows(planned: Sequence[_Planned]) -> None:
         "zones_at": [window.zone_at for window in windows],
         "lease": PLAN_LEASE,
     }
-    sql.execute(COUNT_WINDOWS, STATES | parameters)
+    sql.execute(COUNT_WINDOWS, parameters, is_prepared=sql.are_few(planned))
     sums: dict[UUID, Counter[str]] = defaultdict(Counter)
     for each in planned:
         if each.window.recipients or each.is_empty_end or each.again_at:
@@ -372,7 +389,8 @@ def _end(write: Callable[[], object]) -> None:
 
 
 # In SQL, because the ORM cannot join an update with values. The plans are already locked.
-COUNT_WINDOWS: Final = """
+COUNT_WINDOWS: Final = sql.with_constants(
+    """
 UPDATE notifications_app_plan plan
 SET cursor = written.cursor,
     recipient_count = recipient_count + written.recipients,
@@ -386,4 +404,6 @@ FROM unnest(%(ids)s::bigint[], %(cursors)s::uuid[], %(is_last)s::bool[], %(recip
             %(opted_out)s::int[], %(capped)s::int[], %(repeated)s::int[], %(zones_at)s::smallint[])
   AS written (id, cursor, is_last, recipients, opted_out, capped, repeated, zone_at)
 WHERE plan.id = written.id
-"""
+""",
+    STATES,
+)

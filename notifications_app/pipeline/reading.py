@@ -2,14 +2,13 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Case, F, QuerySet, When
 
 from channels_app.models import Channel
 from channels_app.selectors import channel_get
@@ -18,7 +17,7 @@ from notifications_app.content.placeholders import Values
 from notifications_app.delivery.messages import Messages, Unsendable
 from notifications_app.delivery.registry import TRANSPORTS, Credentials, VapidKeys
 from notifications_app.delivery.types import Destination, Message, Site
-from notifications_app.models import Delivery, Notification, Plan
+from notifications_app.models import Notification
 from notifications_app.pipeline.destinations import destination_of, read_destinations
 from notifications_app.pipeline.lease import Lease
 from notifications_app.pipeline.transitions import (
@@ -31,10 +30,13 @@ from notifications_app.pipeline.transitions import (
     Transition,
     postpone,
 )
+from notifications_app.querysets import RUNNING_COUNTS
 from notifications_app.selectors import NamedNow, naming, still_named
+from notifications_app.states import STATES
 from notifications_app.timing import Timing
 from pushsvc.common.correlation import Correlation
 from pushsvc.common.platforms import Platform
+from pushsvc.common.store import sql
 from subscriptions_app.categories.consent import refusing
 from subscriptions_app.devices.selectors import DeliveryDevice, delivery_devices
 
@@ -273,8 +275,9 @@ def _named(
 def _terms(leases: Sequence[Lease]) -> Mapping[int, _Terms]:
     """The terms of each batch, by its id. Raises Halted."""
     # One statement, so that an edit of text and deadline is read completely or not at all.
-    found = Plan.objects.with_deadline().select_related("notification")
-    plans: dict[int, Any] = found.in_bulk({lease.plan_id for lease in leases})
+    ids = {lease.plan_id for lease in leases}
+    found = sql.rows(READ_PLANS, {"ids": list(ids)}, is_prepared=sql.are_few(ids))
+    plans = {row[0]: _PlanRead.of(row) for row in found}
     if any(plan.notification.is_halted for plan in plans.values()):
         raise Halted
     channel = _declaring_channel(leases[0])
@@ -293,8 +296,25 @@ def _declaring_channel(lease: Lease) -> Channel | None:
     return channel_get(lease.channel_id) if is_declaring else None
 
 
+class _PlanRead(NamedTuple):
+    """What a pass needs of a plan. `call_until`: no call may begin later."""
+
+    part: int
+    release_at: datetime
+    has_rate: bool | None
+    call_until: datetime
+    notification: Notification
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Self:
+        """From a row of READ_PLANS."""
+        _, part, release_at, has_rate, call_until, *values = row
+        notification = sql.read_row(Notification, _NOTIFICATION_FIELDS, values)
+        return cls(part, release_at, has_rate, call_until, notification)
+
+
 def _terms_of(
-    plan: Any, lease: Lease, channel: Channel | None, named_by: Mapping[UUID, UUID]
+    plan: _PlanRead, lease: Lease, channel: Channel | None, named_by: Mapping[UUID, UUID]
 ) -> _Terms:
     notification, limits = plan.notification, _limits(plan.notification, plan.call_until)
     return _Terms(
@@ -318,7 +338,7 @@ def _terms_of(
     )
 
 
-def _wanted_at(plan: Plan, lease: Lease) -> datetime:
+def _wanted_at(plan: _PlanRead, lease: Lease) -> datetime:
     """The time from which recipients are to get the message, moved by the duration of pauses. With
     a rate, it is the claim."""
     if plan.has_rate:
@@ -329,16 +349,12 @@ def _wanted_at(plan: Plan, lease: Lease) -> datetime:
     return released_at + timedelta(seconds=notification.paused_seconds)
 
 
-def due_deliveries(batch_ids: Iterable[int]) -> QuerySet[Any, tuple[Any, ...]]:
+def due_deliveries(batch_ids: Collection[int]) -> list[tuple[Any, ...]]:
     """The columns of DueDelivery, except `wanted_at`, of due recipients, and until when one was
     postponed by quiet hours. The fewest attempts first, and of these the uncalled ones first. So a
     recipient that crashes workers, or that fails repeatedly while few calls may be made, does not
     hold up the others."""
-    due = Delivery.objects.due().filter(batch_id__in=batch_ids)
-    waited = F("due_at").asc(nulls_first=True)
-    ordered = due.order_by("solo_attempts", "attempts", waited, "subscription_id")
-    fields = ("batch_id", "subscription_id", "attempts", "first_attempt_at", "solo_attempts")
-    return ordered.values_list(*fields, Case(When(code=QUIET_HOURS, then="due_at")))
+    return sql.rows(READ_DUE, {"ids": list(batch_ids)}, is_prepared=sql.are_few(batch_ids))
 
 
 def _limits(notification: Notification, deadline: datetime) -> Limits:
@@ -347,3 +363,31 @@ def _limits(notification: Notification, deadline: datetime) -> Limits:
         attempts=settings.HAND_OVER_ATTEMPTS if notification.ttl else 1,
         seconds=settings.HAND_OVER_SECONDS + notification.paused_seconds,
     )
+
+
+# Without the counts to which shares are added, because a pass does not need them.
+_NOTIFICATION_FIELDS: Final = [
+    each for each in Notification._meta.concrete_fields if each.attname not in RUNNING_COUNTS
+]
+
+# In SQL, because the ORM needs longer to compile these statements than the database to run them.
+READ_PLANS: Final = f"""
+SELECT plan.id, plan.part, plan.release_at, plan.has_rate,
+  least(plan.deadline_at, notification.expires_at),
+  {", ".join(f"notification.{each.column}" for each in _NOTIFICATION_FIELDS)}
+FROM notifications_app_plan plan
+JOIN notifications_app_notification notification ON notification.id = plan.notification_id
+WHERE plan.id = ANY(%(ids)s::bigint[])
+"""  # noqa: S608 - names of our own
+
+READ_DUE: Final = sql.with_constants(
+    """
+SELECT batch_id, subscription_id, attempts, first_attempt_at, solo_attempts,
+  CASE WHEN code = %(quiet_hours)s THEN due_at END
+FROM notifications_app_delivery
+WHERE batch_id = ANY(%(ids)s::bigint[]) AND status = %(delivery_waiting)s
+  AND (due_at IS NULL OR due_at <= statement_timestamp())
+ORDER BY solo_attempts, attempts, due_at NULLS FIRST, subscription_id
+""",
+    STATES | {"quiet_hours": QUIET_HOURS},
+)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from notifications_app.models import Driver, Plan
+from notifications_app.models import Driver
 from notifications_app.pipeline import (
     batches,
     counting,
@@ -116,6 +116,7 @@ def statements() -> dict[str, Statement]:
         "claim_new_plans": _written(plan_queue.CLAIM_NEW),
         "claim_begun_plan": _written(plan_queue.CLAIM_BEGUN),
         **_windows(),
+        "lock_plans": _written(plan_queue.LOCK_PLANS),
         "count_windows": _written(planning.COUNT_WINDOWS),
         "divide_plan": _written(ranges.DIVIDE),
         "next_plans": _written(batches.NEXT_PLANS),
@@ -124,8 +125,8 @@ def statements() -> dict[str, Statement]:
         "find_rates_not_due": _written(send_rates.NOT_DUE),
         "charge_send_rate": _written(send_rates.CHARGE),
         "claim_companions": _written(batches.CLAIM_COMPANIONS),
-        "read_plans": _queried(Plan.objects.with_deadline().filter(pk__in=[1])),
-        "read_due_deliveries": _queried(reading.due_deliveries([1])),
+        "read_plans": _written(reading.READ_PLANS),
+        "read_due_deliveries": _written(reading.READ_DUE),
         "lock_batches": _written(outcomes.LOCK),
         "update_deliveries": _written(outcomes.UPDATE_DELIVERIES),
         "count_batches": _written(counting.COUNT_BATCHES),

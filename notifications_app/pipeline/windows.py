@@ -142,7 +142,12 @@ def write_whole(leases: Sequence[PlanLease], *, most: int) -> dict[int, Window]:
     """
     source = whole(leases[0], has_category=any(lease.category for lease in leases))
     own = {"most": most, "since": leases[0].started_at - _UNSEEN, "first": leases[0].first_target}
-    return _write(leases, source, {**leases[0].audience.parameters, **own})
+    # A plan for any parameters would not fit a rule, zones or limits.
+    is_plain = leases[0].rule_json is None and leases[0].zones is None and not leases[0].limits
+    is_direct = is_plain and leases[0].has_targets and not leases[0].is_slice
+    is_prepared = is_direct and sql.are_few(leases)
+    parameters = {**leases[0].audience.parameters, **own}
+    return _write(leases, source, parameters, is_prepared=is_prepared)
 
 
 def _write_candidates(lease: PlanLease, rule: Rule) -> Window | None:
@@ -167,7 +172,11 @@ def _write_one(lease: PlanLease, source: Source, parameters: Mapping[str, Any]) 
 
 
 def _write(
-    leases: Sequence[PlanLease], source: Source, parameters: Mapping[str, Any]
+    leases: Sequence[PlanLease],
+    source: Source,
+    parameters: Mapping[str, Any],
+    *,
+    is_prepared: bool = False,
 ) -> dict[int, Window]:
     """Returns the windows by plan id. Of several plans, none may be shared or have a rate."""
     leases = sorted(leases, key=PlanLease.order)
@@ -183,7 +192,8 @@ def _write(
     text = statement(source, is_shared=leases[0].is_shared, limits=limits, weights=weights)
     own |= limits.parameters if limits else {}
     own |= splitting.parameters(leases[0].notification_id) if weights else {}
-    return {plan_id: Window(*rest) for plan_id, *rest in sql.rows(text, own | dict(parameters))}
+    rows = sql.rows(text, own | dict(parameters), is_prepared=is_prepared)
+    return {plan_id: Window(*rest) for plan_id, *rest in rows}
 
 
 def parameters_of(lease: PlanLease) -> dict[str, Any]:

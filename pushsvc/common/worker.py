@@ -30,7 +30,7 @@ from typing_extensions import override
 from pushsvc.common import fingerprints, metrics
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import metric_reports, presence
-from pushsvc.common.store.redis_client import Script, redis_client, try_to_write
+from pushsvc.common.store.redis_client import Script, ScriptCall, redis_client, try_to_write
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -190,9 +190,19 @@ def _forget_dead(queue: str) -> None:
 def live_processes(queue: str) -> int:
     """How many worker processes served the queue in the last 15 s; 0 while Redis is away."""
     try:
-        return _live(_nodes(queue))
+        return live(redis_client().run(live_call(queue))[0])
     except redis.RedisError:
         return 0
+
+
+def live_call(queue: str) -> ScriptCall:
+    """The call of `live_processes`."""
+    return _READ(written=_key(queue))
+
+
+def live(result: Sequence[Any]) -> int:
+    """What `live_processes` returns, from the result of its call."""
+    return _live((node, age, int(processes)) for node, age, processes in _ages(result))
 
 
 def announced() -> dict[str, int]:
@@ -251,7 +261,11 @@ def _nodes(queue: str) -> Iterator[tuple[str, float, int]]:
 
 def _read(key: str) -> Iterator[tuple[str, float, str]]:
     """(name, seconds since it was written, what was written)"""
-    ((now, found),) = redis_client().run(_READ(written=key))
+    return _ages(redis_client().run(_READ(written=key))[0])
+
+
+def _ages(result: Sequence[Any]) -> Iterator[tuple[str, float, str]]:
+    now, found = result
     for name, value in zip(found[::2], found[1::2], strict=True):
         at, _, written = str(value).partition(":")
         yield str(name), float(now) - float(at), written

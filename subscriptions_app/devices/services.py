@@ -64,16 +64,17 @@ def subscriptions_expire_or_prove(
     `proven`: other subscriptions, which are marked as proven. Call it in the transaction that
     records the reason. Safe to repeat.
     """
+    ids = [*(each.id for each in gone), *proven]
     parameters = {
         "channel": channel_id,
-        "ids": [*(each.id for each in gone), *proven],
+        "ids": ids,
         "as_of": [*(each.as_of for each in gone), *(None for _ in proven)],
         "codes": [*(each.code for each in gone), *("" for _ in proven)],
         "sends": [*(each.sends for each in gone), *(0 for _ in proven)],
         "apart": NOT_FOUND_APART,
     }
     with transaction.atomic():
-        changed = sql.rows(_EXPIRE_OR_PROVE, parameters)
+        changed = sql.rows(_EXPIRE_OR_PROVE, parameters, is_prepared=sql.are_few(ids))
         expired = [row[:4] for row in changed if row[4]]
         _count_expired(channel_id, expired)
     return len(expired)

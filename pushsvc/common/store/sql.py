@@ -9,7 +9,8 @@ decides whether a response is older. `now()` is the begin of the transaction and
 because a transaction may wait before it writes.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache, lru_cache
@@ -27,15 +28,40 @@ from django.db import (
 )
 from django.db.models import Model
 from psycopg.errors import IdleInTransactionSessionTimeout, UniqueViolation
+from psycopg.sql import Literal
 
 T = TypeVar("T")
 Row = TypeVar("Row", bound=Model)
 
 
-def rows(statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
+def rows(
+    statement: str, parameters: Mapping[str, Any], *, is_prepared: bool = False
+) -> list[tuple[Any, ...]]:
+    """`is_prepared`: the session keeps the statement and its plan, which fits any parameters and
+    arrays of few values."""
+    with _cursor(is_prepared=is_prepared) as cursor:
         cursor.execute(statement, parameters)
         return list(cursor.fetchall())
+
+
+def are_few(items: Sized) -> bool:
+    """Whether a plan that was made for about ten values fits these."""
+    return len(items) <= _FEW
+
+
+def with_constants(statement: str, constants: Mapping[str, Any]) -> str:
+    """The statement with these parameters as texts. A plan that is made for any parameters uses a
+    partial index only if the statement contains the index's values."""
+
+    def text(found: re.Match[str]) -> str:
+        value = constants.get(found[1])
+        return found[0] if value is None else Literal(value).as_string(None)
+
+    return _PARAMETER.sub(text, statement)
+
+
+def _cursor(*, is_prepared: bool) -> Any:
+    return connection.prepared_cursor() if is_prepared else connection.cursor()  # type: ignore[attr-defined]
 
 
 def rows_of_last(statements: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -83,6 +109,16 @@ def insert(model: type[Row], values: Mapping[str, Any], *, if_any: str = "") -> 
     return model.from_db(connection.alias, list(columns.fields), stored)
 
 
+def read_row(model: type[Row], fields: Sequence[Any], values: Sequence[Any]) -> Row:
+    """The row of these fields of the model, in its order, from a statement's values. Other fields
+    are read when they are used."""
+    found = [
+        each.from_db_value(value, None, connection) if hasattr(each, "from_db_value") else value
+        for each, value in zip(fields, values, strict=True)
+    ]
+    return model.from_db(connection.alias, [each.attname for each in fields], found)
+
+
 class _Columns(NamedTuple):
     """`fields`: each column's position and field. `usual`: the values that the database stores by
     default. `added`: the columns whose default the database computes."""
@@ -115,9 +151,9 @@ def _insertion(table: str, given: Sequence[str], added: Sequence[str], if_any: s
         RETURNING {", ".join(added)}"""
 
 
-def execute(statement: str, parameters: Mapping[str, Any]) -> int:
-    """Runs the statement. Returns how many rows it changed."""
-    with connection.cursor() as cursor:
+def execute(statement: str, parameters: Mapping[str, Any], *, is_prepared: bool = False) -> int:
+    """Runs the statement. Returns how many rows it changed. `is_prepared`: as of `rows`."""
+    with _cursor(is_prepared=is_prepared) as cursor:
         cursor.execute(statement, parameters)
         return int(cursor.rowcount)
 
@@ -131,7 +167,7 @@ def now() -> datetime:
 def try_lock(name: str) -> bool:
     """Takes the advisory lock `name` until the transaction ends. Returns False, without waiting, if
     another transaction has it."""
-    return bool(rows(_TRY_LOCK, {"name": name})[0][0])
+    return bool(rows(_TRY_LOCK, {"name": name}, is_prepared=True)[0][0])
 
 
 @contextmanager
@@ -148,16 +184,21 @@ def unless_taken(error: type[Exception]) -> Iterator[None]:
 
 
 @contextmanager
-def brief_transaction() -> Iterator[None]:
+def brief_transaction(*, is_repeatable: bool = False) -> Iterator[None]:
     """A transaction that the server ends if this process is silent in it for too long. So a paused
     process, or one whose machine is lost, does not keep its locks.
 
     Use it for every transaction that locks rows that workers share. Raises OperationalError if the
     server ended the transaction, as for any lost connection.
+
+    `is_repeatable`: the commit does not wait for the disk. A crash of the server can undo it, with
+    all that was committed later, so only if the same work is then done again and nothing outside
+    of the database depends on it.
     """
+    limit = {"limit": f"{settings.SILENT_TRANSACTION_SECONDS}s"}
     try:
         with transaction.atomic():
-            execute(_LIMIT_SILENCE, {"limit": f"{settings.SILENT_TRANSACTION_SECONDS}s"})
+            rows(_BEGIN_REPEATABLE if is_repeatable else _BEGIN, limit)
             yield
     except InternalError as error:
         if isinstance(error.__cause__, IdleInTransactionSessionTimeout):
@@ -196,6 +237,10 @@ def write_apart(
 
 
 # For this transaction only: PgBouncer may give the connection to another process afterwards.
-_LIMIT_SILENCE = "SELECT set_config('idle_in_transaction_session_timeout', %(limit)s, true)"
+_BEGIN = "SELECT set_config('idle_in_transaction_session_timeout', %(limit)s, true)"
+WAITS_FOR_NO_DISK = "set_config('synchronous_commit', 'off', true)"  # as `is_repeatable`
+_BEGIN_REPEATABLE = f"{_BEGIN}, {WAITS_FOR_NO_DISK}"
+_FEW = 10
+_PARAMETER = re.compile(r"%\((\w+)\)s")
 
 _TRY_LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended(%(name)s, 0))"

@@ -10,16 +10,27 @@ from typing import Any, Final
 import psycopg
 from django.db import OperationalError
 from django.db.backends.postgresql import base
+from django.db.backends.postgresql.operations import DatabaseOperations
 from django.db.utils import DatabaseErrorWrapper
 from django.utils.functional import cached_property
 from psycopg.adapt import Buffer, Loader
-from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.errors import FeatureNotSupported, ReadOnlySqlTransaction
 from psycopg.pq import Format
 from typing_extensions import override
 
 _TRUSTED_SECONDS: Final = 1.0  # after the server responded
 _TIME: Final = "timestamptz"
+_PreparedCursor: Final[Any] = base.ServerBindingCursor
 _LOADER: Final[Any] = psycopg.adapters.get_loader(psycopg.adapters.types[_TIME].oid, Format.TEXT)
+
+
+# Whether the connection is direct: a pooler tells its clients invented ids of processes. If so, the
+# session makes one plan of a prepared statement. PostgreSQL would compare costs of plans and make a
+# new one for most calls of ours, which takes longer than to run it.
+_PREPARE: Final = """
+SELECT CASE WHEN pg_backend_pid() = %(pid)s
+  THEN set_config('plan_cache_mode', 'force_generic_plan', false) IS NOT NULL ELSE false END
+"""
 
 
 class UtcLoader(Loader):
@@ -40,7 +51,11 @@ class UtcLoader(Loader):
 class _Errors(DatabaseErrorWrapper):
     """Maps the refusal of a read-only server (a standby, or one with a full disk) to an error of
     the connection, because it or another server may accept writes later. Django raises
-    InternalError, after which a worker would search for a recipient whose row is refused."""
+    InternalError, after which a worker would search for a recipient whose row is refused. So does
+    it if a migration has changed the type of a column that a prepared statement returns, which only
+    another connection can read."""
+
+    wrapper: Any
 
     @override
     def __exit__(
@@ -51,7 +66,19 @@ class _Errors(DatabaseErrorWrapper):
     ) -> None:
         if isinstance(exc_value, ReadOnlySqlTransaction):
             raise OperationalError(*exc_value.args).with_traceback(traceback) from exc_value
+        if isinstance(exc_value, FeatureNotSupported) and "cached plan" in str(exc_value):
+            self.wrapper.close_at = time.monotonic()  # before the next request or task
+            raise OperationalError(*exc_value.args).with_traceback(traceback) from exc_value
         super().__exit__(exc_type, exc_value, traceback)
+
+
+class _Operations(DatabaseOperations):
+    @override
+    def last_executed_query(self, cursor: Any, sql: Any, params: Any) -> Any:
+        """With the parameters as texts, also of a statement that PostgreSQL got without them."""
+        if isinstance(cursor, _PreparedCursor):
+            return self.compose_sql(sql, params)
+        return super().last_executed_query(cursor, sql, params)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -59,7 +86,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
     because a server that ends a connection sends a message or closes it. Django checks it with a
     statement before the first statement of every request."""
 
+    ops_class = _Operations
     _trusted_until = 0.0  # on the monotonic clock
+    _is_direct: bool | None = None  # of this connection; None: not known yet
 
     @cached_property
     @override
@@ -69,8 +98,25 @@ class DatabaseWrapper(base.DatabaseWrapper):
     @override
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connection = super().get_new_connection(conn_params)
+        self._is_direct = None
+        connection.prepare_threshold = 1  # of cursors with server-side parameters
         connection.adapters.register_loader(_TIME, UtcLoader)
         return connection
+
+    def prepared_cursor(self) -> Any:
+        """A cursor whose statements PostgreSQL parses and plans once for the connection. Through a
+        pooler, which may give each transaction another session, it is a usual cursor."""
+        self.close_if_health_check_failed()
+        self.ensure_connection()
+        if self._is_direct is None:
+            with self.wrap_database_errors:
+                pid = self.connection.info.backend_pid
+                ((self._is_direct,),) = self.connection.execute(_PREPARE, {"pid": pid}).fetchall()
+        if not self._is_direct:
+            return self.cursor()
+        with self.wrap_database_errors:
+            cursor = _PreparedCursor(self.connection)
+        return self.make_debug_cursor(cursor) if self.queries_logged else self.make_cursor(cursor)
 
     @override
     def is_usable(self) -> bool:
