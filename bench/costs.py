@@ -1,7 +1,7 @@
 """Measures what a piece of work costs in PostgreSQL."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +27,11 @@ def cost_of(step: Callable[[], object], parts: float = 1) -> Cost:
     return Cost(cpu / parts, touches / parts, wal / parts, elapsed / parts)
 
 
-def run(statement: str) -> None:
+def run(statement: str, parameters: Mapping[str, Any] | None = None) -> None:
     from django.db import connection
 
     with connection.cursor() as cursor:
-        cursor.execute(statement)
+        cursor.execute(statement, parameters)
 
 
 def without_autovacuum() -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from bench import filling, requests, rows
 from bench.console import pages
-from bench.costs import Cost, cost_of
+from bench.costs import Cost, cost_of, run
 from bench.web import Request
 from pushsvc.common.platforms import Platform
 
@@ -24,6 +24,7 @@ Steps = dict[str, Callable[[], object]]
 _CLAIMS: Final = 20
 _TIMES: Final = 10
 _PAGE_TIMES: Final = 3
+_FEW: Final = 1_000
 NIL: Final = UUID(int=0)
 
 
@@ -78,6 +79,38 @@ def _plan_rest() -> None:
 
     while planning.work(seconds=3600):
         pass
+
+
+def mark(channel: "Channel") -> None:
+    """Gives a thousand devices of the channel an attribute and a tag."""
+    run(_MARK, {"channel": channel.pk, "few": _FEW})
+
+
+def few(channel: "Channel") -> dict[str, Cost]:
+    """The costs of sends to those that `mark` marked, and of counting them."""
+    from subscriptions_app.audiences.sizes import segment_size
+    from subscriptions_app.segments.services import segment_create
+
+    rule = {"attribute": "vip", "operator": "eq", "value": "yes"}
+    segment = segment_create(channel=channel, name="few", rule=rule)
+    steps: Steps = {
+        f"send to a tag of {_FEW:,}": lambda: _plan_to(channel, {"tag": "team-7"}),
+        f"send to a rule that {_FEW:,} match": lambda: _plan_to(channel, rule),
+        "count of a rule": lambda: segment_size(segment),
+    }
+    return _each(steps, _TIMES)
+
+
+def _plan_to(channel: "Channel", rule: dict[str, Any]) -> None:
+    from notifications_app.models import Notification
+
+    own = Notification.objects.create(
+        channel=channel, body="bench", ttl=3600, rule=rule, target_platforms=[rows.PLATFORM]
+    )
+    _plan_rest()
+    own.refresh_from_db()
+    if own.recipient_count != _FEW:
+        raise RuntimeError(f"it was planned for {own.recipient_count}")
 
 
 def reading(channel: "Channel") -> dict[str, Cost]:
@@ -179,3 +212,15 @@ def _page(client: "Client", path: str) -> Callable[[], object]:
             raise RuntimeError(f"{path} was answered {answer.status_code}")
 
     return get
+
+
+_MARK: Final = """
+WITH marked AS (
+  UPDATE subscriptions_app_subscription SET attributes = attributes || '{"vip": "yes"}'
+  WHERE id IN (SELECT id FROM subscriptions_app_subscription WHERE channel_id = %(channel)s
+               ORDER BY address_sha256 LIMIT %(few)s)
+  RETURNING channel_id, platform, id
+)
+INSERT INTO subscriptions_app_tag (channel_id, platform, tag, subscription_id)
+SELECT channel_id, platform, 'team-7', id FROM marked
+"""

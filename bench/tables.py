@@ -58,6 +58,7 @@ def _filled(subscribers: int, deliveries: int) -> "Channel":
     days = [number + _NEWEST for number in reversed(range(_DAYS))]
     ledger.prepare(channel)
     ledger.fill_days(channel, days, deliveries // _DAYS)
+    large.mark(channel)
     run("VACUUM ANALYZE")
     return channel
 
@@ -65,7 +66,7 @@ def _filled(subscribers: int, deliveries: int) -> "Channel":
 def _work(channel: "Channel", subscribers: int) -> dict[str, Cost]:
     sending = large.sending(channel, subscribers)
     run("VACUUM ANALYZE")
-    return sending | large.reading(channel) | large.console(channel)
+    return sending | large.reading(channel) | large.console(channel) | large.few(channel)
 
 
 def _compared(small: dict[str, Cost], whole: dict[str, Cost]) -> list[ResultRow]:
