@@ -81,12 +81,13 @@ def work(*, seconds: float) -> bool:
 def run_slice(leases: Sequence[PlanLease], *, until: float = math.inf) -> bool:
     """Plans windows of the leased plans in turn until the slice ends, at latest at the monotonic
     second `until`. Then hands back plans that have windows left, so that other plans get a turn.
-    Plans of which no window was written stay new. Returns whether there are no windows left."""
+    Plans of which no window was written stay new. Returns whether each plan had one window."""
     until = min(until, time.monotonic() + settings.PLAN_SLICE_SECONDS)
-    left, ended = leases, 0
+    left, written, ended = leases, 0, 0
     try:
         while left:
             planned, left = _plan_windows(left)
+            written += len(planned)
             ended += sum(each.window.is_last for each in planned)
             if time.monotonic() >= until or worker.is_stopping():
                 break
@@ -98,7 +99,7 @@ def run_slice(leases: Sequence[PlanLease], *, until: float = math.inf) -> bool:
         raise
     if ended < len(leases):
         _end(lambda: Plan.objects.leased_by(*leases).hand_back())
-    return not left
+    return written == ended == len(leases)
 
 
 def plan_windows(leases: Sequence[PlanLease]) -> list[PlanLease]:

@@ -297,9 +297,10 @@ def _declaring_channel(lease: Lease) -> Channel | None:
 
 
 class _PlanRead(NamedTuple):
-    """What a pass needs of a plan. `call_until`: no call may begin later."""
+    """What a pass needs of a plan. `until`: as in Plan. `call_until`: no call may begin later."""
 
     part: int
+    until: UUID | None
     release_at: datetime
     has_rate: bool | None
     call_until: datetime
@@ -308,9 +309,9 @@ class _PlanRead(NamedTuple):
     @classmethod
     def of(cls, row: Sequence[Any]) -> Self:
         """From a row of READ_PLANS."""
-        _, part, release_at, has_rate, call_until, *values = row
+        _, part, until, release_at, has_rate, call_until, *values = row
         notification = sql.read_row(Notification, _NOTIFICATION_FIELDS, values)
-        return cls(part, release_at, has_rate, call_until, notification)
+        return cls(part, until, release_at, has_rate, call_until, notification)
 
 
 def _terms_of(
@@ -372,7 +373,7 @@ _NOTIFICATION_FIELDS: Final = [
 
 # In SQL, because the ORM needs longer to compile these statements than the database to run them.
 READ_PLANS: Final = f"""
-SELECT plan.id, plan.part, plan.release_at, plan.has_rate,
+SELECT plan.id, plan.part, plan.until, plan.release_at, plan.has_rate,
   least(plan.deadline_at, notification.expires_at),
   {", ".join(f"notification.{each.column}" for each in _NOTIFICATION_FIELDS)}
 FROM notifications_app_plan plan
