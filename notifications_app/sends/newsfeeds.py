@@ -76,8 +76,8 @@ def newsfeed_update(
     **given: Any,
 ) -> Newsfeed:
     """Replaces the newsfeed. With another address, or if it was disabled, it is read as if for the
-    first time, so that the next check sends nothing. What was found and not sent yet is not sent.
-    Safe to repeat. Raises NotFound, what `newsfeed_create` raises, and Outdated if `seen`, a
+    first time, so that the next check sends nothing. What was found and not sent yet is sent with
+    the new content, unless it is read anew or off. Safe to repeat. Raises NotFound, what `newsfeed_create` raises, and Outdated if `seen`, a
     version, is not the newsfeed's."""
     newsfeed = _locked(channel_id, newsfeed_id)
     _check_seen(newsfeed, seen)
@@ -88,7 +88,9 @@ def newsfeed_update(
     _fill(newsfeed, send=send, **given)
     if is_new or (newsfeed.is_enabled and not was_enabled):
         _forget(newsfeed)
-    newsfeed.found, newsfeed.disabled_code = None, ""
+    if not newsfeed.is_enabled:
+        newsfeed.found = None
+    newsfeed.disabled_code = ""
     _save_changed(newsfeed)
     note = unshown(_LABEL, was, newsfeed.send | {"address": newsfeed.url})
     audit.record(newsfeed, audit.Action.UPDATE, before, _audited(newsfeed), note=note)
@@ -208,6 +210,7 @@ def _check_seen(newsfeed: Newsfeed, seen: str | None) -> None:
 def _forget(newsfeed: Newsfeed) -> None:
     """The next check is the first one."""
     newsfeed.known = newsfeed.latest = newsfeed.checked_at = newsfeed.failing_since = None
+    newsfeed.found = None
     newsfeed.failures = newsfeed.entry_count = 0
     newsfeed.etag = newsfeed.modified = newsfeed.last_error = ""
     newsfeed.next_at = sql.now()

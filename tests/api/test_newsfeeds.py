@@ -142,12 +142,12 @@ def test_another_address_or_enabling_begins_anew(alice):
 
     seen()
     put(alice, made, name="Other")
-    assert (row().known, row().etag, row().found) == ([1], "x", None)
+    assert (row().known, row().etag, row().found) == ([1], "x", [{}])
     put(alice, made, url="https://news.example.com/other")
-    assert (row().known, row().etag, row().checked_at) == (None, "", None)
+    assert (row().known, row().etag, row().checked_at, row().found) == (None, "", None, None)
     seen()
     put(alice, made, url="https://news.example.com/other", enabled=False)
-    assert row().known == [1]
+    assert (row().known, row().found) == ([1], None)
     put(alice, made, url="https://news.example.com/other", enabled=True)
     assert row().known is None
 

@@ -134,6 +134,24 @@ def test_entries_that_share_a_link_or_an_id_are_told_apart(owner, site):
     assert titles() == ["Title 3"]
 
 
+def test_an_entry_that_was_found_before_a_change_is_sent_with_the_new_text(owner, site):
+    newsfeed = primed(owner, site, item(1))
+    site.serve(rss(item(2), item(1)))
+    Newsfeed.objects.update(next_at=Now())
+    assert turns.work(seconds=20) is False  # nobody has sent it yet
+
+    body = {
+        "name": "News",
+        "url": site.url,
+        "notification": SEND | {"title": "New: {{ entry.title }}"},
+    }
+    assert owner.call("PUT", path(owner, newsfeed.pk), body).status_code == 200
+    firing.work(seconds=20)
+    check()
+
+    assert titles() == ["New: Title 2"]
+
+
 def test_an_entry_without_id_and_link_is_known_by_its_title(owner, site):
     bare = {"link": None, "guid": None, "pubDate": None}
     primed(owner, site, item(1, **bare))
