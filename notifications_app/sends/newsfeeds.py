@@ -77,8 +77,8 @@ def newsfeed_update(
 ) -> Newsfeed:
     """Replaces the newsfeed. With another address, or if it was disabled, it is read as if for the
     first time, so that the next check sends nothing. What was found and not sent yet is sent with
-    the new content, unless it is read anew or off. Safe to repeat. Raises NotFound, what `newsfeed_create` raises, and Outdated if `seen`, a
-    version, is not the newsfeed's."""
+    the new content, unless it is read anew or off. Safe to repeat. Raises NotFound, what
+    `newsfeed_create` raises, and Outdated if `seen`, a version, is not the newsfeed's."""
     newsfeed = _locked(channel_id, newsfeed_id)
     _check_seen(newsfeed, seen)
     before, was = _audited(newsfeed), newsfeed.send | {"address": newsfeed.url}
