@@ -28,6 +28,7 @@ from django.contrib import admin
 from django.template.base import Lexer, TokenType
 from django.template.loader import get_template
 from django.templatetags.i18n import BlockTranslateNode, TranslateNode
+from django.utils.text import capfirst
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCALE = ROOT / "pushsvc/locale"
@@ -145,9 +146,12 @@ def _of_pure() -> Iterator[Text]:
 
 
 def _of_models() -> Iterator[Text]:
-    """Names of rows that have no name of their own in the console."""
+    """Names of rows without a name of their own in the console, and of columns that are fields."""
     for model in apps.get_models():
         if admin.site.is_registered(model):
+            fields = {each.name: each for each in model._meta.get_fields()}
+            for name in fields.keys() & {*admin.site.get_model_admin(model).list_display}:
+                yield Text(capfirst(str(fields[name].verbose_name)))
             names = (model._meta.verbose_name, model._meta.verbose_name_plural)
             yield from (Text(str(each)) for each in names)
 

@@ -25,11 +25,13 @@ from django.db.models.functions import Now
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.crypto import salted_hmac
+from django.utils.translation import gettext
 from redis.exceptions import RedisError
 
 from channels_app.models import Account, ApiKey, Channel, Membership
 from pushsvc.common.http.client_address import client_ip
 from pushsvc.common.store.redis_client import redis_client
+from pushsvc.common.texts import later
 from pushsvc.common.timestamps import format_timestamp
 
 SHOWN: dict[str, tuple[str, ...]] = {  # notifications_app adds its own
@@ -91,7 +93,10 @@ SHOWN: dict[str, tuple[str, ...]] = {  # notifications_app adds its own
 
 MOST_SHOWN: Final = 4_000  # characters of a value, as JSON
 Fields = Mapping[str, Any]
-_NOBODY: Final = {"command": "a command", "nobody": "a visitor who was not signed in"}
+_NOBODY: Final = {
+    "command": later("a command"),
+    "nobody": later("a visitor who was not signed in"),
+}
 _LATEST: Final = 50  # entries of a row
 _KEY_NAME: Final = "psk_"
 _ID_SALT: Final = "channels_app.audit.external_id"
@@ -102,10 +107,10 @@ _request: ContextVar[HttpRequest | None] = ContextVar("audited_request", default
 class Action(IntegerChoices):
     """The kinds of entries, with the numbers of django-auditlog."""
 
-    CREATE = 0, "created"
-    UPDATE = 1, "changed"
-    DELETE = 2, "deleted"
-    ACCESS = 3, "access"  # without a change, such as a sign-in or an export
+    CREATE = 0, later("created")
+    UPDATE = 1, later("changed")
+    DELETE = 2, later("deleted")
+    ACCESS = 3, later("access")  # without a change, such as a sign-in or an export
 
 
 def fields_of(instance: Model) -> dict[str, Any]:
@@ -212,8 +217,8 @@ def who_did(entry: LogEntry) -> str:
     if "who" in about:
         return str(about["who"])
     if "key" in about:
-        return f"API key {about['key']}_…"
-    return _NOBODY.get(about.get("via", ""), "")
+        return gettext("API key %(key)s_…") % {"key": about["key"]}
+    return str(_NOBODY.get(about.get("via", ""), ""))
 
 
 def last_changes(row: Model, names: Collection[str]) -> dict[str, Change]:

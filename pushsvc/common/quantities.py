@@ -1,9 +1,8 @@
-"""Shares and durations, for code and for people. Pure."""
+"""Shares and durations, for code and for people."""
 
 import math
-from typing import Final
 
-_UNITS: Final = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+from django.utils.translation import gettext
 
 
 def share(part: int, whole: int) -> float | None:
@@ -14,9 +13,15 @@ def share(part: int, whole: int) -> float | None:
 def duration(seconds: float) -> str:
     """7500 → 2 h 5 min: the two largest units, rounded up to seconds."""
     left = math.ceil(seconds)
+    units = (
+        (gettext("%(number)s d"), 86_400),
+        (gettext("%(number)s h"), 3_600),
+        (gettext("%(number)s min"), 60),
+        (gettext("%(number)s s"), 1),
+    )
     parts = []
-    for name, length in _UNITS:
+    for words, length in units:
         count, left = divmod(left, length)
         if count:
-            parts.append(f"{count} {name}")
-    return " ".join(parts[:2]) or "0 s"
+            parts.append(words % {"number": count})
+    return " ".join(parts[:2]) or gettext("%(number)s s") % {"number": 0}

@@ -85,7 +85,11 @@ class _List(ThemedChangeList):
 
     @cached_property
     def headers(self) -> list[dict[str, Any]]:
-        return list(result_headers(self))
+        """With the names of fields in the reader's language."""
+        return [
+            each | {"text": gettext(capfirst(each["text"])) if each["text"] else ""}
+            for each in result_headers(self)
+        ]
 
     def rows(self) -> Iterator[SafeString]:
         return rows_of(self, [header["text"] for header in self.headers])

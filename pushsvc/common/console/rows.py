@@ -14,6 +14,7 @@ from django.db.models import Field, ForeignKey
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.text import capfirst
+from django.utils.translation import gettext
 from unfold.templatetags.unfold_list import CHECKBOX_CLASSES, LINK_CLASSES, ROW_CLASSES
 from unfold.utils import display_for_field, display_for_value
 
@@ -36,7 +37,7 @@ def _column(changelist: ChangeList, name: str, label: str) -> Show:
     show = _reader(changelist, name, field)
     classes, label = [f"field-{name}", *ROW_CLASSES], capfirst(label)
     if name == _CHECKBOX:
-        classes, label = CHECKBOX_CLASSES, "Select record"
+        classes, label = CHECKBOX_CLASSES, gettext("Select record")
     elif isinstance(field, ForeignKey):
         classes.append("nowrap")
     attributes = format_html('class="{}" data-label="{}"', " ".join(classes), label)

@@ -290,8 +290,8 @@
       const kind = select(
         translated("Kind of value"),
         [
-          ["text", "text"],
-          ["number", "number"],
+          ["text", translated("text")],
+          ["number", translated("number")],
         ],
         rule.kind ?? (samples.some(isNumber) ? "number" : "text"),
       );

@@ -77,6 +77,7 @@
     const ticks = { color: colour("--ps-quiet"), maxRotation: 0, autoSkipPadding: 16 };
     return {
       animation: false,
+      locale: window.pushsvcLocale,
       maintainAspectRatio: false,
       interaction: { mode: "index", intersect: false },
       scales: {

@@ -47,12 +47,15 @@
 
     function warn(found) {
       const place = form.querySelector("#literal");
-      const [braces, verb] = [found.join(", "), found.length > 1 ? "are" : "is"];
+      const braces = found.join(", ");
       place.hidden = !found.length;
       const shown = place.querySelector("strong");
       if (shown.textContent !== braces) shown.textContent = braces;
-      place.querySelector("span").textContent =
-        `${verb} sent as written, because the notification is not personalized.`;
+      place.querySelector("span").textContent = counted(
+        "is sent as written, because the notification is not personalized.",
+        "are sent as written, because the notification is not personalized.",
+        found.length,
+      );
     }
 
     // `found`: the result of the last check; undefined if the form is not personal, or has errors.

@@ -200,6 +200,27 @@ def test_why_answers_in_the_readers_language_and_over_the_api_in_english(alice):
     assert details["category"] == "The device refused the category offers."
 
 
+def test_columns_and_entries_of_lists_are_in_the_readers_language(alice):
+    make_sent_notification(alice.channel)
+    owner = signed_in(alice.members["owner"])
+    owner.post(reverse("admin:template_new", args=[alice.channel.pk]), written(alice, name="New"))
+
+    sent = page_of(owner, reverse("admin:notifications_app_notification_changelist"), **GERMAN)
+    log = page_of(owner, reverse("admin:auditlog_logentry_changelist"), **GERMAN)
+
+    assert 'data-label="Kanal"' in sent
+    assert 'data-label="Channel"' not in sent
+    assert re.search(r"ps-badge[^>]*>angelegt<", log)
+
+
+@pytest.mark.parametrize(
+    ("language", "words"), [("en", "2 h 5 min"), ("de", "2 h 5 min"), ("ar", "2 س 5 د")]
+)
+def test_durations_are_in_units_of_the_language(language, words):
+    with translation.override(language):
+        assert figures.duration(7500) == words
+
+
 def test_an_unknown_page_is_in_the_readers_language(viewer):
     answer = viewer.get("/admin/no-such-page/", headers=GERMAN)
 

@@ -442,6 +442,14 @@ window.pushsvcTexts = {
 "is one of": [
 "واحد من"
 ],
+"is sent as written, because the notification is not personalized.": [
+"لا يُرسل شيء كما كُتب.",
+"يُرسل كما كُتب لأن الإشعار غير مخصص.",
+"يُرسلان كما كُتبا لأن الإشعار غير مخصص.",
+"تُرسل كما كُتبت لأن الإشعار غير مخصص.",
+"تُرسل كما كُتبت لأن الإشعار غير مخصص.",
+"تُرسل كما كُتبت لأن الإشعار غير مخصص."
+],
 "is set": [
 "محدد"
 ],
@@ -469,6 +477,9 @@ window.pushsvcTexts = {
 "not in the last … days": [
 "ليس في آخر … أيام"
 ],
+"number": [
+"رقم"
+],
 "on or after": [
 "في أو بعد"
 ],
@@ -483,6 +494,9 @@ window.pushsvcTexts = {
 ],
 "starts with": [
 "يبدأ بـ"
+],
+"text": [
+"نص"
 ],
 "the last": [
 "الأخير"

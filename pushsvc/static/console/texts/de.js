@@ -434,6 +434,10 @@ window.pushsvcTexts = {
 "is one of": [
 "ist eines von"
 ],
+"is sent as written, because the notification is not personalized.": [
+"wird wie geschrieben gesendet, weil die Benachrichtigung nicht personalisiert ist.",
+"werden wie geschrieben gesendet, weil die Benachrichtigung nicht personalisiert ist."
+],
 "is set": [
 "ist gesetzt"
 ],
@@ -461,6 +465,9 @@ window.pushsvcTexts = {
 "not in the last … days": [
 "nicht in den letzten … Tagen"
 ],
+"number": [
+"Zahl"
+],
 "on or after": [
 "am oder nach"
 ],
@@ -475,6 +482,9 @@ window.pushsvcTexts = {
 ],
 "starts with": [
 "beginnt mit"
+],
+"text": [
+"Text"
 ],
 "the last": [
 "der letzte"
