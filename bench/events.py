@@ -11,10 +11,12 @@ import json
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from statistics import median
 
 import aiohttp
 
+from bench.meter import spending
 from bench.system import System, report, running_system
 
 _IN_FLIGHT = 32
@@ -28,13 +30,19 @@ def main() -> None:
     with running_system() as system:
         devices = system.subscribe(arguments.devices)
         rates, bare = [], []
+        pids = system.processes()
+        measured = {"web": pids["web"], "PostgreSQL": pids["postgres"]}
         for number in range(arguments.rounds):
             notification_id = system.send()
             system.wait_sent(notification_id)
             bodies = [_click(token) for token in _tokens(system, devices, number)]
             bare.append(asyncio.run(_posts(system, "/nothing-here", bodies, 404)))
-            rates.append(asyncio.run(_posts(system, "/events", bodies, 204)))
+            with ExitStack() as stack:
+                spent = {name: stack.enter_context(spending(pid)) for name, pid in measured.items()}
+                rates.append(asyncio.run(_posts(system, "/events", bodies, 204)))
             print(f"{rates[-1]:.0f} clicks/s; bare POSTs {bare[-1]:.0f}/s")
+            for name, each in spent.items():
+                print(f"  {name}: {1000 * each.cpu / len(bodies):.2f} CPU-ms for a click")
             _check(system, notification_id, len(bodies), number + 1)
     print(f"median: {median(rates):.0f} clicks/s")
     print(f"ratio to bare POSTs: {median(rates) / median(bare):.2f}")

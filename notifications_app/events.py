@@ -36,6 +36,7 @@ from subscriptions_app.devices.selectors import exists_part
 from subscriptions_app.models import Subscription
 
 MAX_EVENTS: Final = 20
+MAX_BODY: Final = 8 * 1024  # bytes of a report; four times the size of 20 events
 _WRITTEN_TOKEN: Final = re.compile(rb'"([A-Za-z0-9_-]{%d})"' % TOKEN_LENGTH)
 
 
@@ -159,12 +160,13 @@ def _still_of_recipient(click: Event) -> Q:
 
 def _record(events: Sequence[Event]) -> None:
     columns = _columns(events)
+    # Prepared for any number, because each event is looked up by keys anyway.
     if len(columns["notifications"]) == 1:
-        sql.rows(_RECORD, columns)
+        sql.rows(_RECORD, columns, is_prepared=True)
     elif columns["notifications"]:
         with sql.brief_transaction():
-            sql.rows(_LOCK_BATCHES, columns)
-            sql.rows(_RECORD, columns)
+            sql.rows(_LOCK_BATCHES, columns, is_prepared=True)
+            sql.rows(_RECORD, columns, is_prepared=True)
 
 
 _record_in_group = GroupCommit(_record)

@@ -23,4 +23,5 @@ require_working_settings()
 require_files(settings.WEB_CONNECTIONS)
 # Or the first request would load the routes with all that they need, and wait for it.
 import_module(settings.ROOT_URLCONF)
+application.count_beacons()
 metric_reports.start("web")  # last, because a process counts as running when it reports

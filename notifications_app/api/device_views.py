@@ -14,6 +14,7 @@ from typing_extensions import override
 from notifications_app.api.serializers import EventsInput
 from notifications_app.content.tracking import TOKEN_LENGTH
 from notifications_app.events import (
+    MAX_BODY,
     Event,
     EventKind,
     click_follow,
@@ -29,7 +30,6 @@ from pushsvc.common.http.openapi import problem_responses
 from pushsvc.common.http.ratelimit import Limit
 
 _TAG: Final = "events"
-_MAX_BODY: Final = 8 * 1024  # bytes; four times the size of 20 events
 _EXAMPLE: Final = OpenApiExample(
     "A click",
     {
@@ -59,7 +59,7 @@ class EventsView(ApiView):
 
     @override
     def limit(self, request: Request) -> Limit | None:
-        if int(request.META.get("CONTENT_LENGTH") or 0) > _MAX_BODY:
+        if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_BODY:
             raise BodyTooLarge("The body of this request may hold at most 8 KiB.")
         body = django_request(request).body
         return None if holds_valid_token(body) else _limit_without_token(request)

@@ -19,7 +19,7 @@ from corsheaders.middleware import CorsMiddleware
 from django.conf import settings
 from django.core.handlers.wsgi import WSGIRequest
 from django.db import DatabaseError, close_old_connections
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.middleware.security import SecurityMiddleware
 
 from pushsvc.common import errors, metrics
@@ -41,6 +41,7 @@ _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
 _Send = Callable[[_Message], Awaitable[None]]
 _Run = Callable[..., Awaitable[Any]]
+_Count = Callable[[WSGIRequest, bytes], Awaitable[HttpResponse | None]]
 _Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
@@ -50,6 +51,15 @@ class BufferedApplication:
     def __init__(self, application: _Application, threads: ThreadPoolExecutor) -> None:
         self._application = application
         self._bulkhead = Bulkhead(threads)
+        self._count: _Count | None = None
+
+    def count_beacons(self) -> None:
+        """Counts usual reports of devices without Django (beacons.py). Call it when the routes are
+        loaded."""
+        # Here, because the server imports this module before Django's set-up.
+        from pushsvc.web.beacons import Beacons
+
+        self._count = Beacons(self._bulkhead.others.run).counted
 
     async def __call__(self, scope: _Message, receive: _Receive, send: _Send) -> None:
         end_unread_connections()
@@ -65,6 +75,11 @@ class BufferedApplication:
                 data = await body.read()
                 complete = _complete(environ, data)
                 metrics.WEB_BYTES.add(len(data), "received")
+                if self._count and scope["path"] == "/events":
+                    request.META[ARRIVED] = complete[ARRIVED]
+                    if counted := await self._count(request, data):
+                        await _send_whole(send, counted)
+                        return
                 queue = self._bulkhead.queue(scope["method"], scope["path"], data)
                 sender = address
                 if queue.kind in OF_KEYS:
@@ -260,6 +275,10 @@ async def _refuse(send: _Send, request: HttpRequest, error: errors.PushsvcError)
     refuse = CorsMiddleware(partial(refusal, error=error))
     guarded: Any = SecurityMiddleware(PolicyMiddleware(refuse))
     response: Any = CorrelationMiddleware(guarded)(request)
+    await _send_whole(send, response)
+
+
+async def _send_whole(send: _Send, response: HttpResponse) -> None:
     headers = [(name.lower().encode(), value.encode()) for name, value in response.items()]
-    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     await send({"type": "http.response.body", "body": response.content})
