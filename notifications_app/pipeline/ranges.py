@@ -9,9 +9,10 @@ from typing import Final
 from django.db import transaction
 
 from channels_app.selectors import channel_totals
-from notifications_app.models import Driver, Plan
+from notifications_app.models import Driver
 from notifications_app.pipeline import wakeup
 from notifications_app.pipeline.lease import PlanLease
+from notifications_app.pipeline.plan_queue import lock_plans
 from pushsvc.common.store import sql
 from subscriptions_app.audiences.narrowing import narrowest
 from subscriptions_app.audiences.windows import LAST_ID, active_part
@@ -30,7 +31,7 @@ def divide(lease: PlanLease) -> None:
     if number < 2 or _is_narrow(lease):
         return
     with sql.brief_transaction():
-        if Plan.objects.leased_by(lease).unhalted().locked() is None:
+        if not lock_plans([lease]):
             return
         parameters = {
             "plan": lease.plan_id,
