@@ -9,13 +9,15 @@ from typing import Any, Final
 
 from django.db import models
 
+from pushsvc.common.texts import later
+
 
 class NotificationStatus(models.TextChoices):
-    PENDING = "pending"
-    PROCESSING = "processing"
-    SENT = "sent"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
+    PENDING = "pending", later("Pending")
+    PROCESSING = "processing", later("Processing")
+    SENT = "sent", later("Sent")
+    FAILED = "failed", later("Failed")
+    CANCELLED = "cancelled", later("Cancelled")
 
 
 class PlanStatus(models.TextChoices):

@@ -71,7 +71,7 @@ class SettingsForm(SharedForm, ChannelForm):
     )
     web_click = forms.ChoiceField(
         label=later("A click in browsers"),
-        choices=list(CLICKS.items()),
+        choices=[(value, later(text)) for value, text in CLICKS.items()],
         help_text=later(
             "For links of your site. A send can choose another behavior. The last one "
             "needs an “open” listener on your pages."

@@ -31,7 +31,23 @@ site.unregister(LogEntry)  # the package's page shows other columns
 
 _TONES = {Action.CREATE: "good", Action.UPDATE: "busy", Action.DELETE: "bad", Action.ACCESS: ""}
 _KINDS = {label: label.rpartition(".")[2] for label in SHOWN} | {
+    "auth.user": later("user"),
     "axes.accessattempt": later("lock-out"),
+    "channels_app.account": later("account"),
+    "channels_app.channel": later("channel"),
+    "channels_app.identitykey": later("identity key"),
+    "channels_app.membership": later("membership"),
+    "channels_app.webhook": later("webhook"),
+    "notifications_app.automation": later("automation"),
+    "notifications_app.draft": later("draft"),
+    "notifications_app.image": later("image"),
+    "notifications_app.newsfeed": later("newsfeed"),
+    "notifications_app.notification": later("notification"),
+    "notifications_app.schedule": later("schedule"),
+    "notifications_app.template": later("template"),
+    "subscriptions_app.category": later("category"),
+    "subscriptions_app.person": later("person"),
+    "subscriptions_app.segment": later("segment"),
     "channels_app.apikey": later("API key"),
     "channels_app.providercredential": later("credentials"),
     "channels_app.vapidkey": later("web push key"),

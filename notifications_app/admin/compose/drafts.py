@@ -73,9 +73,11 @@ class DraftAdmin(ScopedAdmin):
     @admin.display(description=later("Approval"))
     def state(self, draft: Draft) -> str:
         if draft.is_waiting:
-            return format_html("{} {}", badge("waits", "warn"), f"asked by {draft.asked_by}")
+            asked_by = gettext("asked by %(user)s") % {"user": draft.asked_by}
+            return format_html("{} {}", badge(gettext("waits"), "warn"), asked_by)
         if draft.returned_by:
-            return format_html("{} {}", badge("returned", "bad"), f"by {draft.returned_by}")
+            returned_by = gettext("by %(user)s") % {"user": draft.returned_by}
+            return format_html("{} {}", badge(gettext("returned"), "bad"), returned_by)
         return NOTHING
 
     @admin.display(description=later("Last change"))

@@ -11,14 +11,18 @@ from typing import Final
 
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
+from django.utils.translation import get_language, gettext
+from django.utils.translation import gettext_noop as noop
 
 _GROUPS: Final[Mapping[str, str]] = {
-    "Often used": "🎉 🔥 ✨ ⭐ ❤️ 👉 ⏰ 🎁 🛒 💥 📣 ✅ 🚀 👀 💡 🙌",
-    "Faces and hands": "😀 😃 😊 😍 🥰 😎 🤩 🥳 😂 🤣 😉 🤔 😮 😢 😴 🤗 👍 👏 🙏 👋 💪 👌 🤞 ✌️",
-    "Offers and orders": "💸 💰 💳 📦 🚚 🔖 🆓 🆕 💎 👗 👟 👜 📱 💻 📚 🎮",
-    "News and time": "📰 📢 🔔 ⚡ 🚨 ⏳ 📅 📍 ❗ ❓ 🏆 🥇 ⚽ 🏀 🎬 🎵",
-    "Food": "☕ 🥐 🍞 🍕 🍔 🥗 🍎 🍓 🍰 🍩 🍺 🍷",
-    "Seasons and travel": "🌞 🌧️ ⛄ 🌈 🌸 🌻 🍂 🎄 🎃 🐣 ✈️ 🚗 🚆 🏖️ 🏠 🌍",
+    noop("Often used"): "🎉 🔥 ✨ ⭐ ❤️ 👉 ⏰ 🎁 🛒 💥 📣 ✅ 🚀 👀 💡 🙌",
+    noop(
+        "Faces and hands"
+    ): "😀 😃 😊 😍 🥰 😎 🤩 🥳 😂 🤣 😉 🤔 😮 😢 😴 🤗 👍 👏 🙏 👋 💪 👌 🤞 ✌️",
+    noop("Offers and orders"): "💸 💰 💳 📦 🚚 🔖 🆓 🆕 💎 👗 👟 👜 📱 💻 📚 🎮",
+    noop("News and time"): "📰 📢 🔔 ⚡ 🚨 ⏳ 📅 📍 ❗ ❓ 🏆 🥇 ⚽ 🏀 🎬 🎵",
+    noop("Food"): "☕ 🥐 🍞 🍕 🍔 🥗 🍎 🍓 🍰 🍩 🍺 🍷",
+    noop("Seasons and travel"): "🌞 🌧️ ⛄ 🌈 🌸 🌻 🍂 🎄 🎃 🐣 ✈️ 🚗 🚆 🏖️ 🏠 🌍",
 }
 # Emoji whose names in Unicode do not describe the picture well.
 _NAMES: Final[Mapping[str, str]] = {
@@ -40,16 +44,22 @@ _NAMES: Final[Mapping[str, str]] = {
 }
 
 
-@cache
 def picker() -> SafeString:
     """The buttons of all emoji. Cached, because every form has the same, and rendering them takes
     half of its time."""
+    return _picker(get_language())
+
+
+@cache
+def _picker(_language: str) -> SafeString:
     return render_to_string("console/notifications/writing/emoji.html", {"groups": _groups()})
 
 
 def _groups() -> Sequence[tuple[str, Sequence[tuple[str, str]]]]:
     """The heading of each group, and its emoji with their names."""
-    return [(title, [(one, _name(one)) for one in of.split()]) for title, of in _GROUPS.items()]
+    return [
+        (gettext(title), [(one, _name(one)) for one in of.split()]) for title, of in _GROUPS.items()
+    ]
 
 
 def _name(emoji: str) -> str:

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 
 from django.http import QueryDict
 from django.utils.translation import gettext
+from django.utils.translation import gettext_noop as noop
 from rest_framework.exceptions import ValidationError
 
 from channels_app.models import Channel
@@ -40,7 +41,12 @@ from pushsvc.common.timestamps import format_timestamp
 
 T = TypeVar("T")
 
-TTL_UNITS: Final[Mapping[str, int]] = {"days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
+TTL_UNITS: Final[Mapping[str, int]] = {
+    noop("days"): 86_400,
+    noop("hours"): 3_600,
+    noop("minutes"): 60,
+    noop("seconds"): 1,
+}
 NOW_OR_NEVER: Final = "none"
 _OWN: Final = "own"
 _VARIANT: Final = "variant"  # of the buttons that add or remove one

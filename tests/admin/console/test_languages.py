@@ -213,6 +213,16 @@ def test_columns_and_entries_of_lists_are_in_the_readers_language(alice):
     assert re.search(r"ps-badge[^>]*>angelegt<", log)
 
 
+def test_what_the_form_keeps_between_readers_is_kept_for_each_language(alice):
+    sender = signed_in(alice.members["sender"])
+
+    english, german = page_of(sender, COMPOSE), page_of(sender, COMPOSE, **GERMAN)
+
+    assert ">Often used<" in english
+    assert ">Oft verwendet<" in german
+    assert '<option value="days" selected>Tage</option>' in german
+
+
 @pytest.mark.parametrize(
     ("language", "words"), [("en", "2 h 5 min"), ("de", "2 h 5 min"), ("ar", "2 س 5 د")]
 )
