@@ -220,7 +220,7 @@ def test_what_the_form_keeps_between_readers_is_kept_for_each_language(alice):
 
     assert ">Often used<" in english
     assert ">Oft verwendet<" in german
-    assert '<option value="days" selected>Tage</option>' in german
+    assert '<option value="minutes">Minuten</option>' in german
 
 
 @pytest.mark.parametrize(
