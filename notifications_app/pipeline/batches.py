@@ -223,9 +223,9 @@ def _unknown_hosts_to_skip(platform: Platform, processes: int) -> list[str]:
 _HAVE_UNKNOWN_HOSTS_ROOM = sql.with_constants(
     """
 SELECT count(*) < %(most)s FROM notifications_app_batch
-WHERE status = %(batch_leased)s AND platform = %(platform)s AND push_service = %(unknown_hosts)s
+WHERE status = %(batch_leased)s AND platform = %(platform)s AND push_service = %(service)s
 """,
-    STATES | {"unknown_hosts": UNKNOWN_HOSTS},
+    STATES | {"service": UNKNOWN_HOSTS},
 )
 
 # In SQL, because the ORM has no LATERAL, and writes a correlated max() only with GROUP BY. With
