@@ -119,11 +119,16 @@ def audience_size(
         return {platform: Size(total, estimated=False) for platform, total in known.items()}
     query = _Query(channel_id, rule or {"all": []}, consent)
     with _share_of(channel_id):
-        sizes = {platform: _sampled(query, platform, total) for platform, total in known.items()}
-        if any(size.estimated for size in sizes.values()) and query.may_use_index():
-            by_index = _by_index(query)
-            sizes |= {each: by_index[each] for each in sizes.keys() & by_index.keys()}
-    return sizes
+        # First, if it reads less than the samples of so many subscribers.
+        is_first = max(known.values(), default=0) > SAMPLE_ROWS and query.may_use_index()
+        by_index = _by_index(query) if is_first else {}
+        sizes = {
+            platform: by_index.get(platform) or _sampled(query, platform, total)
+            for platform, total in known.items()
+        }
+        if not is_first and any(each.estimated for each in sizes.values()):
+            by_index = _by_index(query) if query.may_use_index() else {}
+    return sizes | {each: by_index[each] for each in sizes.keys() & by_index.keys()}
 
 
 def segment_sample(channel_id: UUID, rule: Rule, limit: int = 10) -> list[Subscription]:
