@@ -75,16 +75,22 @@ LONG = (
     "tests/sandbox/",
     "tests/pipeline/",
 )
-# These make thousands of requests of the same kinds, or judge other processes.
+# These make thousands of requests or calls of the same kinds, which others make once, or they judge
+# other processes.
 UNMEASURED = (
     "tests/admin/attacks/test_html.py",
     "tests/admin/attacks/test_requests.py",
     "tests/admin/attacks/test_tenancy.py",
+    "tests/api/test_schema.py",
     "tests/browser/",
+    "tests/budget/",
     "tests/clients/",
     "tests/faults/",
+    "tests/fuzz/",
     "tests/isolation/test_api.py",
     "tests/isolation/test_console.py",
+    "tests/pipeline/test_breaker_isolation.py",
+    "tests/pipeline/test_limited.py",
     "tests/pipeline/test_model.py",
 )
 
