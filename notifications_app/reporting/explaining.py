@@ -130,6 +130,7 @@ class _About:
             is_over=self._over,
             variants=variants_of(one, [each.pk for each in self.devices]),
             untested=self.untested,
+            root_id=one.root_id,
         )
 
     @cached_property

@@ -40,7 +40,7 @@ _ANY_TOKEN: Final = "x" * TOKEN_LENGTH
 
 
 class Verdict(StrEnum):
-    """`gets`: it becomes a recipient. `bounces`: so it does, but no message can be made for it.
+    """`gets`: it becomes a recipient. `bounces`: so it does, but it can be sent no message.
     `waiting`: it is a recipient that waits, or becomes one, while its platform or the notification
     is paused. `left_out`: it is in the audience, and is not planned. `got`, `bounced`: what the
     ledger has. `unknown`: the ledger has nothing any more, or no longer tells why."""
@@ -124,7 +124,7 @@ class Case:
     the rule counts days. `timing`: of a send by local time or with quiet hours, which is `due_at`.
     `caps`: in force. `once`: as in Notification. `planned`: the devices whose part is planned.
     `is_over`: why nobody is planned any more, in words. `variants`: the variant of each device.
-    `untested`: the devices that are not in the test of the variants.
+    `untested`: the devices that are not in the test of the variants. `root_id`: as in Notification.
     """
 
     channel: Channel
@@ -146,6 +146,7 @@ class Case:
     is_over: str = ""
     variants: Mapping[UUID, int] = field(default_factory=dict)
     untested: Set[UUID] = frozenset()
+    root_id: UUID | None = None
     _messages: dict[Any, Messages] = field(default_factory=dict)
 
     @cached_property
@@ -177,6 +178,16 @@ class Case:
             return {id_: each for id_, each in found.items() if each is not None}
         pairs = [(self.notification.pk, each.pk) for each in self.devices]
         return {id_: each for (_, id_), each in still_named(pairs).items()}
+
+    @cached_property
+    def strangers(self) -> Set[UUID]:
+        """For the correction of a direct message: devices that the message does not name now."""
+        if self.root_id is None:
+            return set()
+        if not Notification.objects.filter(pk=self.root_id, has_targets=True).exists():
+            return set()
+        pairs = [(self.root_id, each.pk) for each in self.devices]
+        return {id_ for _, id_ in {*pairs} - still_named(pairs).keys()}
 
     @cached_property
     def pauses(self) -> Mapping[str, Finding]:
@@ -283,6 +294,13 @@ def _audience(case: Case, device: Subscription) -> Step:
     judged = case.judged.get(device.pk, Judgement())
     rule = None if judged.reason == NOBODY else judged.reason
     return Step(StepName.AUDIENCE, ok=judged.reason is None, detail=judged.words, rule=rule)
+
+
+def _person(case: Case, device: Subscription) -> Step | None:
+    if device.pk not in case.strangers:
+        return None
+    detail = gettext("The message that it corrects does not name this device or its person.")
+    return Step(StepName.AUDIENCE, ok=False, detail=detail)
 
 
 def _category(case: Case, device: Subscription) -> Step | None:
@@ -434,6 +452,7 @@ STEPS: Final = (
     _Decision(_cap, Verdict.LEFT_OUT),
     _Decision(_test, Verdict.WAITING),
     _Decision(_release, Verdict.LEFT_OUT),
+    _Decision(_person, Verdict.BOUNCES),
     _Decision(_content, Verdict.BOUNCES),
     _Decision(paused, Verdict.WAITING),
 )

@@ -10,6 +10,7 @@ from django.db import connection
 from notifications_app.content.values import Content, SendRequest
 from notifications_app.models import Delivery, Plan
 from notifications_app.pipeline import planning
+from notifications_app.reporting.explaining import devices_asked, notification_explained
 from notifications_app.sends.services import notification_accept
 from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
@@ -136,6 +137,24 @@ def _killed(monkeypatch, *, undone):
 
 def _die(*_arguments, **_options):
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_an_explanation_knows_that_the_next_person_gets_no_correction(sandbox, channel):
+    ((_, row),) = factories.subscribe_browsers(sandbox, channel, 1)
+    devices_link(channel=channel, links={row.pk: "ada"})
+    wrong = factories.make_direct_notification(channel, people=["ada"])
+    support.plan(wrong)
+    support.deliver(wrong)
+    right = correct(channel, wrong)
+
+    def explained():
+        _, devices = devices_asked(channel.pk, subscription_id=row.pk)
+        (found,) = notification_explained(channel, right.pk, devices).devices
+        return found.verdict, found.because
+
+    assert explained() == ("gets", "")
+    devices_link(channel=channel, links={row.pk: "bob"})
+    assert explained() == ("bounces", "audience")
 
 
 @pytest.mark.parametrize("has_left", [False, True])
