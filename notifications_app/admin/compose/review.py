@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 from zoneinfo import ZoneInfo
 
 from django.http import HttpRequest
+from django.utils.translation import gettext
 
 from channels_app.models import Channel
 from notifications_app.admin.compose.audience import rule_words
@@ -17,6 +18,7 @@ from notifications_app.admin.compose.rendered import in_variants
 from notifications_app.admin.compose.sections import sections_of
 from notifications_app.admin.compose.tested import test_words
 from notifications_app.admin.compose.times import timed_words
+from notifications_app.content.fields import URGENCIES
 from notifications_app.content.personal import sent_literally
 from notifications_app.content.values import SendRequest
 from notifications_app.reporting.attention import pauses_of
@@ -83,6 +85,7 @@ def review_context(channel: Channel, form: ComposeForm, request: HttpRequest) ->
         "seen": seen_of(send, found.segment),
         "rule_words": "" if send.replaces else rule_words(send.rule, request),
         "literal": sent_literally(send.content),
+        "urgency": gettext(URGENCIES[send.content.urgency]),
         "variants_shown": in_variants(channel, send, found, sections["languages"]),
         "test_words": test_words(send.test) if send.test else "",
         **named_context(found),

@@ -213,6 +213,14 @@ def test_columns_and_entries_of_lists_are_in_the_readers_language(alice):
     assert re.search(r"ps-badge[^>]*>angelegt<", log)
 
 
+def test_the_review_names_the_urgency_as_the_form_does(alice):
+    form = written(alice, urgency="high") | {"step": "review"}
+
+    page = signed_in(alice.members["sender"]).post(COMPOSE, form, headers=GERMAN).content.decode()
+
+    assert "<dd>Hoch: auch bei niedrigem Akkustand</dd>" in page
+
+
 def test_what_the_form_keeps_between_readers_is_kept_for_each_language(alice):
     sender = signed_in(alice.members["sender"])
 
