@@ -13,7 +13,7 @@ from notifications_app.pipeline import splitting
 from notifications_app.sends.services import notification_decide
 from tests.pipeline import support
 from tests.pipeline.model.state import VARIANTS, Model
-from tests.pipeline.test_variants import assert_sums
+from tests.pipeline.test_variants import assert_sums, given_to
 
 
 class Deciding(Model):
@@ -93,5 +93,7 @@ class Deciding(Model):
     def _bring_to_an_end(self):
         super()._bring_to_an_end()
         assert self.decisions.items() <= self._decided().items()
-        for tested in Notification.objects.exclude(test=None):
-            assert_sums(tested)
+        for split in Notification.objects.filter(extras__has_key="variants"):
+            assert_sums(split)
+            given = given_to(split)
+            assert given == splitting.variants_of(split, list(given))

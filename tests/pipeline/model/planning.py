@@ -21,6 +21,7 @@ from tests.pipeline.model.state import (
     EARLIER,
     GROUPS,
     INCONCLUSIVE,
+    KINDS,
     LATER,
     NAMED,
     PEOPLE,
@@ -109,12 +110,12 @@ class Planning(Model):
 
     @precondition(lambda self: len(self.notifications) < 3)
     @rule(
-        kind=st.sampled_from(["channel", "segment", "parts", "zones", "targets", "test"]),
+        kind=st.sampled_from(KINDS),
         inconclusive=st.sampled_from(INCONCLUSIVE),
     )
     def send(self, kind, inconclusive):
         """To everybody; to a segment, by its index if more than a window subscribes; to everybody
-        in two parts, by local time, or after a test of variants; to a person."""
+        in two parts, by local time, in variants, or after a test of them; to a person."""
         if kind == "targets":
             sent = factories.make_direct_notification(
                 self.channel,
@@ -131,6 +132,7 @@ class Planning(Model):
                 segment_id=segment_id,
                 timing=LATER.stored() if kind == "zones" else None,
                 **(_tested(inconclusive) if kind == "test" else {}),
+                **({"extras": {"variants": VARIANTS}} if kind == "split" else {}),
             )
         self.notifications.append(sent)
         self.kinds[sent.id] = kind

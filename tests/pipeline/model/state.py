@@ -24,6 +24,7 @@ WAITING, DELIVERED, BOUNCED = 0, 1, 2
 GROUPS = ("a", "b")
 PEOPLE = ("ada", "bob")
 NAMED = "ada"
+KINDS = ("channel", "segment", "parts", "zones", "targets", "test", "split")
 _LONG_AGO = datetime(2015, 1, 1, tzinfo=UTC)
 LATER = Timing(local_at="2040-01-02T09:00", after=_LONG_AGO, timezone="UTC")
 EARLIER = Timing(local_at="2020-01-02T09:00", after=_LONG_AGO, timezone="UTC")
@@ -104,7 +105,7 @@ class Model(RuleBasedStateMachine):
             found = found.filter(person__external_id=NAMED)
         return set(found.values_list("id", flat=True))
 
-    def _left(self, ids, kinds=("channel", "segment", "parts", "zones", "targets", "test")):
+    def _left(self, ids, kinds=KINDS):
         for notification_id in self.throughout:
             if self.kinds[notification_id] in kinds:
                 self.throughout[notification_id] -= ids
