@@ -27,6 +27,7 @@ from tests.factories import (
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 CATALOGS = sorted(CHECKOUT.glob("pushsvc/locale/*/LC_MESSAGES/django.po"))
+STYLES = sorted(CHECKOUT.glob("pushsvc/static/console/*.css"))
 COMPOSE = reverse("admin:notification_compose")
 ZONE = reverse("admin:time_zone")
 GERMAN = {"accept-language": "de-AT,de;q=0.9"}
@@ -269,6 +270,12 @@ def test_what_scripts_and_styles_read_is_the_same_in_every_language(alice):
     )
     assert any("width:" in each for each in english)
     assert german == english
+
+
+@pytest.mark.parametrize("path", STYLES, ids=lambda path: path.name)
+def test_styles_contain_no_words(path):
+    """Nobody would translate them."""
+    assert re.findall(r'content: "[^"]*[A-Za-z]{2}[^"]*"', path.read_text()) == []
 
 
 @pytest.mark.parametrize("path", CATALOGS, ids=lambda path: path.parent.parent.name)
