@@ -40,26 +40,18 @@ class RoundRobin:
 
     `last_started`: the last channel of which notifications were started. `last_timed`: the same of
     timed ones. `is_timed_due`: the last start found such. `is_begun_due`: the last start found
-    begun plans. `are_more_due`: it may have left notifications. `last_continued`: the last channel
-    of which a begun plan was claimed. `last_was_new`: the last claim took new plans. `is_new_left`:
-    the last claim of new plans left some.
+    begun plans. `last_continued`: the last channel of which a begun plan was claimed.
+    `last_was_new`: the last claim took new plans. `is_new_left`: the last claim of new plans left
+    some.
     """
 
     last_started: UUID = BEFORE_ALL
     last_timed: UUID = BEFORE_ALL
     is_timed_due: bool = False
     is_begun_due: bool = True
-    are_more_due: bool = True
     last_continued: UUID = BEFORE_ALL
     last_was_new: bool = False
     is_new_left: bool = False
-
-    @property
-    def is_done(self) -> bool:
-        """Whether nothing else was due when the last plans were claimed. For later work, its sender
-        sends a wakeup."""
-        others = self.is_timed_due, self.is_begun_due, self.are_more_due, self.is_new_left
-        return not any(others)
 
 
 def start_due(limit: int = 100, *, round_robin: RoundRobin | None = None) -> int:
@@ -83,9 +75,7 @@ def start_due(limit: int = 100, *, round_robin: RoundRobin | None = None) -> int
         row for row in found if row[0] is None
     )
     round_robin.last_started = last or BEFORE_ALL
-    ids = {row[0] for row in found if row[0] is not None}
-    round_robin.are_more_due = len(ids) >= most
-    return note_started(ids)
+    return note_started({row[0] for row in found if row[0] is not None})
 
 
 def note_started(notification_ids: Set[UUID]) -> int:

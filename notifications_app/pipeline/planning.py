@@ -71,23 +71,21 @@ def work(*, seconds: float) -> bool:
             started += start_timed(round_robin=_round_robin)
         leases = claim_plans(most=settings.CLAIM_PLANS, round_robin=_round_robin)
         if leases:
-            if run_slice(leases, until=until) and _round_robin.is_done:
-                return False
+            run_slice(leases, until=until)
         elif not started:
             return False
     return True
 
 
-def run_slice(leases: Sequence[PlanLease], *, until: float = math.inf) -> bool:
+def run_slice(leases: Sequence[PlanLease], *, until: float = math.inf) -> None:
     """Plans windows of the leased plans in turn until the slice ends, at latest at the monotonic
     second `until`. Then hands back plans that have windows left, so that other plans get a turn.
-    Plans of which no window was written stay new. Returns whether each plan had one window."""
+    Plans of which no window was written stay new."""
     until = min(until, time.monotonic() + settings.PLAN_SLICE_SECONDS)
-    left, written, ended = leases, 0, 0
+    left, ended = leases, 0
     try:
         while left:
             planned, left = _plan_windows(left)
-            written += len(planned)
             ended += sum(each.window.is_last for each in planned)
             if time.monotonic() >= until or worker.is_stopping():
                 break
@@ -99,7 +97,6 @@ def run_slice(leases: Sequence[PlanLease], *, until: float = math.inf) -> bool:
         raise
     if ended < len(leases):
         _end(lambda: Plan.objects.leased_by(*leases).hand_back())
-    return written == ended == len(leases)
 
 
 def plan_windows(leases: Sequence[PlanLease]) -> list[PlanLease]:

@@ -16,7 +16,7 @@ from tests.pipeline import support
 pytestmark = pytest.mark.django_db(transaction=True)
 
 # With BEGIN, COMMIT and the settings of transactions.
-PLANNED = 11
+PLANNED = 13
 DELIVERED = 23
 
 
