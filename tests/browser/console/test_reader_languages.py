@@ -12,6 +12,9 @@ TITLES = {
     "ar": ("لوحة المعلومات", "إشعار جديد"),
 }
 
+# A title above a list.
+IS_CUT = "[...document.querySelectorAll('h1.ps-crumbs')].some((h) => h.scrollWidth > h.clientWidth)"
+
 
 @pytest.fixture
 def paths(alice):
@@ -44,6 +47,8 @@ def test_axe_finds_no_violation_and_nothing_overflows(console, alice, paths, lan
         found += [f"{path}: {error}" for error in (*errors_of(page), *violations_of(page))]
         if is_wider_than_screen(page):
             found.append(f"{path}: wider than the screen")
+        if page.evaluate(IS_CUT):
+            found.append(f"{path}: its title is cut")
 
     assert "\n".join(found) == ""
     expect(page.get_by_role("heading", level=1).last).to_have_text(TITLES[language][1])
