@@ -70,3 +70,30 @@ def test_a_query_log_shows_the_values(django_assert_num_queries):
 
 def _password():
     return connection.settings_dict["PASSWORD"]
+
+
+def test_a_plan_for_a_small_table_is_soon_replaced_after_it_has_grown():
+    sql.execute("CREATE TABLE of_a_test (number int PRIMARY KEY)", {})
+    read = "SELECT number FROM of_a_test WHERE number = %(number)s"
+    try:
+        sql.execute("INSERT INTO of_a_test VALUES (1)", {})
+        sql.execute("ANALYZE of_a_test", {})
+        for _ in range(3):
+            sql.rows(read, {"number": 1}, is_prepared=True)
+        assert "Seq Scan" in plan_of("FROM of_a_test WHERE")
+        sql.execute("INSERT INTO of_a_test SELECT generate_series(2, 50000)", {})
+        assert "Seq Scan" in plan_of("FROM of_a_test WHERE")
+
+        connection._planned_until = 0.0  # ten seconds later
+        sql.rows(read, {"number": 1}, is_prepared=True)
+
+        assert "Index" in plan_of("FROM of_a_test WHERE")
+    finally:
+        sql.execute("DROP TABLE of_a_test", {})
+
+
+def plan_of(part):
+    """The plan of the only kept statement that contains the part."""
+    found = "SELECT name FROM pg_prepared_statements WHERE strpos(statement, %(part)s) > 0"
+    names = [name for (name,) in sql.rows(found, {"part": part}) if name]
+    return str(sql.rows(f"EXPLAIN EXECUTE {names[0]}(1)", {}))

@@ -19,6 +19,8 @@ from psycopg.pq import Format
 from typing_extensions import override
 
 _TRUSTED_SECONDS: Final = 1.0  # after the server responded
+# A plan that was made while a table was small may read all of it when it has grown.
+_PLANNED_SECONDS: Final = 10.0
 _TIME: Final = "timestamptz"
 _PreparedCursor: Final[Any] = base.ServerBindingCursor
 _LOADER: Final[Any] = psycopg.adapters.get_loader(psycopg.adapters.types[_TIME].oid, Format.TEXT)
@@ -89,6 +91,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     ops_class = _Operations
     _trusted_until = 0.0  # on the monotonic clock
     _is_direct: bool | None = None  # of this connection; None: not known yet
+    _planned_until = 0.0  # on the monotonic clock
 
     @cached_property
     @override
@@ -114,6 +117,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 ((self._is_direct,),) = self.connection.execute(_PREPARE, {"pid": pid}).fetchall()
         if not self._is_direct:
             return self.cursor()
+        if time.monotonic() >= self._planned_until:
+            self._planned_until = time.monotonic() + _PLANNED_SECONDS
+            with self.wrap_database_errors:
+                self.connection.execute("DISCARD PLANS")
         with self.wrap_database_errors:
             cursor = _PreparedCursor(self.connection)
         return self.make_debug_cursor(cursor) if self.queries_logged else self.make_cursor(cursor)
