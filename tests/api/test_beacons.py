@@ -13,7 +13,7 @@ from notifications_app.models import HourlyStat
 from tests.api.events import counts, reached
 from tests.api.support import owner_of
 from tests.factories import make_channel
-from tests.pipeline.support import until
+from tests.pipeline.support import until, waiting_sessions
 
 TEXT = {"Content-Type": "text/plain;charset=UTF-8"}
 ORIGIN = {"Origin": "https://shop.example"}
@@ -98,19 +98,12 @@ def test_reports_that_arrive_while_others_are_counted_are_counted_together(alice
         with transaction.atomic():
             type(notification).objects.select_for_update().get(pk=notification.pk)
             first = pool.submit(report, web, {"events": [click(tokens[0])]})
-            until(lambda: waiting() == 1)
+            until(lambda: waiting_sessions() == 1)
             others = [pool.submit(report, web, {"events": [click(each)]}) for each in tokens[1:]]
             until(lambda: in_flight_of(web) >= 12)
-            assert waiting() == 1
+            assert waiting_sessions() == 1
         assert {each.result()[0] for each in [first, *others]} == {204}
     assert counts(notification) == (12, 12, 0)
-
-
-def waiting():
-    """How many sessions wait for a lock."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
-        return cursor.fetchone()[0]
 
 
 def in_flight_of(web):
