@@ -7,13 +7,13 @@ when SETTINGS change the limit.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, assert_never, cast
 
 import structlog
 from hpack import HeaderTuple
-from multidict import CIMultiDict
+from multidict import CIMultiDict, CIMultiDictProxy
 from typing_extensions import override
 
 from notifications_app.delivery.apns.frames import ErrorCode, ProtocolError
@@ -50,6 +50,7 @@ UNUSED_SECONDS: Final = 3_600.0
 MAX_UNREAD: Final = 16 * 1024 * 1024
 
 _PING: Final = b"pushsvc?"
+_NO_FIELDS: Final = CIMultiDictProxy[str](CIMultiDict())
 
 Headers: TypeAlias = Sequence[HeaderTuple]
 
@@ -70,16 +71,13 @@ class StreamResetError(Exception):
 class _Stream:
     future: asyncio.Future[Response]
     unsent: bytes
+    until: float
     status: int = 0
-    headers: CIMultiDict[str] = field(default_factory=CIMultiDict)
+    headers: Mapping[str, str] = field(default_factory=lambda: _NO_FIELDS)
     body: bytearray = field(default_factory=bytearray)
 
     def response(self) -> Response:
         return Response(self.status, self.headers, bytes(self.body))
-
-    def time_out(self) -> None:
-        if not self.future.done():
-            self.future.set_exception(TimeoutError())
 
 
 class Connection(asyncio.Protocol):
@@ -97,6 +95,7 @@ class Connection(asyncio.Protocol):
         self._streams: dict[int, _Stream] = {}
         self._unsent: dict[int, _Stream] = {}
         self._is_flush_due = False
+        self._next_timeout: asyncio.TimerHandle | None = None
         self._ping_deadline: asyncio.TimerHandle | None = None
         self._idle_check: asyncio.TimerHandle | None = None
         self._heard_at = self._used_at = self._loop.time()
@@ -137,19 +136,17 @@ class Connection(asyncio.Protocol):
 
     async def post(self, headers: Headers, body: bytes, until: float) -> Response:
         """Sends a request and returns the response, with at most MAX_RESPONSE_BODY bytes of its
-        body. `until` is on the loop's clock. Requires `room`.
+        body, and without header fields if its status is 200. `until` is on the loop's clock.
+        Requires `room`.
 
         Raises NotProcessedError, ConnectionLostError, StreamResetError or TimeoutError.
         """
-        stream_id, stream = self._open(headers, body)
-        timer = self._loop.call_at(until, stream.time_out)
+        stream_id, stream = self._open(headers, body, until)
         try:
             return await stream.future
         except (asyncio.CancelledError, TimeoutError):
             self._give_up(stream_id)
             raise
-        finally:
-            timer.cancel()
 
     def close(self) -> None:
         """Accepts no more requests, and closes when those in flight have ended."""
@@ -192,7 +189,7 @@ class Connection(asyncio.Protocol):
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         self._ended.set()
-        for timer in (self._ping_deadline, self._idle_check):
+        for timer in (self._next_timeout, self._ping_deadline, self._idle_check):
             if timer:
                 timer.cancel()
         for stream_id in list(self._streams):
@@ -201,7 +198,7 @@ class Connection(asyncio.Protocol):
 
     # Requests
 
-    def _open(self, headers: Headers, body: bytes) -> tuple[int, _Stream]:
+    def _open(self, headers: Headers, body: bytes, until: float) -> tuple[int, _Stream]:
         self._used_at = self._loop.time()
         if self._used_at - self._heard_at > DOUBTFUL_SECONDS:
             self._ping()
@@ -210,11 +207,31 @@ class Connection(asyncio.Protocol):
         stream_id = self._http2.open(headers)
         if stream_id + 2 > LAST_STREAM_ID:  # only after days
             self.is_draining = True
-        stream = _Stream(self._loop.create_future(), body)
+        stream = _Stream(self._loop.create_future(), body, until)
         self._streams[stream_id] = self._unsent[stream_id] = stream
         self._send_body(stream_id, stream)
         self._flush_soon()
+        if self._next_timeout is None or until < self._next_timeout.when():
+            self._time_out_at(until)
         return stream_id, stream
+
+    def _time_out_at(self, until: float) -> None:
+        """One timer for all requests, because nearly all of them end before their time. A timer for
+        each would cost a twentieth of a message."""
+        if self._next_timeout:
+            self._next_timeout.cancel()
+        self._next_timeout = self._loop.call_at(until, self._time_out)
+
+    def _time_out(self) -> None:
+        self._next_timeout = None
+        waiting = [each for each in self._streams.values() if not each.future.done()]
+        now = self._loop.time()
+        for stream in waiting:
+            if stream.until <= now:
+                stream.future.set_exception(TimeoutError())
+        left = [each.until for each in waiting if each.until > now]
+        if left:
+            self._time_out_at(min(left))
 
     def _send_bodies(self) -> None:
         for stream_id, stream in list(self._unsent.items()):
@@ -266,11 +283,11 @@ class Connection(asyncio.Protocol):
         stream = self._streams.get(event.stream_id)
         if stream is None or stream.status:  # then these are trailers
             return
-        headers = CIMultiDict(event.fields)
-        status = headers.pop(":status", "")
+        status = next((value for name, value in event.fields if name == ":status"), "")
         if status.startswith("1"):  # an interim response (RFC 9110 section 15.2)
             return
-        stream.headers = headers
+        if status != "200":
+            stream.headers = CIMultiDict(each for each in event.fields if each[0] != ":status")
         stream.status = int(status) if status.isdecimal() and len(status) == 3 else 0
         self.is_proven = self.is_proven or stream.status != 403
         if stream.status == 200 and not stream.future.done():

@@ -18,6 +18,8 @@ _SIZE_UPDATES: Final = frozenset(bytes([first]) for first in range(0x20, 0x40))
 _ENTRY: Final = 32  # what a field counts in addition to its bytes (RFC 7541 section 4.1)
 _LONGEST_INTEGER: Final = 6
 _LONGEST_CACHED: Final = 200
+_ONE_BYTE_LENGTH: Final = 127  # a longer text has a length of more bytes
+_NOTHING_KNOWN: Final[tuple[bytes, bytes, Fields]] = b"", b"", ()
 # How a literal apns-id begins: indexed, not indexed or never (RFC 7541 section 6.2), its name with
 # and without Huffman coding.
 _APNS_ID: Final = tuple(
@@ -72,8 +74,13 @@ class FieldDecoder(Decoder):
 
     Most fields are the same in every response. If the server keeps no table, as our SETTINGS
     request, equal bytes mean equal fields, and each is decoded only once. Then the request's id is
-    skipped: it differs in every response and is not used.
+    skipped: it differs in every response and is not used. So a block that differs from an earlier
+    one of its length in nothing but the id's value has the same fields.
     """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[int, tuple[bytes, bytes, Fields]] = {}
 
     def fields(self, block: bytes) -> Fields:
         """Decodes a block. Raises ProtocolError, also if the fields are larger than 64 KiB (the
@@ -81,7 +88,11 @@ class FieldDecoder(Decoder):
         try:
             if self.header_table_size or block[:1] in _SIZE_UPDATES:
                 return [_texts(*field) for field in self.decode(block, raw=True)]
-            fields = [_field(part) for part in _parts(block) if not part.startswith(_APNS_ID)]
+            begin, end, known = self._known.get(len(block), _NOTHING_KNOWN)
+            if known and block.startswith(begin) and block.endswith(end):
+                return known
+            parts = list(_parts(block))
+            fields = [_field(part) for part in parts if not part.startswith(_APNS_ID)]
         except (HPACKError, IndexError, TypeError, ValueError) as error:
             raise ProtocolError(ErrorCode.COMPRESSION_ERROR) from error
         if (
@@ -89,7 +100,20 @@ class FieldDecoder(Decoder):
             > self.max_header_list_size
         ):
             raise ProtocolError(ErrorCode.COMPRESSION_ERROR)
+        self._keep(block, parts, fields)
         return fields
+
+    def _keep(self, block: bytes, parts: Sequence[bytes], fields: Fields) -> None:
+        """Keeps the fields of a block with one id, and its bytes before and after the id's value.
+        Those before it end with its length, so that the value is where it is in this block."""
+        ids = [place for place, part in enumerate(parts) if part.startswith(_APNS_ID)]
+        if len(ids) != 1 or len(block) > _LONGEST_CACHED:
+            return
+        name = next(each for each in _APNS_ID if parts[ids[0]].startswith(each))
+        begin = sum(map(len, parts[: ids[0]])) + len(name) + 1
+        end = sum(map(len, parts[: ids[0] + 1]))
+        if end - begin < _ONE_BYTE_LENGTH:
+            self._known[len(block)] = block[:begin], block[end:], fields
 
 
 def _parts(block: bytes) -> Iterator[bytes]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from notifications_app.delivery.responses import (
@@ -115,6 +116,8 @@ SUSPECT_CODES: Final = suspect_codes(TABLE)
 
 def classify(response: Response, now: datetime) -> Outcome:
     """Total: any status, headers and body give an outcome. `now` is aware."""
+    if not response.body and _row_without_body(response.status) == ACCEPTED:
+        return Accepted()
     fields = json_object(response.body)
     reason = _reason(fields)
     is_apples = _APPLES.fullmatch(reason) is not None
@@ -128,6 +131,11 @@ def classify(response: Response, now: datetime) -> Outcome:
         wait=_wait(response, row.code, now),
         as_of=_moment(fields.get("timestamp"), now),
     )
+
+
+@lru_cache(maxsize=128)
+def _row_without_body(status: int) -> Row:
+    return look_up(TABLE, FALLBACK, status, "", is_vendors=False)
 
 
 def _reason(fields: Mapping[str, Any]) -> str:

@@ -180,6 +180,25 @@ def test_a_timeout_leaves_the_connection_to_the_other_requests(sandbox, key):
     assert sandbox.connection_count == 1
 
 
+def test_each_of_several_hanging_requests_times_out(sandbox, key):
+    """They share a timer, and began one after the other."""
+    devices = [behaving(sandbox, "hang") for _ in range(3)]
+
+    async def whole():
+        async with client_of(sandbox, call_seconds=0.5) as client:
+            credentials = credentials_of(key)
+            await client.send(make_message(), destination_of(sandbox.register()), credentials)
+            sends = []
+            for device in devices:
+                send = client.send(make_message(), destination_of(device), credentials)
+                sends.append(asyncio.ensure_future(send))
+                await asyncio.sleep(0.1)
+            return await asyncio.wait_for(asyncio.gather(*sends), 60)
+
+    assert asyncio.run(whole()) == [Deferred("timeout", outage=True)] * 3
+    assert sandbox.connection_count == 1
+
+
 def mute_server(tmp_path):
     return one_who_says(b"", tmp_path)
 

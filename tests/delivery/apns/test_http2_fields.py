@@ -137,6 +137,18 @@ def test_a_requests_id_is_not_read_from_its_answer(http2, first, huffman):
     assert says(http2, HeadersFrame(3, block, flags=WHOLE)) == [Head(3, STATUS_200), Ended(3)]
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_answers_that_differ_in_more_than_the_id_are_told_apart(place):
+    """They are as long, and the same bytes are before or after the id."""
+    server, ours = Encoder(), FieldDecoder()
+    server.header_table_size = 0
+    ours.fields(server.encode([]))  # the size of the table
+    for own_id, value in (("4F2A", "1"), ("4F2B", "1"), ("4F2A", "2"), ("4F2B", "1")):
+        answer = [("date", value)]
+        answer.insert(place, ("apns-id", own_id))
+        assert ours.fields(server.encode(answer, huffman=False)) == [("date", value)]
+
+
 def test_the_bytes_of_a_field_are_kept(http2):
     block = b"\x88\x00\x01x\x01\xe9"
     [head, _] = says(http2, HeadersFrame(1, block, flags=WHOLE))
