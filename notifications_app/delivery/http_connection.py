@@ -35,6 +35,8 @@ class Connection(asyncio.Protocol):
         )
         self._transport: asyncio.Transport | None = None
         self._future: asyncio.Future[Response] | None = None
+        self._until = 0.0
+        self._timer: asyncio.TimerHandle | None = None
         self._status = 0
         self._headers: list[tuple[bytes, bytes]] = []
         self._max_body = max_body
@@ -61,14 +63,15 @@ class Connection(asyncio.Protocol):
         self._headers = []
         self._is_whole = False
         self._future = self._loop.create_future()
-        timer = self._loop.call_at(until, self._time_out)
+        self._until = until
+        if self._timer is None or until < self._timer.when():
+            self._time_out_at(until)
         # Writing wakes the receiver, and the next message would be encrypted with cold caches. So
         # requests that begin together are written together, when all are encrypted.
         self._loop.call_soon(self._write, request)
         try:
             return await self._future
         finally:
-            timer.cancel()
             self._future = None
             if not self._is_whole:
                 self.abort()
@@ -106,10 +109,25 @@ class Connection(asyncio.Protocol):
     @override
     def connection_lost(self, exc: Exception | None) -> None:
         self._end(exc or NoResponseError("closed"))
+        if self._timer:
+            self._timer.cancel()
         self.ended.set()
 
+    def _time_out_at(self, until: float) -> None:
+        """The timer stays when a response arrives in time, as nearly all do. Then it serves a later
+        request."""
+        if self._timer:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(until, self._time_out)
+
     def _time_out(self) -> None:
-        self._end(TimeoutError())
+        self._timer = None
+        if self._future is None:
+            return
+        if self._loop.time() < self._until:
+            self._time_out_at(self._until)
+        else:
+            self._end(TimeoutError())
 
     def _end(self, error: Exception) -> None:
         """Ends an incomplete response. The response counts if its status arrived."""

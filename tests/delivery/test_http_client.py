@@ -134,6 +134,21 @@ def test_the_late_answer_of_a_request_that_was_given_up_goes_to_no_other_request
     assert asyncio.run(sent()) == (201, 2)
 
 
+@pytest.mark.parametrize("seconds", [(0.3, 0.6), (SECONDS, 0.3)], ids=["later", "sooner"])
+def test_each_request_of_a_kept_connection_has_its_own_time(seconds):
+    """The connection's timer was set for the first one."""
+    answered, unanswered = seconds
+
+    async def sent():
+        async with PushService(in_turn(answer(), hang)) as service, http_client() as client:
+            await post(client, service.origin, seconds=answered)
+            second = asyncio.ensure_future(post(client, service.origin, seconds=unanswered))
+            await asyncio.wait([second], timeout=SECONDS / 2)
+            return second.done() and type(second.exception()), service.connections
+
+    assert asyncio.run(sent()) == (TimeoutError, 1)
+
+
 def test_requests_beyond_the_limit_of_connections_wait_no_longer_than_their_time():
     async def sent():
         alone = http_client(connections_per_origin=1)
