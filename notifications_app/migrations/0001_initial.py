@@ -303,7 +303,7 @@ class Migration(migrations.Migration):
                 ],
                 'indexes': [
                     models.Index(condition=models.Q(('status', 'ready')), fields=['plan', 'due_at'], name='batch_ready'),
-                    models.Index(condition=models.Q(('status', 'ready')), fields=['platform', 'due_at'], name='batch_ready_due'),
+                    models.Index(condition=models.Q(('recipient_count__gt', 0), ('status', 'ready')), fields=['platform', 'due_at'], name='batch_ready_due'),
                     models.Index(condition=models.Q(('recipient_count__lte', 500), ('status', 'ready')), fields=['channel', 'platform', 'push_service', 'due_at', 'id'], name='batch_ready_small'),
                     models.Index(condition=models.Q(('status', 'leased')), fields=['lease_until'], name='batch_leased'),
                     models.Index(condition=models.Q(('status', 'parked')), fields=['parked_at'], name='batch_parked'),

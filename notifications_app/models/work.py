@@ -252,8 +252,12 @@ class Batch(models.Model):
             models.Index(
                 fields=["plan", "due_at"], condition=Q(status="ready"), name="batch_ready"
             ),
+            # Every batch has recipients. Only statements that say so can use this index. Otherwise
+            # PostgreSQL might read all of it for each plan, while it believes that nothing waits.
             models.Index(
-                fields=["platform", "due_at"], condition=Q(status="ready"), name="batch_ready_due"
+                fields=["platform", "due_at"],
+                condition=Q(status="ready", recipient_count__gt=0),
+                name="batch_ready_due",
             ),
             # Contains few batches of large notifications, because nearly all of these are full.
             models.Index(

@@ -237,7 +237,7 @@ NEXT_PLANS = sql.with_constants(
 SELECT id, has_rate, (SELECT count(*) FROM (
     SELECT FROM notifications_app_batch batch
     WHERE batch.platform = %(platform)s AND batch.status = %(batch_ready)s
-      AND batch.due_at <= statement_timestamp()
+      AND batch.due_at <= statement_timestamp() AND batch.recipient_count > 0
     ORDER BY batch.due_at LIMIT %(most_counted)s) AS counted)
 FROM (
   SELECT due.id, due.channel_id, due.has_rate,
