@@ -146,7 +146,7 @@ def _of_pure() -> Iterator[Text]:
 
 
 def _of_models() -> Iterator[Text]:
-    """Names of rows without a name of their own in the console, and of columns that are fields."""
+    """Names of models that the console does not name elsewhere, and labels of their fields."""
     for model in apps.get_models():
         if admin.site.is_registered(model):
             fields = {each.name: each for each in model._meta.get_fields()}

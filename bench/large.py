@@ -82,12 +82,12 @@ def _plan_rest() -> None:
 
 
 def mark(channel: "Channel") -> None:
-    """Gives a thousand devices of the channel an attribute and a tag."""
+    """Sets an attribute and a tag on a thousand devices of the channel."""
     run(_MARK, {"channel": channel.pk, "few": _FEW})
 
 
 def few(channel: "Channel") -> dict[str, Cost]:
-    """The costs of sends to those that `mark` marked, and of counting them."""
+    """The costs of sends to the devices that `mark` chose, and of counting them."""
     from subscriptions_app.audiences.sizes import segment_size
     from subscriptions_app.segments.services import segment_create
 

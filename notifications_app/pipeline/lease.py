@@ -48,8 +48,8 @@ class LeaseLost(Exception):
 class Lease:
     """A claimed batch. Only the lease with the newest `number` may write. `claimed_at` is the
     database's time at the monotonic second `begun`. `charged`: how many recipients the claim took
-    from the rate of the send; 0 if it has none. `leaves_none`: the claim left
-    no due batch of the platform."""
+    from the rate of the send; 0 if it has none. `leaves_none`: the claim left no due batch of the
+    platform."""
 
     batch_id: int
     number: int

@@ -90,7 +90,7 @@ def _in_its_place(content: Content, corrected: Content) -> Content:
     for variant in corrected.variants:
         if any("tag" in variant.get(name, {}) for name in _TAGGED):
             detail = gettext(
-                "Its variants have tags of their own, so one message cannot replace them all."
+                "Each of its variants has its own tag, so one message cannot replace them all."
             )
             raise NotCombinable("replaces", detail)
     _check_same("topic", content.topic, corrected.topic)

@@ -1,4 +1,4 @@
-"""Reports of devices that a web process counts without Django, and those that it passes on."""
+"""Which reports of devices a web process counts without Django, and which ones it passes on."""
 
 import http.client
 import json

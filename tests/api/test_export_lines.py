@@ -48,7 +48,7 @@ ROWS = st.fixed_dictionaries(
         "flag": st.booleans(),
         "moment": st.none() | MOMENTS,
         "words": st.lists(st.sampled_from(["a", "B:c", "-d"]), max_size=3),
-        # The names differ without apostrophes, too, because the test compares without these.
+        # Their names also differ without apostrophes, which the test removes before it compares.
         "document": st.lists(
             st.tuples(TEXTS, TEXTS | st.floats(-1e9, 1e9) | st.booleans()),
             max_size=3,
