@@ -64,10 +64,10 @@ class Beacons:
         respond. Raises Busy if counting takes too long."""
         if spans.is_on():  # the span of a request contains its work
             return None
-        events = _read(request, body)
-        if events is None:
-            return None
         try:
+            events = _read(request, body)
+            if events is None:
+                return None
             await self._count(events)
         except Busy:
             raise
@@ -144,7 +144,8 @@ def _is_event(given: object) -> bool:
     return (
         isinstance(given, dict)
         and given.keys() <= _FIELDS
-        and given.get("event") in _KINDS
+        and isinstance(given.get("event"), str)
+        and given["event"] in _KINDS
         and isinstance(given.get("token"), str)
         and isinstance(given.get("action", ""), str)
     )

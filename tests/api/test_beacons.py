@@ -62,6 +62,8 @@ def test_the_response_is_that_of_the_view(alice, web, headers):
         (lambda body: body, {"Content-Encoding": "gzip"}, 415),
         (lambda body: body[:-1], {}, 400),
         (lambda body: body.replace(b"clicked", b"opened"), {}, 400),
+        (lambda body: body.replace(b'"clicked"', b'["clicked"]'), {}, 400),
+        (lambda body: body.replace(b'"clicked"', b"{}"), {}, 400),
         (lambda body: body.replace(b'"event"', b'"at": 1, "event"'), {}, 400),
         (lambda body: body.replace(b'{"events"', b'{"x": 1, "events"'), {}, 400),
         (lambda body: body + b" " * 9_000, {}, 413),
