@@ -36,6 +36,7 @@ from subscriptions_app.devices.selectors import exists_part
 from subscriptions_app.models import Subscription
 
 MAX_EVENTS: Final = 20
+AT_ONCE: Final = 500  # most events of a group, so that its locks are held briefly
 MAX_BODY: Final = 8 * 1024  # bytes of a report; four times the size of 20 events
 _WRITTEN_TOKEN: Final = re.compile(rb'"([A-Za-z0-9_-]{%d})"' % TOKEN_LENGTH)
 
@@ -79,7 +80,8 @@ def events_record(events: Sequence[Event]) -> None:
     delivery may have any status, because a device can report before the outcome is recorded, and
     after a call whose response was lost.
 
-    Outside of a transaction, concurrent calls of a process share one transaction.
+    Outside of a transaction, concurrent calls of a process share one transaction, with at most
+    AT_ONCE events.
     """
     if connection.in_atomic_block:
         _record(events)
@@ -160,7 +162,7 @@ def _still_of_recipient(click: Event) -> Q:
 
 def _record(events: Sequence[Event]) -> None:
     columns = _columns(events)
-    # Prepared for any number, because each event is looked up by keys anyway.
+    # Prepared for any number, because rows are looked up by keys in any plan.
     if len(columns["notifications"]) == 1:
         sql.rows(_RECORD, columns, is_prepared=True)
     elif columns["notifications"]:
@@ -169,7 +171,7 @@ def _record(events: Sequence[Event]) -> None:
             sql.rows(_RECORD, columns, is_prepared=True)
 
 
-_record_in_group = GroupCommit(_record)
+_record_in_group = GroupCommit(_record, most=AT_ONCE)
 
 
 def _columns(events: Sequence[Event]) -> dict[str, list[object]]:
@@ -227,11 +229,16 @@ _CLICK, _DISMISSAL = (
     )
 )
 
+_IS_COUNTED: Final = "(notification_id IN (SELECT id FROM counted)) IS TRUE"
 
 # One statement, so that no lock is held during a round trip. Each part reads or counts what the
 # previous part returns, which keeps the order of locks. Deliveries are locked before they are read,
 # so the row is as the last writer left it. No transaction waits for a notification's hours, because
 # this one holds the lock of the notification.
+#
+# No part is joined with another: parts have no index, and the plan for any number of events would
+# compare all of their rows. So `turns` returns the sums, and each IN has IS TRUE, with which it is
+# not joined, but looked up in a hash table.
 #
 # If no click is new, the commit does not wait for the disk, because hundreds of thousands of
 # devices report at once. A crash of the server can lose the last events, rows and counts together.
@@ -276,23 +283,23 @@ WITH news AS (
     count(*) FILTER (WHERE clicked) AS clicked, count(*) FILTER (WHERE dismissed) AS dismissed
   FROM changed GROUP BY notification_id
 ), turns AS (
-  SELECT id FROM notifications_app_notification
-  WHERE id IN (SELECT notification_id FROM sums)
-  ORDER BY id
-  FOR NO KEY UPDATE
+  SELECT sums.* FROM sums
+  JOIN notifications_app_notification notification ON notification.id = sums.notification_id
+  ORDER BY notification.id
+  FOR NO KEY UPDATE OF notification
 ), counted AS (
   UPDATE notifications_app_notification notification
-  SET received_count = received_count + sums.received,
-      clicked_count = clicked_count + sums.clicked,
-      dismissed_count = dismissed_count + sums.dismissed
-  FROM turns JOIN sums ON sums.notification_id = turns.id
-  WHERE notification.id = turns.id
-  RETURNING notification.id, notification.channel_id, sums.clicked,
+  SET received_count = received_count + turns.received,
+      clicked_count = clicked_count + turns.clicked,
+      dismissed_count = dismissed_count + turns.dismissed
+  FROM turns
+  WHERE notification.id = turns.notification_id
+  RETURNING notification.id, notification.channel_id, turns.clicked,
     notification.only_subscription_id IS NOT NULL AS is_test
 ), action_counts AS (
   INSERT INTO notifications_app_actioncount AS stat (notification_id, action, count)
   SELECT notification_id, action, count(*) FROM changed
-  WHERE clicked_action IS NOT NULL AND notification_id IN (SELECT id FROM counted)
+  WHERE clicked_action IS NOT NULL AND {_IS_COUNTED}
   GROUP BY notification_id, action
   ON CONFLICT (notification_id, action) DO UPDATE SET count = stat.count + excluded.count
 ), variant_counts AS (
@@ -300,7 +307,7 @@ WITH news AS (
     (notification_id, variant, received, clicked, dismissed)
   SELECT notification_id, variant, count(*) FILTER (WHERE received),
     count(*) FILTER (WHERE clicked), count(*) FILTER (WHERE dismissed)
-  FROM changed WHERE variant IS NOT NULL AND notification_id IN (SELECT id FROM counted)
+  FROM changed WHERE variant IS NOT NULL AND {_IS_COUNTED}
   GROUP BY notification_id, variant ORDER BY notification_id, variant
   ON CONFLICT (notification_id, variant) DO UPDATE
   SET received = stat.received + excluded.received, clicked = stat.clicked + excluded.clicked,
@@ -311,7 +318,7 @@ WITH news AS (
   SELECT notification_id, date_trunc('hour', statement_timestamp(), 'UTC'), platform,
     count(*) FILTER (WHERE received), count(*) FILTER (WHERE clicked),
     count(*) FILTER (WHERE dismissed)
-  FROM changed WHERE notification_id IN (SELECT id FROM counted)
+  FROM changed WHERE {_IS_COUNTED}
   GROUP BY notification_id, platform
   ON CONFLICT (notification_id, hour, platform) DO UPDATE
   SET received = stat.received + excluded.received, clicked = stat.clicked + excluded.clicked,
@@ -327,7 +334,7 @@ WITH news AS (
 ), hours AS (
   INSERT INTO notifications_app_hourlystat AS stat (channel_id, platform, hour, clicked)
   SELECT channel_id, platform, date_trunc('hour', statement_timestamp(), 'UTC'), count(*)
-  FROM changed WHERE clicked AND channel_id IN (SELECT channel_id FROM totals)
+  FROM changed WHERE clicked AND (channel_id IN (SELECT channel_id FROM totals)) IS TRUE
     AND notification_id NOT IN (SELECT id FROM clicks WHERE is_test)
   GROUP BY channel_id, platform ORDER BY channel_id, platform
   ON CONFLICT (channel_id, platform, hour, shard) DO UPDATE

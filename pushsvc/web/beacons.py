@@ -1,8 +1,8 @@
 """Counts what devices report with `POST /events`, without a thread for each request.
 
 After a send, most requests are reports of one event with a valid token. The event loop reads them,
-and one thread counts all that have arrived meanwhile in one statement. Django responds to any other
-request, and to one whose events could not be counted, so errors and limits are the same.
+and one thread counts those that have arrived meanwhile in one statement. Django responds to any
+other request, and to one whose events could not be counted, so errors and limits are the same.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from django.middleware.security import SecurityMiddleware
 from django.urls import ResolverMatch, resolve
 
 from notifications_app.events import (
+    AT_ONCE,
     MAX_BODY,
     MAX_EVENTS,
     Event,
@@ -30,6 +31,7 @@ from notifications_app.events import (
 )
 from pushsvc.common.errors import Busy
 from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
+from pushsvc.common.store.group_commit import group_size
 from pushsvc.common.telemetry import spans
 from pushsvc.web.bulkhead import ALL
 from pushsvc.web.correlation import CorrelationMiddleware
@@ -41,7 +43,6 @@ _TYPES: Final = {"application/json", "text/plain"}
 _KINDS: Final = frozenset(EventKind.values)
 _FIELDS: Final = {"token", "event", "action"}
 _UNUSUAL: Final = {"HTTP_CONTENT_ENCODING", "HTTP_COOKIE"}
-_MOST: Final = 500  # requests that are counted together
 
 _Run = Callable[..., Awaitable[Any]]
 
@@ -93,7 +94,8 @@ class Beacons:
     async def _write(self) -> None:
         try:
             while self._waiting:
-                reports, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+                number = group_size((len(each.events) for each in self._waiting), AT_ONCE)
+                reports, self._waiting = self._waiting[:number], self._waiting[number:]
                 error = await self._written([each for report in reports for each in report.events])
                 for report in reports:
                     if report.counted.done():  # its request has ended

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -9,7 +10,8 @@ import psutil
 import pytest
 from django.db import connection, transaction
 
-from notifications_app.models import HourlyStat
+from notifications_app.events import AT_ONCE, MAX_EVENTS
+from notifications_app.models import Delivery, HourlyStat
 from tests.api.events import counts, reached
 from tests.api.support import owner_of
 from tests.factories import make_channel
@@ -106,6 +108,25 @@ def test_reports_that_arrive_while_others_are_counted_are_counted_together(alice
             assert waiting_sessions() == 1
         assert {each.result()[0] for each in [first, *others]} == {204}
     assert counts(notification) == (12, 12, 0)
+
+
+def test_a_group_of_large_reports_has_a_bounded_number_of_events(alice, web):
+    """Each statement gives its events one time."""
+    notification, tokens = reached(alice, AT_ONCE + 5 * MAX_EVENTS)
+    bodies = [
+        {"events": [click(each) for each in tokens[start : start + MAX_EVENTS]]}
+        for start in range(0, len(tokens), MAX_EVENTS)
+    ]
+    with ThreadPoolExecutor(len(bodies)) as pool:
+        with transaction.atomic():
+            type(notification).objects.select_for_update().get(pk=notification.pk)
+            begun = [pool.submit(report, web, body) for body in bodies]
+            until(lambda: in_flight_of(web) >= len(bodies))
+        assert {each.result()[0] for each in begun} == {204}
+
+    assert counts(notification) == (len(tokens), len(tokens), 0)
+    clicks = Delivery.objects.filter(notification_id=notification.pk)
+    assert max(Counter(clicks.values_list("clicked_at", flat=True)).values()) <= AT_ONCE
 
 
 def in_flight_of(web):

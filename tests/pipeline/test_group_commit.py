@@ -9,6 +9,7 @@ from pushsvc.common.store.group_commit import GroupCommit
 from tests.pipeline.support import until
 
 SECONDS = 20  # seconds, for what never happens
+MOST = 3
 
 
 def begun(call, *arguments):
@@ -59,20 +60,35 @@ def meanwhile(commit, act, *calls):
 
 
 def test_a_single_call_is_carried_out_at_once(act):
-    begun(GroupCommit(act), ["a", "b"]).result(timeout=SECONDS)
+    begun(GroupCommit(act, most=MOST), ["a", "b"]).result(timeout=SECONDS)
 
     assert act.calls == [["a", "b"]]
 
 
 def test_waiting_calls_are_carried_out_as_one(act):
-    outcomes = meanwhile(GroupCommit(act), act, ["a", "b"], ["c"], [])
+    outcomes = meanwhile(GroupCommit(act, most=MOST), act, ["a", "b"], ["c"], [])
 
     assert outcomes == [None] * 4
     assert [sorted(items) for items in act.calls] == [["first"], ["a", "b", "c"]]
 
 
+def test_calls_with_more_items_together_than_a_group_may_have_take_turns(act):
+    outcomes = meanwhile(GroupCommit(act, most=MOST), act, ["a", "b"], ["c", "d"], ["e"])
+
+    assert outcomes == [None] * 4
+    assert sorted(item for items in act.calls[1:] for item in items) == ["a", "b", "c", "d", "e"]
+    assert [len(items) <= MOST for items in act.calls] == [True] * 3
+
+
+def test_a_call_with_more_items_than_a_group_may_have_is_carried_out_alone(act):
+    outcomes = meanwhile(GroupCommit(act, most=MOST), act, ["a", "b", "c", "d"], ["e"])
+
+    assert outcomes == [None] * 3
+    assert sorted(act.calls[1:]) == [["a", "b", "c", "d"], ["e"]]
+
+
 def test_a_failure_reaches_every_call_of_its_group_and_not_the_next_call(act):
-    commit = GroupCommit(act)
+    commit = GroupCommit(act, most=MOST)
     act.failure = OSError("the database is away")
 
     outcomes = meanwhile(commit, act, ["a"], ["b"])
@@ -90,7 +106,7 @@ def test_every_call_of_many_threads_is_carried_out_once_before_it_returns():
         turns.append(len(items))
         counted.update(items)
 
-    commit = GroupCommit(act)
+    commit = GroupCommit(act, most=MOST)
 
     def call(numbers):
         for number in numbers:
