@@ -80,7 +80,8 @@ def _purge_deliveries() -> int:
 
 def _purge_targets() -> int:
     """Deletes old targets. Separate from deliveries, because a notification may have targets but no
-    recipients."""
+    recipients, and because its corrections reach only whom its targets name: these stay as long as
+    the deliveries of the last correction."""
     age = timedelta(days=settings.DELIVERY_RETENTION_DAYS)
     # Ids sort by time, so rows that may be old enough are one range of the primary key.
     oldest = uuid7_at(sql.now() - age)
@@ -109,6 +110,10 @@ WITH old AS (
   JOIN notifications_app_notification notification ON notification.id = target.notification_id
   WHERE target.notification_id < %(before)s
     AND notification.finished_at < statement_timestamp() - %(age)s
+    AND NOT EXISTS (
+      SELECT FROM notifications_app_notification correction
+      WHERE correction.root_id = notification.id
+        AND (correction.finished_at < statement_timestamp() - %(age)s) IS NOT TRUE)
   ORDER BY target.notification_id, target.position LIMIT %(limit)s
   FOR UPDATE OF target SKIP LOCKED
 )

@@ -3,15 +3,20 @@
 import json
 import os
 import signal
+from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.db import connection
 
 from notifications_app.content.values import Content, SendRequest
-from notifications_app.models import Delivery, Plan
+from notifications_app.models import Delivery, Notification, Plan
 from notifications_app.pipeline import planning
 from notifications_app.reporting.explaining import devices_asked, notification_explained
+from notifications_app.retention import purge
 from notifications_app.sends.services import notification_accept
+from pushsvc.common.ids import uuid7_at
+from pushsvc.common.store import sql
 from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.people.linking import devices_link
@@ -36,6 +41,18 @@ def delivered(channel, notification, **content):
     support.plan(correction)
     phones.deliver(correction, *correction.target_platforms)
     return correction
+
+
+def sent_long_ago(channel, **fields):
+    """A direct message that ended before the retention of deliveries, which it still has."""
+    long_ago = sql.now() - timedelta(days=settings.DELIVERY_RETENTION_DAYS + 1)
+    notification = factories.make_direct_notification(channel, id=uuid7_at(long_ago), **fields)
+    support.plan(notification)
+    support.deliver(notification)
+    Notification.objects.filter(pk=notification.pk).update(
+        first_hand_over_at=long_ago, finished_at=long_ago
+    )
+    return notification
 
 
 @pytest.fixture
@@ -177,3 +194,16 @@ def test_a_message_to_a_person_is_corrected_only_on_devices_of_the_person(
     codes = Delivery.objects.filter(notification_id=again.pk).values_list("code", flat=True)
     assert list(codes) == (["person_changed"] if has_left else [""])
     assert len(device.receipts) == (2 if has_left else 3)
+
+
+def test_retention_leaves_a_person_the_corrections_of_an_old_message(sandbox, channel):
+    ((device, row),) = factories.subscribe_browsers(sandbox, channel, 1)
+    devices_link(channel=channel, links={row.pk: "ada"})
+    wrong = sent_long_ago(channel, people=["ada"], body="Ada, you owe 12")
+    right = delivered(channel, wrong, body="Ada, you owe 21")
+
+    purge()
+
+    again = delivered(channel, right, body="Ada, you owe nothing")
+    assert support.counts(again) == ("sent", 1, 1, 0)
+    assert len(device.receipts) == 3

@@ -8,7 +8,7 @@ import pytest
 from django.db.models.functions import Now
 
 from notifications_app.erasure import person_forget
-from notifications_app.models import Plan, Target
+from notifications_app.models import Notification, Plan, Target
 from notifications_app.pipeline import plan_queue, planning
 from notifications_app.retention import purge
 from pushsvc.common.ids import uuid7, uuid7_at
@@ -297,6 +297,28 @@ def test_targets_are_kept_as_long_as_deliveries(tampered_channel, settings):
 
     left = set(Target.objects.values_list("notification_id", flat=True))
     assert left == {sends[1].id, sends[3].id}
+
+
+def test_targets_are_kept_as_long_as_deliveries_of_a_correction(tampered_channel, settings):
+    """They say whom the next correction reaches, and who lists this one in an inbox."""
+    over = sql.now() - timedelta(days=settings.DELIVERY_RETENTION_DAYS + 1)
+    root, _ = (
+        make_direct_notification(
+            tampered_channel, people=["ada"], id=_id_of(over), status="sent", finished_at=over
+        )
+        for _ in range(2)
+    )
+    correction = factories.make_notification(tampered_channel, root_id=root.pk)
+    own = Notification.objects.filter(pk=correction.pk)
+
+    def kept(**fields):
+        own.update(**fields)
+        purge()
+        return set(Target.objects.values_list("notification_id", flat=True))
+
+    assert kept() == {root.pk}
+    assert kept(status="sent", finished_at=sql.now()) == {root.pk}
+    assert kept(finished_at=over) == set()
 
 
 def _id_of(moment):

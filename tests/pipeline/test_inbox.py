@@ -10,6 +10,7 @@ from notifications_app.content.values import TargetId
 from notifications_app.erasure import person_forget
 from notifications_app.models import Delivery, Notification
 from notifications_app.reporting import inbox
+from notifications_app.retention import purge
 from subscriptions_app.models import Subscription
 from subscriptions_app.people.linking import devices_link
 from tests import factories
@@ -17,7 +18,7 @@ from tests.api.events import report
 from tests.api.people import new_key, token
 from tests.api.support import code, errors, owner_of
 from tests.pipeline import support
-from tests.pipeline.test_corrections import delivered
+from tests.pipeline.test_corrections import delivered, sent_long_ago
 
 LEASE = timedelta(seconds=120)
 
@@ -265,6 +266,18 @@ def test_the_correction_of_a_direct_message_is_listed_for_its_person_alone(alice
     Subscription.objects.filter(pk=row.pk).update(linked_at=None)  # as rows of earlier versions
 
     assert bodies(alice, row) == []
+
+
+def test_retention_leaves_the_correction_of_an_old_message_in_the_inbox(alice, devices):
+    (_, row), _ = devices
+    link(row, factories.make_person(alice.channel, "ada"))
+    wrong = sent_long_ago(alice.channel, people=["ada"], body="You owe 12")
+    delivered(alice.channel, wrong, body="You owe 21")
+    assert bodies(alice, row) == ["You owe 21"]
+
+    purge()
+
+    assert bodies(alice, row) == ["You owe 21"]
 
 
 def test_an_erased_person_has_no_inbox(alice, devices):
