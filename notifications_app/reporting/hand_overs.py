@@ -54,7 +54,8 @@ def hand_overs(channels: QuerySet[Channel], found: Statistics) -> Mapping[dateti
     since = _read_from(found)
     if since is None:
         return {}
-    parts = Plan.objects.filter(notification=OuterRef("pk"), part__gt=0)
+    # Of these parts, each waited for its time. Ranges, which have an end, are planned at once.
+    parts = Plan.objects.filter(notification=OuterRef("pk"), part__gt=0, until=None)
     ended = Notification.objects.filter(
         Q(has_targets=False) | ~Q(timing__has_key="quiet") | Q(timing__quiet=None),
         Q(timing__isnull=True) | ~Exists(parts),

@@ -9,9 +9,11 @@ from notifications_app.models import Batch, Delivery, Notification, Plan
 from notifications_app.pipeline import plan_queue, planning, ranges, reading
 from pushsvc.common.store import sql
 from tests import factories
+from tests.api.support import owner_of
 from tests.pipeline import support
 from tests.pipeline.halting import HOUR, pause, resume, stop
 from tests.pipeline.parts import PRO, in_parts, subscribers
+from tests.pipeline.test_quiet_hours import hours, send
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +56,21 @@ def test_ranges_have_every_subscriber_and_none_in_common(channel):
         assert max(ids) <= plan.until
     notification.refresh_from_db()
     assert notification.recipient_count == 40
+
+
+def test_a_divided_notification_was_sent_at_once(sandbox, channel):
+    """Its quiet hours begin later, and ranges are parts for which nobody waits."""
+    factories.subscribe_browsers(sandbox, channel, 20)
+    notification = send(channel, quiet_hours=hours(1, 2))
+    support.plan(notification)
+    assert notification.plans.exclude(until=None).count() == 2
+    support.deliver(notification)
+    assert support.counts(notification) == ("sent", 20, 20, 0)
+
+    address = f"/channel/{channel.pk}/statistics"
+    found = owner_of(channel).call("GET", address).json()["hand_over"]
+
+    assert [each["notifications"] for each in found] == [1, 1]
 
 
 def test_several_planners_plan_a_notification_at_once_exactly(channel):
