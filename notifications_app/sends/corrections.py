@@ -46,14 +46,19 @@ def with_correction(channel_id: UUID, request: SendRequest, replaces: UUID) -> S
     )
 
 
-def check_order(request: SendRequest) -> None:
+def check_order(request: SendRequest, *, edited: UUID | None = None) -> None:
     """Raises StillSending while another correction is being sent in the same place, if this one is
-    due: devices could get the older one last."""
+    due: devices could get the older one last. `edited`: the pending notification that the request
+    replaces. Call it in the transaction that stores the correction: no other one is accepted in
+    that place until it ends."""
     if request.root_id is None or (request.scheduled_at and request.scheduled_at > sql.now()):
         return
+    if not sql.try_lock(f"correction {request.root_id}"):
+        raise StillSending(gettext("Another correction is being accepted. Try again."))
     others = Notification.objects.filter(root_id=request.root_id, status__in=UNFINISHED)
     for other in others.filter(scheduled_at__lte=Now()):
-        _check_ended(other)
+        if other.pk != edited:
+            _check_ended(other)
 
 
 def _check_ended(found: Notification) -> None:

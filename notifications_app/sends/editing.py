@@ -33,6 +33,7 @@ from notifications_app.sends.checks import (
     time_check,
     with_defaults,
 )
+from notifications_app.sends.corrections import check_order
 from notifications_app.sends.schema import read_edit
 from notifications_app.sends.services import targets_store
 from notifications_app.sends.timed import starts_at, timing_of
@@ -232,6 +233,8 @@ def _check(
     if before.status == NotificationStatus.PENDING:
         audience_check(channel=channel, request=named)
     content_check(request)
+    if changes.keys() & {"scheduled_at", "replaces"}:
+        check_order(request, edited=before.pk)
     if changes.keys() & {"scheduled_at", "local_at", "expires_at"}:
         if before.status == NotificationStatus.PENDING:
             time_check(channel, named)

@@ -62,8 +62,8 @@ def notification_accept(
     raise, and ChannelDeleted.
     """
     # A plain send only inserts one row, which needs no transaction.
-    is_plain = request.segment_id is None and not request.targets and not audit.is_by_staff()
-    with nullcontext() if is_plain else transaction.atomic():
+    is_alone = request.segment_id is None and request.replaces is None and not request.targets
+    with nullcontext() if is_alone and not audit.is_by_staff() else transaction.atomic():
         request = with_defaults(channel, request)
         check_order(request)
         due = send_check(channel=channel, request=request)

@@ -1,11 +1,14 @@
 """POST /send-notification with `replaces`: what may be corrected, and how a correction reads."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
+from channels_app.models import Channel
 from notifications_app.models import Batch, Delivery, Notification, Plan
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
@@ -163,6 +166,52 @@ def test_while_a_correction_is_sent_another_waits_for_its_end(alice):
     assert code(alice.send(correcting(wrong)), 409) == "still_sending"
     Notification.objects.filter(pk=last.pk).update(started_at=Now(), stopped_at=Now())
     accepted(alice, correcting(wrong))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_corrections_at_once_in_one_place_one_is_accepted(alice):
+    """While the first is checked, but not stored. An edit that makes one due is like a send."""
+    wrong, other = ended(alice), ended(alice)
+    later = accepted(alice, correcting(wrong, scheduled_at=_tomorrow()))
+    path, now = f"/notification/{later.pk}", {"scheduled_at": None}
+
+    with ThreadPoolExecutor(4) as pool:
+
+        def begin(*request):
+            return pool.submit(support.closing_connection(alice.call), *request)
+
+        with transaction.atomic():
+            Channel.objects.select_for_update().get(pk=alice.channel.pk)
+            first = begin("POST", "/send-notification", correcting(wrong))
+            support.until(support.waiting_sessions)
+            refused = [
+                begin("POST", "/send-notification", correcting(wrong)),
+                begin("PATCH", path, now),
+            ]
+            elsewhere = begin("POST", "/send-notification", correcting(other))
+            support.until(
+                lambda: support.waiting_sessions() + sum(each.done() for each in refused) == 4
+            )
+
+    assert [code(each.result(), 409) for each in refused] == ["still_sending"] * 2
+    assert [each.result().status_code for each in (first, elsewhere)] == [202, 202]
+
+
+def test_an_edit_makes_no_correction_due_while_another_is_sent(alice):
+    wrong, other = ended(alice), ended(alice)
+    later = accepted(alice, correcting(wrong, scheduled_at=_tomorrow()))
+    right, elsewhere = accepted(alice, correcting(wrong)), accepted(alice, correcting(other))
+
+    def edit(notification, **fields):
+        return alice.call("PATCH", f"/notification/{notification.pk}", fields)
+
+    assert code(edit(later, scheduled_at=None), 409) == "still_sending"
+    assert code(edit(elsewhere, replaces=str(wrong.pk)), 409) == "still_sending"
+    assert edit(later, body="2:0").status_code == 200
+    ended_now(right)
+    assert edit(later, scheduled_at=None).status_code == 200
+    assert edit(later, scheduled_at=None).status_code == 200  # it is not another
+    assert code(alice.send(correcting(wrong)), 409) == "still_sending"
 
 
 def test_what_retention_has_deleted_cannot_be_corrected_and_the_answer_says_what_to_do(alice):
