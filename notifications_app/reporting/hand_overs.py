@@ -46,10 +46,10 @@ class _Percentile(Aggregate):
 def hand_overs(channels: QuerySet[Channel], found: Statistics) -> Mapping[datetime, HandOvers]:
     """Of the notifications that ended in each hour or day of the statistics' period, by its start.
 
-    Has no entry without notifications. Tests do not count, nor do notifications that were paused,
-    stopped or sent in parts, that have a rate, or that have targets and quiet hours, because their
-    owner decided their times. Only the newest hours or days are read in which together at most
-    MOST_READ notifications were sent.
+    Has no entry without notifications. Messages to a test device do not count, nor do notifications
+    that were paused, stopped or sent in parts, that have a rate or a test of variants, or that have
+    targets and quiet hours, because their owner decided their times. Only the newest hours or days
+    are read in which together at most MOST_READ notifications were sent.
     """
     since = _read_from(found)
     if since is None:
@@ -65,6 +65,7 @@ def hand_overs(channels: QuerySet[Channel], found: Statistics) -> Mapping[dateti
         finished_at__lt=found.period.end,
         first_hand_over_at__isnull=False,
         only_subscription_id__isnull=True,
+        test__isnull=True,
         paused_seconds=0,
         stopped_at__isnull=True,
     ).exclude(rate_per_minute__gt=0)

@@ -22,6 +22,7 @@ from notifications_app.reporting.explaining import devices_asked, notification_e
 from notifications_app.sends.services import notification_decide
 from pushsvc.common.store import sql
 from tests import factories
+from tests.api.support import owner_of
 from tests.pipeline import phones, support
 from tests.pipeline.test_languages import texts
 from tests.pipeline.test_variants import CHI_SQUARED, SHOWN, VARIANTS, assert_sums, given_to
@@ -87,6 +88,17 @@ def test_the_best_variant_goes_to_the_rest(sandbox, channel):
         assert [texts(device)] == [SHOWN[given[row.pk]]]
         assert len(device.receipts) == 1
     assert_sums(notification)
+
+
+def test_the_time_of_a_test_is_no_time_to_hand_over(sandbox, channel):
+    factories.subscribe_browsers(sandbox, channel, 5)
+    notification = begin(channel)
+    end_test(notification)
+    finish(notification)
+    assert support.is_sent(notification)
+
+    address = f"/channel/{channel.pk}/statistics"
+    assert owner_of(channel).call("GET", address).json()["hand_over"] == []
 
 
 def test_the_rest_waits_for_the_decision_even_if_it_is_due(sandbox, channel):
