@@ -35,6 +35,15 @@ PUBLIC = ["X-Channel-ID"]  # The existence of a channel is public: devices send 
 PUBLIC_ROUTES = [each for each in OF_SOMEBODY if not each.is_keyed]
 
 
+@pytest.fixture(scope="module")
+def credentials(_estates, django_db_blocker):
+    """Returns the headers with each credential of an estate's owner, by name. They are made once,
+    with the estates, because most requests need one."""
+    with django_db_blocker.unblock():
+        made = {each.channel.pk: accepted(each) | refused(each) for each in _estates}
+    return lambda estate: made[estate.channel.pk]
+
+
 def accepted(estate):
     """By name, the API keys that the estate's owner may have."""
     keys = {scope: estate.key(scope) for scope in EVERY} | {ALL_SCOPES: estate.key(*EVERY)}
@@ -93,27 +102,27 @@ def all_of(estate, names):
     return [[thing] for thing in estate.guesses[KINDS[names[0]]]]
 
 
-def tried(alice, second, bob, operation, names):
+def tried(credentials, alice, second, bob, operation, names):
     """(who asks, with what, about which of Bob's things)"""
     others = all_of(bob, names)
     if names == PUBLIC:
         others.remove([bob.ids["channel_id"]])
     if operation.method == "HEAD":  # is GET, except for its body
-        yield alice, accepted(alice)[ALL_SCOPES], others[:1]
+        yield alice, credentials(alice)[ALL_SCOPES], others[:1]
         return
-    for credential, headers in (accepted(alice) | refused(alice)).items():
+    for credential, headers in credentials(alice).items():
         yield alice, headers, others if credential == ALL_SCOPES else others[:1]
-    yield second, accepted(second)[ALL_SCOPES], others[:1]
+    yield second, credentials(second)[ALL_SCOPES], others[:1]
 
 
 @pytest.mark.parametrize(("operation", "names"), PLACES)
 def test_the_response_about_another_channels_thing_is_that_about_a_missing_one(
-    witness, alice, second, bob, operation, names
+    witness, credentials, alice, second, bob, operation, names
 ):
     nothing = [MISSING[KINDS[name]] for name in names]
     # Processes keep what they have cached.
     witness.of(operation.request(alice, **about(names, nothing)))
-    for own, headers, others in tried(alice, second, bob, operation, names):
+    for own, headers, others in tried(credentials, alice, second, bob, operation, names):
         expected = witness.of(operation.request(own, **about(names, nothing)), nothing, headers)
         for things in others:
             trace = witness.of(operation.request(own, **about(names, things)), things, headers)
@@ -124,9 +133,9 @@ def test_the_response_about_another_channels_thing_is_that_about_a_missing_one(
 
 
 @pytest.mark.parametrize(("operation", "names"), PLACES)
-def test_the_owners_own_things_are_found(witness, alice, operation, names):
+def test_the_owners_own_things_are_found(witness, credentials, alice, operation, names):
     """Otherwise the responses would be alike because nothing is ever found."""
-    headers = accepted(alice)[ALL_SCOPES]
+    headers = credentials(alice)[ALL_SCOPES]
     own, nothing = meant(alice, names), [MISSING[KINDS[name]] for name in names]
 
     found = witness.of(operation.request(alice, **about(names, own)), own, headers)
@@ -137,9 +146,11 @@ def test_the_owners_own_things_are_found(witness, alice, operation, names):
 
 
 @pytest.mark.parametrize("name", ["external_ids", "subscription_ids"])
-def test_a_dry_run_reports_another_channels_targets_like_missing_ones(witness, alice, bob, name):
+def test_a_dry_run_reports_another_channels_targets_like_missing_ones(
+    witness, credentials, alice, bob, name
+):
     kind = {"external_ids": "person", "subscription_ids": "id"}[name]
-    headers = accepted(alice)[ALL_SCOPES]
+    headers = credentials(alice)[ALL_SCOPES]
 
     def asked(thing):
         body = {"body": "Hello", "dry_run": True, name: [thing]}
@@ -153,14 +164,16 @@ def test_a_dry_run_reports_another_channels_targets_like_missing_ones(witness, a
 
 
 @pytest.mark.parametrize("operation", PUBLIC_ROUTES, ids=str)
-def test_no_credential_changes_what_a_public_route_does(witness, alice, bob, operation):
+def test_no_credential_changes_what_a_public_route_does(
+    witness, credentials, alice, bob, operation
+):
     """Anybody may know Bob's channel or hold a token of his."""
     own = {name: bob.named(name, KINDS[name]) for name in operation.names & KINDS.keys()}
     request = operation.request(bob, **own)
     alone = witness.of(request)
 
     for estate in (alice, bob):
-        for credential, headers in (accepted(estate) | refused(estate)).items():
+        for credential, headers in credentials(estate).items():
             assert not difference(alone, witness.of(request, headers=headers)), credential
 
 
