@@ -7,9 +7,10 @@
 	requirements openapi released-names programs clients kotlin recipes swift soak fuzz bench load bench-events bench-console screenshots icons modules
 
 BIN := .venv/bin
-# What takes minutes: whole deployments, killed processes, browsers, generated requests.
+# What `make test-fast` never runs: whole deployments, killed processes, browsers, generated requests.
 LONG_TESTS := browser faults fuzz ops proxy
 FAST := $(LONG_TESTS:%=--ignore=tests/%)
+SECONDS := 90
 COMPILE = $(BIN)/python -m uv pip compile --quiet --python-version 3.11 --universal \
 	--generate-hashes --no-emit-index-url --no-emit-find-links \
 	--custom-compile-command "make requirements"
@@ -31,8 +32,8 @@ else
 	@exec $(BIN)/python -m pytest -n logical $(ARGS)
 endif
 
-test-fast: .venv/dev.stamp ## run the tests without browsers, faults, deployments and fuzzing
-	@exec $(BIN)/python -m pytest -n logical $(FAST) $(ARGS)
+test-fast: .venv/dev.stamp ## run the quickest tests that fit into 90 seconds, and those of changed files (SECONDS=300)
+	@exec $(BIN)/python -m pytest -n logical --within $(SECONDS) $(FAST) $(ARGS)
 
 # Only README.md says how long it takes.
 say-what:

@@ -27,6 +27,8 @@ from tests import forked, leftovers, missing
 from tests.nursery import GARBAGE
 from tests.unmeasured import unmeasured
 
+pytest_plugins = ["tests.quick"]
+
 _REDIS_DATABASES = 16  # Redis's default
 _HOME = pytest.StashKey[tuple[Path, embedded.Servers]]()
 HAS_FAILED = pytest.StashKey[bool]()  # whether any part of the test has
