@@ -77,6 +77,16 @@ def suspect_codes(table: Table) -> frozenset[str]:
     )
 
 
+def accepted_statuses(table: Table) -> frozenset[int]:
+    """The statuses that are accepted whatever the reason is."""
+    rows: dict[int, set[Row]] = {}
+    for (status, _), row in table.items():
+        rows.setdefault(status, set()).add(row)
+    return frozenset(
+        status for status, its in rows.items() if its == {ACCEPTED} and (status, ANY) in table
+    )
+
+
 def outcome_of(
     row: Row, detail: str, *, wait: float | None = None, as_of: datetime | None = None
 ) -> Outcome:

@@ -17,6 +17,7 @@ from notifications_app.delivery.responses import (
     ResponseClass,
     Row,
     Table,
+    accepted_statuses,
     json_object,
     look_up,
     outcome_of,
@@ -70,6 +71,9 @@ FALLBACK: Final[Fallback] = {
     4: Row(ResponseClass.REJECTED, "refused"),
     5: Row(ResponseClass.OUTAGE, "service_error"),
 }
+
+# Whatever the body of such a response is, so it is not parsed.
+ACCEPTED_STATUSES: Final = accepted_statuses(TABLE)
 
 # The codes of outcomes on Android, with their meaning. docs/outcomes.md lists them.
 CODES: Final[Mapping[str, str]] = {
@@ -163,12 +167,12 @@ class _GoogleError:
 def classify(response: Response, now: datetime, field: AddressField) -> Outcome:
     """Total: any status, headers and body give an outcome. `now` is aware. `field`: in which the
     address was sent."""
+    if response.status in ACCEPTED_STATUSES:
+        return Accepted()
     body = json_object(response.body)
     error = _GoogleError.of(body)
     code = error.code(field)
     row = look_up(TABLE, FALLBACK, response.status, code, is_vendors=error.is_googles)
-    if row == ACCEPTED:
-        return Accepted()
     words = error.message or response.body.decode("utf-8", "replace")
     wait = parse_retry_after(response.headers.get("Retry-After"), now)
     return outcome_of(
