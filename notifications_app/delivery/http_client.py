@@ -6,9 +6,9 @@ passwords from the environment.
 
 import asyncio
 import ssl
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -28,6 +28,8 @@ from pushsvc.common.egress import (
 
 ADDRESSES_OF_A_FAMILY: Final = 2
 
+# For how many origins and batches a client keeps the encoded header fields.
+_CACHED_FIELDS: Final = 64
 _PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -62,6 +64,8 @@ class HttpClient:
         self._max_body = max_body
         self._loop = asyncio.get_running_loop()
         self._origins: dict[str, _Origin] = {}
+        # Encoded once, because all requests of a batch to one origin have the same.
+        self._fields = lru_cache(maxsize=_CACHED_FIELDS)(_encoded)
         self._sweep: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -75,8 +79,7 @@ class HttpClient:
         OSError or TimeoutError if no status arrived, and ValueError if the request would be
         malformed. If the status arrived, the body is the part that arrived.
         """
-        length = {"Content-Length": str(len(body))}
-        return await self._send("POST", url, length | dict(headers), body, until)
+        return await self._send("POST", url, headers, body, until)
 
     async def get(self, url: str, *, headers: Mapping[str, str], until: float) -> Response:
         """As `post`, without a body. Of a long response, only the beginning is read."""
@@ -89,8 +92,13 @@ class HttpClient:
             raise ClientClosedError
         origin, path = split(url)
         place = self._origins.get(origin) or self._add(origin)
-        request = _encoded(method, place.authority, path, headers, body)
-        return await place.send(request, until)
+        _check(path)
+        if " " in path:
+            raise ValueError("a character that no path may have")
+        fields = self._fields(place.authority, tuple(headers.items()))
+        length = f"Content-Length: {len(body)}\r\n" if method == "POST" else ""
+        head = f"{method} {path} HTTP/1.1\r\n{fields}{length}\r\n"
+        return await place.send(head.encode() + body, until)
 
     async def close(self) -> None:
         """Closes all connections, which ends the requests in flight."""
@@ -151,8 +159,9 @@ class _Origin:
         self._look_up = look_up
         self._make_connection = partial(Connection, max_body)
         self._loop = asyncio.get_running_loop()
-        self._room = asyncio.Semaphore(room)
-        self._requests = 0
+        self._room = room
+        self._in_flight = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
         self._connections: set[Connection] = set()
         # The connection that was used last is used next, so that the others become idle.
         self._idle: list[Connection] = []
@@ -161,22 +170,26 @@ class _Origin:
 
     @property
     def is_unused(self) -> bool:
-        return not (self._requests or self._connections)
+        return not (self._in_flight or self._connections)
 
     async def send(self, request: bytes, until: float) -> Response:
-        self._requests += 1
+        if self._in_flight < self._room:
+            self._in_flight += 1
+        else:
+            await self._wait_in_line(until)
         try:
-            if self._room.locked():
+            if self._is_closed:
+                raise ClientClosedError
+            connection = self._take_idle()
+            if connection is None:
                 async with asyncio.timeout_at(until):
-                    await self._room.acquire()
-            else:
-                await self._room.acquire()
+                    connection = await self._connected()
             try:
-                return await self._send(request, until)
+                return await connection.send(request, until)
             finally:
-                self._room.release()
+                self._give_back(connection)
         finally:
-            self._requests -= 1
+            self._leave()
 
     async def close(self) -> None:
         self._is_closed = True
@@ -194,17 +207,26 @@ class _Origin:
                 self._end(connection)
         self._idle = [each for each in self._idle if each in self._connections]
 
-    async def _send(self, request: bytes, until: float) -> Response:
-        if self._is_closed:
-            raise ClientClosedError
-        connection = self._take_idle()
-        if connection is None:
-            async with asyncio.timeout_at(until):
-                connection = await self._connected()
+    async def _wait_in_line(self, until: float) -> None:
+        """Waits for the place of a request that ends."""
+        turn: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append(turn)
         try:
-            return await connection.send(request, until)
-        finally:
-            self._give_back(connection)
+            async with asyncio.timeout_at(until):
+                await turn
+        except BaseException:
+            if turn.done() and not turn.cancelled():
+                self._leave()
+            raise
+
+    def _leave(self) -> None:
+        """Passes the place of a request to the next one in line."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._in_flight -= 1
 
     def _take_idle(self) -> Connection | None:
         while self._idle:
@@ -277,17 +299,18 @@ def split(url: str) -> tuple[str, str]:
     return (url, "/") if end < 0 else (url[:end], url[end:])
 
 
-def _encoded(
-    method: str, authority: str, path: str, headers: Mapping[str, str], body: bytes
-) -> bytes:
-    """The whole request. Raises ValueError."""
+def _encoded(authority: str, headers: Sequence[tuple[str, str]]) -> str:
+    """The header fields that requests have in common. Raises ValueError."""
     lines = [
-        f"{method} {path} HTTP/1.1",
         f"Host: {authority}",
         "User-Agent: pushsvc",
-        *[f"{name}: {value}" for name, value in headers.items()],
+        *[f"{name}: {value}" for name, value in headers],
     ]
-    text = "".join(lines)
-    if " " in path or not (text.isascii() and text.isprintable()):
+    _check("".join(lines))
+    return "".join(f"{line}\r\n" for line in lines)
+
+
+def _check(text: str) -> None:
+    """Raises ValueError if the text could become another header field or request."""
+    if not (text.isascii() and text.isprintable()):
         raise ValueError("a character that no request may have there")
-    return "\r\n".join([*lines, "", ""]).encode() + body

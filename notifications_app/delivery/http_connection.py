@@ -2,10 +2,10 @@
 parses the responses."""
 
 import asyncio
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
-from multidict import CIMultiDict
 from typing_extensions import override
 
 from pushsvc.common.egress import MAX_RESPONSE_BODY, Response
@@ -165,7 +165,29 @@ class Connection(asyncio.Protocol):
             self._future.set_result(self._response(is_whole=True))
 
     def _response(self, *, is_whole: bool) -> Response:
-        headers = (
-            (name.decode("latin-1"), value.decode("latin-1")) for name, value in self._headers
-        )
-        return Response(self._status, CIMultiDict(headers), bytes(self._body), is_whole)
+        return Response(self._status, _Headers(self._headers), bytes(self._body), is_whole)
+
+
+class _Headers(Mapping[str, str]):
+    """Header fields, without regard to the case of their names. They are decoded when they are
+    read, because those of an accepted message are not read."""
+
+    def __init__(self, fields: Sequence[tuple[bytes, bytes]]) -> None:
+        self._fields = fields
+
+    @override
+    def __getitem__(self, name: str) -> str:
+        """The first value."""
+        wanted = name.lower().encode("latin-1")
+        for each, value in self._fields:
+            if each.lower() == wanted:
+                return value.decode("latin-1")
+        raise KeyError(name)
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys(name.decode("latin-1") for name, _ in self._fields))
+
+    @override
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

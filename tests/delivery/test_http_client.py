@@ -175,6 +175,32 @@ def test_a_request_that_fails_passes_its_place_to_the_next():
     assert asyncio.run(sent()) == [NoResponseError, NoResponseError, 201, 201]
 
 
+def test_a_request_that_is_cancelled_as_its_turn_comes_passes_its_place_to_the_next(monkeypatch):
+    async def wait_for_others(reader, writer):
+        await are_waiting.wait()
+        await answer()(reader, writer)
+
+    async def sent():
+        alone = http_client(connections_per_origin=1)
+        async with PushService(in_turn(wait_for_others, answer())) as service, alone as client:
+            posts = [asyncio.create_task(post(client, service.origin)) for _ in range(3)]
+            await asyncio.wait_for(service.asked.wait(), SECONDS)
+            [origin] = client._origins.values()
+            leave = origin._leave
+
+            def leave_and_cancel_the_second():
+                leave()
+                posts[1].cancel()
+
+            monkeypatch.setattr(origin, "_leave", leave_and_cancel_the_second)
+            are_waiting.set()
+            results = await asyncio.gather(*posts, return_exceptions=True)
+        return [getattr(each, "status", type(each)) for each in results]
+
+    are_waiting = asyncio.Event()
+    assert asyncio.run(sent()) == [201, asyncio.CancelledError, 201]
+
+
 def test_an_idle_connection_ends_and_its_origin_is_forgotten():
     async def sent():
         async with PushService(answer()) as service, http_client(keepalive=0.1) as client:
