@@ -8,6 +8,7 @@ written. The numbers of calls in flight and of unwritten outcomes are limited.
 import asyncio
 import threading
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, Generic, TypeVar
 
@@ -95,6 +96,7 @@ class Calls(Generic[T]):
     ) -> None:
         self._call = call
         self._recipients = recipients
+        self._left = deque(recipients)
         self._may_go_on = may_go_on
         self._may_start = may_start
         self._must_wait = must_wait
@@ -151,22 +153,29 @@ class Calls(Generic[T]):
         self._end.add_done_callback(lambda _: act())
 
     async def _run(self) -> None:
-        for recipient in self._recipients:
-            if not await self._has_room():
+        while await self._has_room():
+            recipient = self._next()
+            if recipient is None:
                 break
-            if self._may_start(recipient):
-                self._begin(recipient)
+            self._begin(recipient)
         if self._in_flight:
             await asyncio.wait(self._in_flight)
 
+    def _next(self) -> T | None:
+        """The next recipient whose call may start, which counts as started; None if none is
+        left."""
+        while self._left:
+            recipient = self._left.popleft()
+            if self._may_start(recipient):
+                self.started += 1
+                self._unwritten += 1
+                return recipient
+        return None
+
     async def _has_room(self) -> bool:
         """Waits until a call may start. Returns False if no further call may start."""
-        while self._may_go_on() and not self._stopped:
-            if (
-                len(self._in_flight) < self._most_in_flight
-                and self._unwritten < self._most_unwritten
-                and not self._must_wait()
-            ):
+        while self._may_begin_calls():
+            if len(self._in_flight) < self._most_in_flight and self._is_ready():
                 return True
             self._room.clear()
             try:
@@ -175,12 +184,25 @@ class Calls(Generic[T]):
                 continue
         return False
 
+    def _may_begin_calls(self) -> bool:
+        return bool(self._left) and self._may_go_on() and not self._stopped
+
+    def _is_ready(self) -> bool:
+        """Whether a call need not wait for outcomes to be written, nor for a call in flight."""
+        return self._unwritten < self._most_unwritten and not self._must_wait()
+
     def _begin(self, recipient: T) -> None:
-        self.started += 1
-        self._unwritten += 1
-        task = self._loop.create_task(self._note_outcome(recipient))
+        task = self._loop.create_task(self._call_in_turn(recipient))
         self._in_flight.add(task)
         task.add_done_callback(self._leave)
+
+    async def _call_in_turn(self, recipient: T | None) -> None:
+        """Calls the recipient, and then the next ones while no call has to wait. A task for each
+        call would cost a twentieth of a message."""
+        while recipient is not None:
+            await self._note_outcome(recipient)
+            may_go_on = self._may_begin_calls() and self._is_ready()
+            recipient = self._next() if may_go_on else None
 
     async def _note_outcome(self, recipient: T) -> None:
         try:
@@ -189,7 +211,7 @@ class Calls(Generic[T]):
             logger.error("delivery.internal_error", error=type(error).__name__)
             outcome = Rejected(INTERNAL_ERROR, type(error).__name__, was_called=False)
         self._results.append((recipient, outcome))
-        if len(self._results) >= self._wanted:
+        if len(self._results) >= self._wanted and not self._is_enough.is_set():
             self._is_enough.set()
 
     def _leave(self, task: asyncio.Task[None]) -> None:
