@@ -40,7 +40,8 @@ class Caller:
         self._client = client
         self._credentials = work.credentials
         self._lease = lease
-        self._leased_until = lease.begun + settings.LEASE_SECONDS
+        self._last_call_at = lease.begun + settings.LEASE_SECONDS - settings.CALL_SECONDS
+        self._pass_until = lease.begun + _pass_seconds(lease)
         self._outages_in_a_row = 0
         self._confirmation: asyncio.Task[Outcome] | None = None
         self._are_refused = False
@@ -119,7 +120,7 @@ class Caller:
         return (
             self._has_time(now)
             and not self._are_refused
-            and now < self._lease.begun + self._pass_seconds()
+            and now < self._pass_until
             and self._outages_in_a_row < breakers.LEAST_CALLS
             and not self.is_throttled
             and not worker.is_stopping()
@@ -127,7 +128,7 @@ class Caller:
 
     def _has_time(self, now: float) -> bool:
         """Whether a call that begins now ends within the lease."""
-        return now + settings.CALL_SECONDS < self._leased_until
+        return now < self._last_call_at
 
     def may_start(self, recipient: Recipient) -> bool:
         """Whether the recipient's deadline is not over, and its quiet hours have not begun. Batches
@@ -158,6 +159,7 @@ class Caller:
         seen = len(self._throttled)
         return seen >= LEAST_RECENT and 2 * sum(self._throttled) >= seen
 
-    def _pass_seconds(self) -> float:
-        is_unknown_host = self._lease.push_service == breakers.UNKNOWN_HOSTS
-        return settings.UNKNOWN_HOST_BATCH_SECONDS if is_unknown_host else settings.BATCH_SECONDS
+
+def _pass_seconds(lease: Lease) -> float:
+    is_unknown_host = lease.push_service == breakers.UNKNOWN_HOSTS
+    return settings.UNKNOWN_HOST_BATCH_SECONDS if is_unknown_host else settings.BATCH_SECONDS

@@ -82,6 +82,9 @@ class AccessTokens:
         self._token_uri = token_uri
         self._seconds = seconds
         self._entries: OrderedDict[ServiceAccount, _KeptToken] = OrderedDict()
+        # All calls of a pass are with one account.
+        self._latest: ServiceAccount | None = None
+        self._latest_entry = _KeptToken()
 
     async def get(self, account: ServiceAccount, until: float) -> str | Failure:
         """A valid token, or the reason why there is none: Misconfigured if Google refuses the
@@ -114,11 +117,14 @@ class AccessTokens:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _entry(self, account: ServiceAccount) -> _KeptToken:
-        entry = self._entries.setdefault(account, _KeptToken())
-        self._entries.move_to_end(account)
-        if len(self._entries) > MAX_CACHED:
-            self._entries.popitem(last=False)
-        return entry
+        if account is not self._latest:  # comparing accounts takes longer
+            self._entries.setdefault(account, _KeptToken())
+            self._entries.move_to_end(account)
+            if len(self._entries) > MAX_CACHED:
+                self._entries.popitem(last=False)
+            self._latest = account
+            self._latest_entry = self._entries[account]
+        return self._latest_entry
 
     async def _refresh(self, entry: _KeptToken, account: ServiceAccount) -> None:
         begun = time.monotonic()

@@ -7,12 +7,15 @@ https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages.
 
 import asyncio
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 from typing_extensions import override
 
 from notifications_app.delivery.client import (
+    CACHED_MESSAGES,
     KEEPALIVE,
     ConnectionSettings,
     PayloadTooLargeError,
@@ -55,13 +58,17 @@ def build_request(
     body = request_body(message, destination, min(message.time_to_live(now), MAX_TTL))
     if len(body) > MAX_PAYLOAD and len(payload(message, destination.token)) > MAX_PAYLOAD:
         raise PayloadTooLargeError(MAX_PAYLOAD)
-    headers = {
+    return Request(f"{project_url}/messages:send", _headers(access_token), body)
+
+
+@lru_cache(maxsize=CACHED_MESSAGES)
+def _headers(access_token: str) -> Mapping[str, str]:
+    return {
         "Authorization": f"Bearer {access_token}",
         "Content-Type": "application/json; charset=UTF-8",
         # Asks for errors with details, as Google's libraries do.
         "X-GOOG-API-FORMAT-VERSION": "2",
     }
-    return Request(f"{project_url}/messages:send", headers, body)
 
 
 class Client(BaseClient[Destination, ServiceAccount]):
