@@ -131,7 +131,7 @@ class Message:
         return max(1, math.ceil(self.expires_at - now)) if self.content.ttl else 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen, because making a frozen one takes four times as long
 class Destination:
     """What a transport needs for one recipient.
 
@@ -143,7 +143,7 @@ class Destination:
     token: str = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class BrowserDestination(Destination):
     """`p256dh` and `auth`: base64url, with or without padding."""
 
