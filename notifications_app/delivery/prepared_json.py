@@ -29,7 +29,7 @@ def with_parameters(content: Content, names: Iterable[str]) -> Content:
 def can_render(own: Mapping[str, Any]) -> bool:
     """Whether a recipient's own fields can be parameters: all are texts, and none is empty, because
     JSON for a device omits a field instead of having an empty text."""
-    return _TEXTS.issuperset(own) and all(own.values())
+    return not own or (_TEXTS.issuperset(own) and all(own.values()))
 
 
 class PreparedJson:

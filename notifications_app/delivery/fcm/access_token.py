@@ -86,6 +86,11 @@ class AccessTokens:
         self._latest: ServiceAccount | None = None
         self._latest_entry = _KeptToken()
 
+    def at_hand(self, account: ServiceAccount) -> str:
+        """The token if it is valid and need not be replaced soon; empty otherwise."""
+        entry = self._entry(account)
+        return entry.token if time.monotonic() < min(entry.refresh_at, entry.good_until) else ""
+
     async def get(self, account: ServiceAccount, until: float) -> str | Failure:
         """A valid token, or the reason why there is none: Misconfigured if Google refuses the
         account, Deferred if Google cannot be reached. Raises TimeoutError if neither is known at

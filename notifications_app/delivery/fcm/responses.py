@@ -72,7 +72,7 @@ FALLBACK: Final[Fallback] = {
     5: Row(ResponseClass.OUTAGE, "service_error"),
 }
 
-# Whatever the body of such a response is, so it is not parsed.
+# Whatever the bodies of such responses are, so they need not be parsed.
 ACCEPTED_STATUSES: Final = accepted_statuses(TABLE)
 
 # The codes of outcomes on Android, with their meaning. docs/outcomes.md lists them.
@@ -167,12 +167,12 @@ class _GoogleError:
 def classify(response: Response, now: datetime, field: AddressField) -> Outcome:
     """Total: any status, headers and body give an outcome. `now` is aware. `field`: in which the
     address was sent."""
-    if response.status in ACCEPTED_STATUSES:
-        return Accepted()
     body = json_object(response.body)
     error = _GoogleError.of(body)
     code = error.code(field)
     row = look_up(TABLE, FALLBACK, response.status, code, is_vendors=error.is_googles)
+    if row == ACCEPTED:
+        return Accepted()
     words = error.message or response.body.decode("utf-8", "replace")
     wait = parse_retry_after(response.headers.get("Retry-After"), now)
     return outcome_of(

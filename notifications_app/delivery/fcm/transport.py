@@ -28,11 +28,23 @@ from notifications_app.delivery.fcm.access_token import (
 )
 from notifications_app.delivery.fcm.message import request_body
 from notifications_app.delivery.fcm.payload import MAX_PAYLOAD, address_field, payload
-from notifications_app.delivery.fcm.responses import CODES, UNAUTHENTICATED, WAITS, classify
+from notifications_app.delivery.fcm.responses import (
+    ACCEPTED_STATUSES,
+    CODES,
+    UNAUTHENTICATED,
+    WAITS,
+    classify,
+)
 from notifications_app.delivery.fcm.service_account import AccountUnreadableError, ServiceAccount
 from notifications_app.delivery.http_client import HttpClient
 from notifications_app.delivery.responses import ResponseClass
-from notifications_app.delivery.types import Destination, Message, Misconfigured, Outcome
+from notifications_app.delivery.types import (
+    Accepted,
+    Destination,
+    Message,
+    Misconfigured,
+    Outcome,
+)
 from pushsvc.common.egress import tls_context
 
 __all__ = [
@@ -127,7 +139,7 @@ class Client(BaseClient[Destination, ServiceAccount]):
         *,
         validate_only: bool = False,
     ) -> Outcome:
-        token = await self._tokens.get(account, until)
+        token = self._tokens.at_hand(account) or await self._tokens.get(account, until)
         if not isinstance(token, str):
             return token
         url = f"{self._api_base}/v1/projects/{account.project_id}"
@@ -137,6 +149,8 @@ class Client(BaseClient[Destination, ServiceAccount]):
         response = await self._http.post(
             request.url, headers=request.headers, body=body, until=until
         )
+        if response.status in ACCEPTED_STATUSES:
+            return Accepted()
         now = datetime.fromtimestamp(time.time(), UTC)
         outcome = classify(response, now, address_field(destination.address))
         if _is_unauthenticated(outcome):

@@ -6,9 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from notifications_app.delivery.fcm.responses import FALLBACK, SUSPECT_CODES, TABLE
+from notifications_app.delivery.fcm.responses import (
+    ACCEPTED_STATUSES,
+    FALLBACK,
+    SUSPECT_CODES,
+    TABLE,
+)
 from notifications_app.delivery.fcm.transport import CODES, classify
-from notifications_app.delivery.responses import ResponseClass
+from notifications_app.delivery.responses import (
+    ACCEPTED,
+    ANY,
+    ResponseClass,
+    Row,
+    accepted_statuses,
+)
 from notifications_app.delivery.types import (
     Accepted,
     Deferred,
@@ -50,6 +61,13 @@ def violations(*fields):
 )
 def test_a_success_is_accepted_whatever_its_body_says(body):
     assert answered(200, body) == Accepted()
+    assert sorted(ACCEPTED_STATUSES) == [200]  # whose bodies the transport does not read
+
+
+def test_a_status_with_several_meanings_is_not_accepted_without_its_reason():
+    refused = Row(ResponseClass.REJECTED, "dropped")
+    assert accepted_statuses({(200, ANY): ACCEPTED, (200, "dropped"): refused}) == set()
+    assert accepted_statuses({(201, "stored"): ACCEPTED}) == set()
 
 
 @pytest.mark.parametrize(
