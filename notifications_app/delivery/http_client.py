@@ -7,14 +7,14 @@ passwords from the environment.
 import asyncio
 import ssl
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Final
 from urllib.parse import urlsplit
 
 from aiohappyeyeballs import AddrInfoType
 
-from notifications_app.delivery.http_connection import Connection
+from notifications_app.delivery.http_connection import Connection, Writing
 from pushsvc.common.egress import (
     MAX_RESPONSE_BODY,
     LookUp,
@@ -64,6 +64,7 @@ class HttpClient:
         self._max_body = max_body
         self._loop = asyncio.get_running_loop()
         self._origins: dict[str, _Origin] = {}
+        self._writing = Writing()
         # Encoded once, because all requests of a batch to one origin have the same.
         self._fields = lru_cache(maxsize=_CACHED_FIELDS)(_encoded)
         self._sweep: asyncio.TimerHandle | None = None
@@ -79,15 +80,19 @@ class HttpClient:
         OSError or TimeoutError if no status arrived, and ValueError if the request would be
         malformed. If the status arrived, the body is the part that arrived.
         """
-        return await self._send("POST", url, headers, body, until)
+        length = f"Content-Length: {len(body)}\r\n"
+        place, head = self._begun("POST", url, headers, length)
+        return await place.send(head + body, until)
 
     async def get(self, url: str, *, headers: Mapping[str, str], until: float) -> Response:
         """As `post`, without a body. Of a long response, only the beginning is read."""
-        return await self._send("GET", url, headers, b"", until)
+        place, head = self._begun("GET", url, headers)
+        return await place.send(head, until)
 
-    async def _send(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes, until: float
-    ) -> Response:
+    def _begun(
+        self, method: str, url: str, headers: Mapping[str, str], length: str = ""
+    ) -> "tuple[_Origin, bytes]":
+        """The place of a request, and its bytes before the body. `length`: as a header field."""
         if self._is_closed:
             raise ClientClosedError
         origin, path = split(url)
@@ -96,9 +101,7 @@ class HttpClient:
         if " " in path:
             raise ValueError("a character that no path may have")
         fields = self._fields(place.authority, tuple(headers.items()))
-        length = f"Content-Length: {len(body)}\r\n" if method == "POST" else ""
-        head = f"{method} {path} HTTP/1.1\r\n{fields}{length}\r\n"
-        return await place.send(head.encode() + body, until)
+        return place, f"{method} {path} HTTP/1.1\r\n{fields}{length}\r\n".encode()
 
     async def close(self) -> None:
         """Closes all connections, which ends the requests in flight."""
@@ -119,7 +122,7 @@ class HttpClient:
             keepalive=self._keepalive,
             make_socket=public_socket if self._is_guarded else any_socket,
             look_up=self._look_up,
-            max_body=self._max_body,
+            make_connection=partial(Connection, self._writing, self._max_body),
         )
         if self._sweep is None:
             self._sweep = self._loop.call_later(self._keepalive, self._end_idle)
@@ -147,7 +150,7 @@ class _Origin:
         keepalive: float,
         make_socket: MakeSocket,
         look_up: LookUp,
-        max_body: int,
+        make_connection: Callable[[], Connection],
     ) -> None:
         parts = urlsplit(text)
         self.authority = parts.netloc
@@ -157,7 +160,7 @@ class _Origin:
         self._keepalive = keepalive
         self._make_socket = make_socket
         self._look_up = look_up
-        self._make_connection = partial(Connection, max_body)
+        self._make_connection = make_connection
         self._loop = asyncio.get_running_loop()
         self._room = room
         self._in_flight = 0

@@ -22,11 +22,33 @@ class NoResponseError(ConnectionError):
     """The connection ended before a response, or the data was not a valid response."""
 
 
+class Writing:
+    """The requests that begin in one turn of the event loop, on any connections.
+
+    Writing wakes the receiver, and the next message would be encrypted with cold caches. So they
+    are written together, when all are encrypted.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._unwritten: list[tuple[Connection, bytes]] = []
+
+    def add(self, connection: "Connection", request: bytes) -> None:
+        if not self._unwritten:
+            self._loop.call_soon(self._write)
+        self._unwritten.append((connection, request))
+
+    def _write(self) -> None:
+        unwritten, self._unwritten = self._unwritten, []
+        for connection, request in unwritten:
+            connection.write(request)
+
+
 class Connection(asyncio.Protocol):
     """For one request at a time. It never sends a request twice. Of a response, it reads at most
     `max_body` bytes of the body."""
 
-    def __init__(self, max_body: int = MAX_RESPONSE_BODY) -> None:
+    def __init__(self, writing: Writing, max_body: int = MAX_RESPONSE_BODY) -> None:
         self._loop = asyncio.get_running_loop()
         self._parser = HttpResponseParser(self)
         # Otherwise a line end without CR, or an unusual header, would hide an accepted message.
@@ -39,6 +61,7 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._status = 0
         self._headers: list[tuple[bytes, bytes]] = []
+        self._writing = writing
         self._max_body = max_body
         self._body = bytearray()
         self._left = max_body + _MORE
@@ -66,9 +89,7 @@ class Connection(asyncio.Protocol):
         self._until = until
         if self._timer is None or until < self._timer.when():
             self._time_out_at(until)
-        # Writing wakes the receiver, and the next message would be encrypted with cold caches. So
-        # requests that begin together are written together, when all are encrypted.
-        self._loop.call_soon(self._write, request)
+        self._writing.add(self, request)
         try:
             return await self._future
         finally:
@@ -76,7 +97,8 @@ class Connection(asyncio.Protocol):
             if not self._is_whole:
                 self.abort()
 
-    def _write(self, request: bytes) -> None:
+    def write(self, request: bytes) -> None:
+        """For Writing alone."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(request)
 
