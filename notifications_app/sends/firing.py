@@ -20,11 +20,10 @@ from channels_app.selectors import ChannelDeleted
 from notifications_app.errors import TooManyPending
 from notifications_app.models import AHEAD, Occurrence, OccurrenceCode, Schedule
 from notifications_app.pipeline import wakeup
-from notifications_app.recurrence import NEXT_WITHIN
 from notifications_app.sends import automation_firing
 from notifications_app.sends.disabling import code_of, disable
 from notifications_app.sends.publishing import publish_next
-from notifications_app.sends.schedules import following
+from notifications_app.sends.schedules import following, open_after
 from notifications_app.sends.services import notification_accept
 from notifications_app.sends.stored_sends import loaded
 from pushsvc.common import correlation, worker
@@ -105,10 +104,9 @@ def _fire(schedule: Schedule) -> None:
 
 def _due(schedule: Schedule, now: datetime) -> tuple[list[datetime], datetime | None]:
     """The occurrences that were missed, and the one to send: the latest that is less than LATE, or
-    else one that comes."""
+    else one that comes. Without those that staff skipped before."""
     first = cast("datetime", schedule.next_at)
-    after = schedule.recurs.after(first, within=NEXT_WITHIN)
-    due = [first, *takewhile(lambda each: each <= now, after)]
+    due = [first, *takewhile(lambda each: each <= now, open_after(schedule, first))]
     latest = due[-1]
     return (due, None) if latest <= now - LATE else (due[:-1], latest)
 

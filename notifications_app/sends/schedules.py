@@ -3,7 +3,7 @@
 `sends/firing.py` sends them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from itertools import islice
@@ -216,12 +216,17 @@ def schedule_of(notification_id: UUID) -> Schedule | None:
     return Schedule.objects.filter(occurrences__notification_id=notification_id).first()
 
 
-def following(schedule: Schedule, moment: datetime) -> datetime | None:
-    """The schedule's first occurrence after `moment` that was not skipped."""
+def open_after(schedule: Schedule, moment: datetime) -> Iterator[datetime]:
+    """The schedule's occurrences after `moment` that were neither skipped nor sent."""
     known = Occurrence.objects.filter(schedule_id=schedule.pk, occurs_at__gt=moment)
     taken = set(known.values_list("occurs_at", flat=True))
     coming = schedule.recurs.after(moment, within=NEXT_WITHIN)
-    return next((each for each in coming if each not in taken), None)
+    return (each for each in coming if each not in taken)
+
+
+def following(schedule: Schedule, moment: datetime) -> datetime | None:
+    """The first of them."""
+    return next(open_after(schedule, moment), None)
 
 
 def coming_of(

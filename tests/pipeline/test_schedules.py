@@ -109,6 +109,36 @@ def test_of_missed_occurrences_the_latest_is_sent_if_it_is_less_than_an_hour_lat
     assert schedule.next_at == latest + timedelta(days=1)
 
 
+def skipped(schedule, occurs_at):
+    return Occurrence.objects.create(schedule=schedule, occurs_at=occurs_at, code="skipped")
+
+
+def test_a_skipped_occurrence_that_passed_while_the_service_was_away_is_not_sent(owner):
+    schedule = due(owner)
+    latest = schedule.next_at
+    Schedule.objects.update(next_at=latest - timedelta(days=1))
+    skipped(schedule, latest)
+    fire()
+    assert occurred(schedule) == [
+        (latest - timedelta(days=1), "skipped_late"),
+        (latest, "skipped"),
+    ]
+    schedule.refresh_from_db()
+    assert (schedule.is_enabled, schedule.next_at) == (True, latest + timedelta(days=1))
+
+
+def test_a_missed_occurrence_is_sent_if_the_one_after_it_was_skipped(owner):
+    schedule = due(owner, ago=HOUR / 2)
+    first, second = schedule.next_at, schedule.next_at + HOUR / 4
+    schedule.recurrence["at"] = sorted(f"{each:%H:%M}" for each in (first, second))
+    schedule.save()
+    skipped(schedule, second)
+    fire()
+    assert occurred(schedule) == [(first, "sent"), (second, "skipped")]
+    schedule.refresh_from_db()
+    assert (schedule.is_enabled, schedule.next_at) == (True, first + timedelta(days=1))
+
+
 def test_a_schedule_ends_with_its_last_occurrence(owner):
     schedule = waiting(owner, count=4)
     assert (schedule.next_at, schedule.is_enabled) == (None, True)
