@@ -27,7 +27,7 @@ logger = structlog.stdlib.get_logger(__name__)
 _STEP = 2_000
 _STEPS = 50
 _MERGED_AT_ONCE = 20  # notifications
-_IMAGES = 20  # of which each is looked for in all templates, drafts and schedules of its channel
+_IMAGES = 20  # of which each is looked for in all stored sends of its channel
 _MOST_NEARLY_FULL = 10
 
 

@@ -118,8 +118,8 @@ def images_keep(channel_id: UUID, values: Mapping[str, Any], until: datetime | N
 
 
 def images_purge(limit: int) -> int:
-    """Deletes images that no notification has named for KEPT_DAYS, and no template, draft or
-    schedule names. Returns how many."""
+    """Deletes images that no notification has named for KEPT_DAYS, and no template, draft,
+    schedule, automation or newsfeed names. Returns how many."""
     with transaction.atomic():
         old = [row[0] for row in sql.rows(_OLD, {"days": KEPT_DAYS, "limit": limit})]
         again = KEPT_DAYS - _ASKED_AGAIN_DAYS
@@ -224,6 +224,8 @@ WHERE id = ANY(%(ids)s) AND (
   OR EXISTS (SELECT FROM notifications_app_draft AS each
              WHERE each.channel_id = image.channel_id AND strpos(each.form::text, image.name) > 0)
   OR EXISTS (SELECT FROM notifications_app_schedule AS each
+             WHERE each.channel_id = image.channel_id AND strpos(each.send_json, image.name) > 0)
+  OR EXISTS (SELECT FROM notifications_app_automation AS each
              WHERE each.channel_id = image.channel_id AND strpos(each.send_json, image.name) > 0)
   OR EXISTS (SELECT FROM notifications_app_newsfeed AS each
              WHERE each.channel_id = image.channel_id AND strpos(each.send_json, image.name) > 0))

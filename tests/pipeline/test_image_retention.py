@@ -15,7 +15,14 @@ from notifications_app.models import Image
 from notifications_app.sends.editing import notification_edit
 from notifications_app.sends.services import notification_accept
 from pushsvc.common.platforms import Platform
-from tests.factories import make_channel, make_draft, make_schedule, make_template
+from tests.factories import (
+    make_automation,
+    make_channel,
+    make_draft,
+    make_newsfeed,
+    make_schedule,
+    make_template,
+)
 from tests.images import file_of
 
 pytestmark = pytest.mark.django_db
@@ -103,12 +110,21 @@ def test_an_edit_keeps_the_images_that_it_names(channel, image):
     assert is_kept()
 
 
-def test_templates_drafts_and_schedules_keep_them(channel, image, user):
+def of_newsfeed(channel, image):
+    newsfeed = make_newsfeed(channel)
+    newsfeed.send_json = newsfeed.send_json.replace("{", f'{{"image": "{address(image)}", ', 1)
+    newsfeed.save()
+    return newsfeed
+
+
+def test_templates_drafts_and_repeated_sends_keep_them(channel, image, user):
     named = {"title": "x", "body": "x", "image": address(image)}
     for make in (
         lambda: make_template(channel, "x", named),
         lambda: make_draft(channel, user, **named),
         lambda: make_schedule(channel, "x", image=address(image)),
+        lambda: make_automation(channel, "x", image=address(image)),
+        lambda: of_newsfeed(channel, image),
     ):
         row = make()
         pass_time()
