@@ -277,11 +277,7 @@ def person_remove(channel_id: UUID, external_id: str) -> int:
     """Removes the person's id from messages that a webhook has not got, which may be sent later, or
     never, if it was deleted. The facts stay. Returns how many messages."""
     named = f'"external_id":{json.dumps(external_id, ensure_ascii=False)}'
-    parameters = {
-        "channel": channel_id,
-        "named": named.encode(),
-        "unnamed": b'"external_id":null',
-    }
+    parameters = {"channel": channel_id, "named": named, "unnamed": '"external_id":null'}
     return sql.execute(_REMOVE_PERSON, parameters)
 
 
@@ -339,27 +335,18 @@ def _new_secret() -> str:
 
 
 # Raw, because the ORM cannot replace a part of bytes. The bytes are JSON without spaces, in which
-# quotes of texts are escaped, so only a whole name and value can be equal. bytea has no replace():
-# overlay() replaces the first one until there is none, as hex texts may match in the middle of a
-# byte.
+# quotes of texts are escaped, so only a whole name and value can be equal. bytea has no replace().
 _REMOVE_PERSON: Final = """
-WITH RECURSIVE undelivered AS MATERIALIZED (
+WITH undelivered AS MATERIALIZED (
   SELECT message.id FROM channels_app_webhookmessage message
   WHERE message.channel_id = %(channel)s AND EXISTS (
     SELECT FROM channels_app_webhookattempt attempt
     WHERE attempt.message_id = message.id AND attempt.state <> 'delivered')
-), replaced AS (
-  SELECT id, message.body, position(%(named)s::bytea IN message.body) AS place
-  FROM undelivered JOIN channels_app_webhookmessage message USING (id)
-  WHERE position(%(named)s::bytea IN message.body) > 0
-  UNION ALL
-  SELECT id, body, position(%(named)s::bytea IN body) FROM (
-    SELECT id, overlay(body PLACING %(unnamed)s::bytea FROM place
-                       FOR length(%(named)s::bytea)) AS body
-    FROM replaced WHERE place > 0) AS next
 )
-UPDATE channels_app_webhookmessage message SET body = replaced.body
-FROM replaced WHERE message.id = replaced.id AND replaced.place = 0
+UPDATE channels_app_webhookmessage message
+SET body = convert_to(replace(convert_from(body, 'UTF8'), %(named)s, %(unnamed)s), 'UTF8')
+FROM undelivered
+WHERE message.id = undelivered.id AND position(convert_to(%(named)s, 'UTF8') IN body) > 0
 """
 
 # Raw, because a DELETE of the ORM has no limit, and deletes from one table at a time. Ids of

@@ -230,6 +230,21 @@ def test_an_erased_person_is_removed_from_messages_that_were_not_sent(channel, r
     assert [each["external_id"] for each in last] == [None, None, "user-421"]
 
 
+def test_an_erasure_reads_a_message_once_however_often_it_names_the_person(channel, receiver):
+    channel.identity = "trust"
+    channel.save()
+    hook(channel, receiver, "subscriptions.created")
+    receiver.answer = lambda _: 500
+    for _ in range(30):
+        factories.register(channel, login=Login("user-42"))
+    work()
+
+    read = support.most_rows_read(lambda: webhooks.person_remove(channel.id, "user-42"))
+
+    assert read == 1
+    assert bytes(WebhookMessage.objects.get().body).count(b'"external_id":null') == 30
+
+
 @pytest.mark.parametrize("ending", ["delete", "disable", "disable by the service"])
 def test_an_erased_person_is_removed_from_messages_of_webhooks_that_ended(
     channel, other_channel, receiver, ending
