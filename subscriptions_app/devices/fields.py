@@ -9,6 +9,7 @@ from rest_framework import serializers
 from typing_extensions import override
 
 from pushsvc.common.http.fields import Text, refuse, text_or_refuse, without_nulls
+from pushsvc.common.http.strict_json import is_storable
 from pushsvc.common.texts import later
 from pushsvc.common.timestamps import NOT_A_TIMEZONE, canonical_timezone
 from subscriptions_app.models import MAX_ATTRIBUTES
@@ -76,6 +77,7 @@ class Attributes(serializers.DictField):
         errors: dict[str, Any] = {
             name: [_LONG_NAME] for name in data if len(name) > MAX_ATTRIBUTE_NAME
         }
+        errors |= {name: [_UNSTORABLE_NAME] for name in data if not is_storable(name)}
         try:
             values = super().run_child_validation(data)
         except serializers.ValidationError as error:
@@ -88,6 +90,9 @@ class Attributes(serializers.DictField):
 _LONG_NAME: Final = serializers.ErrorDetail(
     later("The name must be at most %(most)s characters long.", most=MAX_ATTRIBUTE_NAME),
     code="too_long",
+)
+_UNSTORABLE_NAME: Final = serializers.ErrorDetail(
+    later("Must not contain NUL or half of a surrogate pair."), code="malformed"
 )
 
 

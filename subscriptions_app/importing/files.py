@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, cast
 from django.utils.translation import gettext
 
 from pushsvc.common.errors import FieldError, Invalid
-from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
+from pushsvc.common.http.strict_json import MalformedJSON, is_storable, loads_strict
 from subscriptions_app.importing.values import Result, refused
 
 MOST_COLUMNS: Final = 200
@@ -63,13 +63,22 @@ def json_records(stream: BinaryIO, first_line: int | None = None) -> Iterator[Re
 
 
 def _object(raw: bytes) -> Mapping[str, Any] | Result:
+    value = _value(raw, "")
+    if isinstance(value, Result | dict):
+        return value
+    return refused("not_an_object", "", gettext("Must be a JSON object."))
+
+
+def json_value(text: str, attr: str) -> Any | Result:
+    """The value of JSON that is the text of a field, or why the row is refused."""
+    return _value(text.encode("utf-8", "surrogatepass"), attr)
+
+
+def _value(raw: bytes, attr: str) -> Any | Result:
     try:
-        value = loads_strict(raw)
+        return loads_strict(raw)
     except MalformedJSON as error:
-        return refused(error.code, "", _POSITION.sub(r"(column \1)", error.detail))
-    if not isinstance(value, dict):
-        return refused("not_an_object", "", gettext("Must be a JSON object."))
-    return value
+        return refused(error.code, attr, _POSITION.sub(r"(column \1)", error.detail))
 
 
 class Table:
@@ -129,6 +138,9 @@ def _header(names: list[str], line: int) -> list[str]:
         if name and name in header[:place]:
             detail = gettext("Two columns have the name %(name)s.") % {"name": f"{name[:50]!r}"}
             raise FileUnreadable("given_twice", line, place + 1, detail)
+        if not is_storable(name):
+            detail = gettext("Must not contain NUL or half of a surrogate pair.")
+            raise FileUnreadable("malformed", line, place + 1, detail)
     return header
 
 

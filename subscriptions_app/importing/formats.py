@@ -4,7 +4,6 @@ The vendors' documents: OneSignal, "Exporting Data" (CSV); Amazon Pinpoint, "Exp
 (one JSON object a line); W3C Push API, `PushSubscription.toJSON()`.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +20,7 @@ from pushsvc.common.platforms import Platform
 from pushsvc.common.texts import later
 from pushsvc.common.timestamps import canonical_timezone
 from subscriptions_app.importing.fields import person_of, row_of
-from subscriptions_app.importing.files import csv_records, json_records
+from subscriptions_app.importing.files import csv_records, json_records, json_value
 from subscriptions_app.importing.values import PersonRow, Result, Row, refused
 from subscriptions_app.models import MAX_ATTRIBUTES
 
@@ -151,12 +150,9 @@ def _pushsvc(given: _Fields, mapping: _Mapping) -> _Fields | Result:
 def _webpush(given: _Fields, mapping: _Mapping) -> _Fields | Result:
     subscription = given.get("subscription")
     if isinstance(subscription, str):  # as libraries store it in a column of text
-        try:
-            subscription = json.loads(subscription)
-        except ValueError:
-            return refused(
-                "malformed_json", "subscription", gettext("Must be a PushSubscription as JSON.")
-            )
+        subscription = json_value(subscription, "subscription")
+        if isinstance(subscription, Result):
+            return subscription
     found = subscription if isinstance(subscription, dict) else given
     names = ("endpoint", "keys")
     return {**given, **{name: found.get(name) for name in names}, "platform": Platform.WEB.value}
@@ -204,10 +200,9 @@ def _onesignal(given: _Fields, mapping: _Mapping) -> _Fields | Result:
         )
     if _is_off(given):
         return refused("not_subscribed", "notification_types", _REASONS["not_subscribed"])
-    try:
-        attributes = json.loads(given.get("tags") or "{}")
-    except ValueError:
-        return refused("malformed_json", "tags", gettext("Must be a JSON object."))
+    attributes = json_value(given.get("tags") or "{}", "tags")
+    if isinstance(attributes, Result):
+        return attributes
     if not isinstance(attributes, dict):
         return refused("not_an_object", "tags", gettext("Must be a JSON object."))
     return {
@@ -223,9 +218,8 @@ def _onesignal(given: _Fields, mapping: _Mapping) -> _Fields | Result:
 
 def _is_off(given: _Fields) -> bool:
     types = str(given.get("notification_types", "1"))
-    is_number = re.fullmatch(r"-?[0-9]+", types, re.ASCII) is not None
     is_invalid = str(given.get("invalid_identifier", "")).lower() in ("true", "t", "1", "yes")
-    return is_invalid or (is_number and int(types) < 1)
+    return is_invalid or _BELOW_ONE.fullmatch(types) is not None
 
 
 def _pinpoint(given: _Fields, mapping: _Mapping) -> _Fields | Result:
@@ -294,6 +288,7 @@ def _words(text: str) -> list[str]:
     return [word for word in re.split(r"[\s,;|]+", text) if word]
 
 
+_BELOW_ONE: Final = re.compile("-[0-9]+|0+")  # of any length, which int() does not take
 _KEPT: Final = (
     "vapid_public_key", "external_id", "language", "timezone", "created_at", "last_seen_at",
 )  # fmt: skip

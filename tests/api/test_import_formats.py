@@ -151,6 +151,7 @@ def test_a_wrong_record_is_refused_alone(record, code):
     [
         (b"", ("empty", 1, 1)),
         (b"platform,token,token\n", ("given_twice", 1, 3)),
+        (b"platform,token,pl\0an\n", ("malformed", 1, 3)),
         (b"platform,token\nandroid,x\nios,\xe4\xf6\n", ("not_utf_8", 3, 5)),
         (b'platform,token\nandroid,"open\nios,x\n', ("malformed_csv", 2, 9)),
         (b'platform,token\n"and\nroid","a"b\n', ("malformed_csv", 3, 10)),
@@ -190,6 +191,11 @@ def test_rows_without_a_platform_have_that_of_the_file():
 def test_an_apostrophe_of_our_own_lists_is_not_part_of_the_value():
     (row,) = token_rows(f"platform,token,a,b\nandroid,{FID},'=1,'t\n")
     assert row.attributes == {"a": "=1", "b": "'t"}
+
+
+def test_a_name_that_postgresql_cannot_store_is_refused():
+    data = f"platform,token,plan\nandroid,{FID},pro\n"
+    assert read(data, "tokens_csv", columns={"plan": "pl\0an"}) == [(2, "malformed")]
 
 
 # --- what a file seems to be ----------------------------------------------------------------------
@@ -256,6 +262,18 @@ def test_a_wrong_line_of_json_is_refused_alone():
     assert refusal_of("[\n{}]\n", "webpush_json") == ("not_json_lines", 1, 1)
 
 
+UNSTORABLE = [
+    "[" * 5_000, '{"a": NaN}', '{"a": 1e999}', r'{"a\u0000": "x"}', r'{"a": "\ud800"}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", UNSTORABLE)
+def test_json_in_a_field_is_as_strict_as_a_line(text):
+    data = lines({"subscription": text}, {"endpoint": ENDPOINT})
+    assert read(data, "webpush_json") == [(1, "malformed_json"), (2, "keys_missing")]
+    assert read(onesignal(tags=text), "onesignal_csv") == [(2, "malformed_json")]
+
+
 ONESIGNAL = {
     "id": "a", "identifier": IOS_TOKEN, "device_type": "0", "language": "de", "timezone_id":
     "Europe/Rome", "last_active": "2025-06-01 10:00:00 UTC", "created_at": "2024-06-01 10:00:00",
@@ -293,6 +311,8 @@ def test_an_export_of_onesignal():
         ({"device_type": "11"}, "not_push"),
         ({"device_type": ""}, "required"),
         ({"notification_types": "-2"}, "not_subscribed"),
+        ({"notification_types": "-" + "9" * 5_000}, "not_subscribed"),
+        ({"notification_types": "00"}, "not_subscribed"),
         ({"invalid_identifier": "t"}, "not_subscribed"),
         ({"tags": "{"}, "malformed_json"),
     ],
