@@ -115,7 +115,8 @@ def normalise_origin(text: str) -> str:
 def check_endpoint(
     url: str, *, trusted_origins: frozenset[str], allowed_hosts: tuple[str, ...]
 ) -> Endpoint:
-    """Checks the URL and returns its endpoint. Raises EndpointNotAllowed.
+    """Checks the URL and returns its endpoint, whose `url` has at most MAX_ENDPOINT_LENGTH
+    characters. Raises EndpointNotAllowed.
 
     `trusted_origins` are exempt from the rules about scheme, port and host. Each is a separate push
     service, named `host:port`. `allowed_hosts`: host suffixes in lower case without a leading dot.
@@ -126,6 +127,7 @@ def check_endpoint(
     begin = found[0] if found else url
     judged = _judged(begin, trusted_origins, allowed_hosts)
     canonical = judged.origin + _canonical_rest(url[len(begin) :])
+    _check_length(canonical)  # again: the ASCII form of a host is longer
     return Endpoint(judged.origin, judged.service, judged.vendor, canonical, judged.is_trusted)
 
 
@@ -255,9 +257,13 @@ def _checked_rest(rest: str) -> str:
     return rest
 
 
-def _check_characters(url: str) -> None:
+def _check_length(url: str) -> None:
     if len(url) > MAX_ENDPOINT_LENGTH:
         raise EndpointNotAllowed(f"The endpoint has more than {MAX_ENDPOINT_LENGTH} characters.")
+
+
+def _check_characters(url: str) -> None:
+    _check_length(url)
     if _FORBIDDEN_CHARACTERS.search(url):
         raise EndpointNotAllowed("The endpoint holds a character that a URL may not hold.")
     if "#" in url:

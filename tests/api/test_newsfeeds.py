@@ -65,6 +65,8 @@ def test_put_replaces_it_and_delete_deletes_it(alice):
         ({"url": "https://localhost/feed"}, "url"),
         ({"url": "https://user:password@news.example.com/"}, "url"),
         ({"url": "https://news.example.com:8443/"}, "url"),
+        # The ASCII form of the host has more characters.
+        ({"url": "https://bücher.de/" + "x" * 1980}, "url"),
         ({"every_minutes": 4}, "every_minutes"),
         ({"every_minutes": 1441}, "every_minutes"),
         ({"daily_limit": 0}, "daily_limit"),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from notifications_app.delivery.http_client import split
 from pushsvc.common.endpoints import (
+    MAX_ENDPOINT_LENGTH,
     EndpointNeverResolves,
     EndpointNotAllowed,
     canonical_endpoint,
@@ -95,6 +96,15 @@ def test_an_endpoint_has_one_canonical_form(given, canonical, path, canonical_pa
 @pytest.mark.parametrize("text", ["", "nonsense", "ftp://x/%41", "https://x#%41", "https://x:y/"])
 def test_a_text_that_is_no_url_has_no_other_form(text):
     assert canonical_endpoint(text) == text
+
+
+def test_the_canonical_form_has_at_most_as_many_characters_as_are_stored():
+    url = "https://push.bücher.org/"
+    fits = url + "x" * (MAX_ENDPOINT_LENGTH - len("https://push.xn--bcher-kva.org/"))
+    assert len(check(fits).url) == MAX_ENDPOINT_LENGTH
+    assert len(fits) < MAX_ENDPOINT_LENGTH
+    with pytest.raises(EndpointNotAllowed, match="more than 2000 characters"):
+        check(fits + "x")
 
 
 def test_an_endpoint_without_a_path_gets_one():
