@@ -25,7 +25,7 @@ from notifications_app.models import Newsfeed
 from notifications_app.newsfeeds.comparing import Values
 from notifications_app.sends.publishing import request_of
 from notifications_app.sends.stored_sends import check_name, check_stored, loaded, stored, unshown
-from pushsvc.common.endpoints import EndpointNotAllowed, check_endpoint
+from pushsvc.common.endpoints import EndpointNotAllowed, canonical_endpoint, check_endpoint
 from pushsvc.common.errors import FieldError, Invalid, NotFound, Outdated
 from pushsvc.common.store import sql
 
@@ -82,7 +82,8 @@ def newsfeed_update(
     newsfeed = _locked(channel_id, newsfeed_id)
     _check_seen(newsfeed, seen)
     before, was = _audited(newsfeed), newsfeed.send | {"address": newsfeed.url}
-    is_new, was_enabled = url != newsfeed.url, newsfeed.is_enabled
+    # The stored address is canonical, so the owner's spelling of it is not another one.
+    is_new, was_enabled = canonical_endpoint(url) != newsfeed.url, newsfeed.is_enabled
     if is_new:
         newsfeed.url = _checked(url)
     _fill(newsfeed, send=send, **given)

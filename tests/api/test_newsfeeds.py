@@ -154,6 +154,15 @@ def test_another_address_or_enabling_begins_anew(alice):
     assert row().known is None
 
 
+def test_the_owners_spelling_of_the_same_address_forgets_nothing(alice):
+    spelled = "HTTPS://News.Example.com:443/%66eed/"
+    made = created(alice, GIVEN | {"url": spelled})
+    assert made["url"] == URL
+    Newsfeed.objects.update(known=[1], found=[{}])
+    assert put(alice, made, url=spelled).json()["url"] == URL
+    assert (row().known, row().found) == ([1], [{}])
+
+
 def test_a_change_drops_the_result_of_a_check_that_runs(alice):
     made, before = created(alice), row().lease_number
     put(alice, made)
