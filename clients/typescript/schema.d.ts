@@ -1614,6 +1614,19 @@ export interface components {
             /** @description People can be contacted again after so many days. null: never. */
             once_per_days?: number | null;
         };
+        /** @description When an automation last contacted the person. */
+        AutomationKnown: {
+            /**
+             * Format: uuid
+             * @description The automation's id.
+             */
+            automation_id: string;
+            /**
+             * Format: date-time
+             * @description When it was planned.
+             */
+            at: string;
+        };
         /** @description An automation. */
         AutomationOutput: {
             /**
@@ -1785,6 +1798,19 @@ export interface components {
          * @enum {string}
          */
         ClickBehavior: "open" | "navigate" | "focus";
+        /** @description When a notification contacted the person, for caps. */
+        ContactKnown: {
+            /**
+             * Format: uuid
+             * @description The notification's id.
+             */
+            notification_id: string;
+            /**
+             * Format: date-time
+             * @description When it was planned.
+             */
+            at: string;
+        };
         /** @description The fields of a send. Text that was not given is "". */
         ContentOutput: {
             /** @description Shown above the main text. */
@@ -2005,6 +2031,11 @@ export interface components {
              * @description When it ended.
              */
             expired_at: string | null;
+            /**
+             * Format: date-time
+             * @description When it last reported a click.
+             */
+            last_clicked_at: string | null;
             /** @description As far as they are kept, the newest first. */
             deliveries: components["schemas"]["OutcomeKnown"][];
         };
@@ -3200,6 +3231,14 @@ export interface components {
             devices: components["schemas"]["DeviceKnown"][];
             /** @description As far as targets are kept, the newest first. */
             values: components["schemas"]["ValuesKnown"][];
+            /** @description As far as caps need them, the newest first. */
+            contacts: components["schemas"]["ContactKnown"][];
+            /** @description The newest first. */
+            schedules: components["schemas"]["ScheduleKnown"][];
+            /** @description The newest first. */
+            automations: components["schemas"]["AutomationKnown"][];
+            /** @description The next first. */
+            waiting: components["schemas"]["WaitingKnown"][];
         };
         /** @description A person. */
         PersonOutput: {
@@ -3577,6 +3616,24 @@ export interface components {
             recurrence: components["schemas"]["RecurrenceInput"];
             /** @description People whom the schedule contacted within so many days are skipped. null: they are not. See [caps](/docs/caps). */
             once_per_days?: number | null;
+        };
+        /** @description When a schedule with `once_per_days` last contacted the person. */
+        ScheduleKnown: {
+            /**
+             * Format: uuid
+             * @description The notification's id.
+             */
+            notification_id: string;
+            /**
+             * Format: date-time
+             * @description When it was planned.
+             */
+            at: string;
+            /**
+             * Format: uuid
+             * @description The schedule's id.
+             */
+            schedule_id: string;
         };
         /** @description A schedule. */
         ScheduleOutput: {
@@ -4395,6 +4452,24 @@ export interface components {
          * @enum {string}
          */
         Visibility: "private" | "public" | "secret";
+        /** @description When an automation will contact a device, if its condition holds then. */
+        WaitingKnown: {
+            /**
+             * Format: uuid
+             * @description The automation's id.
+             */
+            automation_id: string;
+            /**
+             * Format: date-time
+             * @description When it was planned.
+             */
+            at: string;
+            /**
+             * Format: uuid
+             * @description The subscription's id.
+             */
+            subscription_id: string;
+        };
         /** @description For browsers. The options of the standard's showNotification(), and the app's badge. */
         WebContent: {
             /** @description Replaces the title; null: none. */

@@ -112,6 +112,7 @@ class DeviceKnown(serializers.Serializer[Any]):
     created_at = Timestamp(help_text="When it first subscribed.")
     registered_at = Timestamp(help_text="When it last subscribed.")
     expired_at = Timestamp(allow_null=True, help_text="When it ended.")
+    last_clicked_at = Timestamp(allow_null=True, help_text="When it last reported a click.")
     deliveries = OutcomeKnown(many=True, help_text="As far as they are kept, the newest first.")
 
 
@@ -120,6 +121,32 @@ class ValuesKnown(serializers.Serializer[Any]):
 
     notification_id = serializers.UUIDField(help_text="The notification's id.")
     vars = Vars(help_text="By name.")
+
+
+class ContactKnown(serializers.Serializer[Any]):
+    """When a notification contacted the person, for caps."""
+
+    notification_id = serializers.UUIDField(help_text="The notification's id.")
+    at = Timestamp(help_text="When it was planned.")
+
+
+class ScheduleKnown(ContactKnown):
+    """When a schedule with `once_per_days` last contacted the person."""
+
+    schedule_id = serializers.UUIDField(help_text="The schedule's id.")
+
+
+class AutomationKnown(serializers.Serializer[Any]):
+    """When an automation last contacted the person."""
+
+    automation_id = serializers.UUIDField(help_text="The automation's id.")
+    at = Timestamp(help_text="When it was planned.")
+
+
+class WaitingKnown(AutomationKnown):
+    """When an automation will contact a device, if its condition holds then."""
+
+    subscription_id = serializers.UUIDField(help_text="The subscription's id.")
 
 
 class PersonKnown(serializers.Serializer[Any]):
@@ -134,3 +161,7 @@ class PersonKnown(serializers.Serializer[Any]):
     )
     devices = DeviceKnown(many=True, help_text="All that are stored, the oldest first.")
     values = ValuesKnown(many=True, help_text="As far as targets are kept, the newest first.")
+    contacts = ContactKnown(many=True, help_text="As far as caps need them, the newest first.")
+    schedules = ScheduleKnown(many=True, help_text="The newest first.")
+    automations = AutomationKnown(many=True, help_text="The newest first.")
+    waiting = WaitingKnown(many=True, help_text="The next first.")

@@ -1,9 +1,11 @@
 """Everything that is stored about devices and people, as JSON, for the people concerned."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Final
+from uuid import UUID
 
-from notifications_app.models import Target
+from notifications_app.models import AutomationContact, AutomationEntry, Contact, Once, Target
 from notifications_app.selectors import SubscriberDelivery, devices_deliveries
 from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.models import LastClick, Person, Subscription
@@ -24,6 +26,7 @@ def person_data(person: Person) -> dict[str, Any]:
         "choices": person.choices,
         "devices": devices_data(devices),
         "values": _values(person, devices),
+        **_contacts(person, devices),
     }
 
 
@@ -36,6 +39,41 @@ def _values(person: Person, devices: Sequence[Subscription]) -> list[dict[str, A
     )
     found = named.filter(vars__isnull=False).order_by("-notification_id", "position")
     return [{"notification_id": str(each.notification_id), "vars": each.vars} for each in found]
+
+
+def _contacts(person: Person, devices: Sequence[Subscription]) -> dict[str, list[dict[str, Any]]]:
+    """What contacted the person, or the devices before they were linked, or will."""
+    ids = [each.pk for each in devices]
+    keys = [person.pk, *ids]
+    contacts = [
+        pair
+        for each in Contact.objects.filter(channel_id=person.channel_id, key__in=keys)
+        for pair in zip(each.times, each.sends, strict=True)
+    ]
+    schedules = Once.objects.filter(schedule__channel=person.channel_id, key__in=keys)
+    automations = AutomationContact.objects.filter(key__in=keys)
+    waiting = AutomationEntry.objects.filter(subscription_id__in=ids)
+    return {
+        "contacts": [
+            _when(at, notification_id=send) for at, send in sorted(contacts, reverse=True)
+        ],
+        "schedules": [
+            _when(each.at, schedule_id=each.schedule_id, notification_id=each.send)
+            for each in schedules.order_by("-at")
+        ],
+        "automations": [
+            _when(each.at, automation_id=each.automation_id) for each in automations.order_by("-at")
+        ],
+        "waiting": [
+            _when(each.due_at, automation_id=each.automation_id)
+            | {"subscription_id": str(each.subscription_id)}
+            for each in waiting.order_by("due_at")
+        ],
+    }
+
+
+def _when(at: datetime, **ids: UUID) -> dict[str, Any]:
+    return {**{name: str(each) for name, each in ids.items()}, "at": _moment(at)}
 
 
 def devices_data(devices: Sequence[Subscription]) -> list[dict[str, Any]]:

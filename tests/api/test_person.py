@@ -2,19 +2,26 @@
 
 import hashlib
 import json
+from datetime import timedelta
 
 import pytest
 from auditlog.models import LogEntry
+from django.utils import timezone
 
 from channels_app import audit
 from channels_app.selectors import channel_totals
+from notifications_app.models import AutomationContact, AutomationEntry, Contact, Once
+from pushsvc.common.ids import uuid7
+from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.models import Person, Subscription, Tag
 from tests.api.persons import USER, change, is_active, path, read, row, sign_in
 from tests.api.support import NOWHERE, code, errors
-from tests.factories import browser, phone
+from tests.factories import browser, make_automation, make_schedule, phone
 from tests.pipeline.support import in_threads
 
 pytestmark = pytest.mark.django_db
+
+HOUR = timedelta(hours=1)
 
 
 # --- read and change ------------------------------------------------------------------------------
@@ -207,6 +214,31 @@ def test_an_export_has_everything_that_is_stored(shop):
     assert stored["address"] == device["endpoint"]
     assert (stored["p256dh"], stored["auth"]) == (device["keys"]["p256dh"], device["keys"]["auth"])
     assert (stored["attributes"], stored["tags"]) == ({"plan": "pro"}, ["team-7"])
+
+
+def test_an_export_has_what_contacted_the_person(shop):
+    device = row(sign_in(shop, browser()))
+    schedule, automation = make_schedule(shop.channel), make_automation(shop.channel)
+    now, send, key = timezone.now(), uuid7(), device.person_id
+    of = {"expires_on": now.date() + timedelta(days=2)}
+    Contact.objects.create(
+        key=key, channel_id=shop.channel.pk, times=[now - HOUR, now], sends=[uuid7(), send], **of
+    )
+    Once.objects.create(schedule=schedule, key=key, send=send, at=now)
+    AutomationContact.objects.create(automation=automation, key=device.pk, at=now, **of)
+    AutomationEntry.objects.create(
+        automation=automation, subscription_id=device.pk, due_at=now + HOUR
+    )
+
+    known = shop.call("GET", path(shop, part="/export")).json()
+
+    at, later = (format_timestamp(each) for each in (now, now + HOUR))
+    by_automation = {"automation_id": str(automation.pk)}
+    assert len(known["contacts"]) == 2
+    assert known["contacts"][0] == {"notification_id": str(send), "at": at}
+    assert known["schedules"] == [known["contacts"][0] | {"schedule_id": str(schedule.pk)}]
+    assert known["automations"] == [by_automation | {"at": at}]
+    assert known["waiting"] == [by_automation | {"subscription_id": str(device.pk), "at": later}]
 
 
 def test_an_erased_person_is_gone_with_all_devices(shop):

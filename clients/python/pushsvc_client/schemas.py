@@ -148,6 +148,13 @@ class AutomationInput(TypedDict):
     once_per_days: NotRequired[int | None]
 
 
+class AutomationKnown(TypedDict):
+    """When an automation last contacted the person."""
+
+    automation_id: str
+    at: str
+
+
 class AutomationOutput(TypedDict):
     """An automation."""
 
@@ -250,6 +257,13 @@ class ChannelStatisticsOutput(TypedDict):
     channel_info: ChannelOutput
     subscriber_count: int
     notification_stats: NotificationStatsOutput
+
+
+class ContactKnown(TypedDict):
+    """When a notification contacted the person, for caps."""
+
+    notification_id: str
+    at: str
 
 
 class ContentOutput(TypedDict):
@@ -365,6 +379,7 @@ class DeviceKnown(TypedDict):
     created_at: str
     registered_at: str
     expired_at: str | None
+    last_clicked_at: str | None
     deliveries: list[OutcomeKnown]
 
 
@@ -1007,6 +1022,10 @@ class PersonKnown(TypedDict):
     choices: dict[str, bool]
     devices: list[DeviceKnown]
     values: list[ValuesKnown]
+    contacts: list[ContactKnown]
+    schedules: list[ScheduleKnown]
+    automations: list[AutomationKnown]
+    waiting: list[WaitingKnown]
 
 
 class PersonOutput(TypedDict):
@@ -1269,6 +1288,14 @@ class ScheduleInput(TypedDict):
     notification: ScheduledSendInput
     recurrence: RecurrenceInput
     once_per_days: NotRequired[int | None]
+
+
+class ScheduleKnown(TypedDict):
+    """When a schedule with `once_per_days` last contacted the person."""
+
+    notification_id: str
+    at: str
+    schedule_id: str
 
 
 class ScheduleOutput(TypedDict):
@@ -1700,6 +1727,14 @@ class VariantOutput(TypedDict):
     clicked_count: int
     dismissed_count: int
     clicked_between: list[float]
+
+
+class WaitingKnown(TypedDict):
+    """When an automation will contact a device, if its condition holds then."""
+
+    automation_id: str
+    at: str
+    subscription_id: str
 
 
 class WebContent(TypedDict):
