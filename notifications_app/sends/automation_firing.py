@@ -50,12 +50,14 @@ from subscriptions_app.segments.selectors import segment_find
 logger = structlog.stdlib.get_logger(__name__)
 
 EVERY: Final = timedelta(minutes=1)  # an automation is fired, unless more is due
+_AT_ONCE: Final = timedelta()
 LATE: Final = timedelta(days=1)  # an entry that was missed for so long is skipped
 
 
 def fire_next() -> bool:
-    """Fires one slice of one automation. Returns False if none is due. An automation that cannot be
-    fired for a reason that nobody expected is disabled, so that it delays no other."""
+    """Fires one slice of one automation. Returns False if none is due. One that has more goes
+    behind all others that are due. An automation that cannot be fired for a reason that nobody
+    expected is disabled, so that it delays no other."""
     with sql.brief_transaction():
         due = Automation.objects.due().select_related("channel").order_by("fire_at")
         own = due.select_for_update(skip_locked=True, no_key=True, of=("self",)).first()
@@ -79,8 +81,7 @@ def fire_next() -> bool:
             logger.error("automation.failed", automation=own.pk, error=name, exc_info=not quotes)
             disable(own, PushsvcError.code, f"{name}: the log has more.")
         else:
-            if not is_more:
-                _wait(own)
+            _wait(own, _AT_ONCE if is_more else EVERY)
     return True
 
 
@@ -136,8 +137,8 @@ def _fire(automation: Automation) -> bool:
     return is_more_unread or len(judged) == SLICE_TARGETS
 
 
-def _wait(automation: Automation) -> None:
-    Automation.objects.filter(pk=automation.pk).update(fire_at=Now() + EVERY)
+def _wait(automation: Automation, by: timedelta = EVERY) -> None:
+    Automation.objects.filter(pk=automation.pk).update(fire_at=Now() + by)
 
 
 def _day(automation: Automation, now: datetime) -> AutomationDay:

@@ -53,9 +53,16 @@ def work(*, seconds: float) -> bool:
     until = time.monotonic() + seconds
     while time.monotonic() < until and not worker.is_stopping():
         # Schedules first, because each occurrence has its second.
-        if not (fire_next() or automation_firing.fire_next() or publish_next()):
+        if not (fire_next() or _fire_others()):
             return False
     return True
+
+
+def _fire_others() -> bool:
+    """Fires one automation and one newsfeed, so that neither kind waits until the other has no
+    more. Returns False if nothing is due."""
+    is_fired, is_published = automation_firing.fire_next(), publish_next()
+    return is_fired or is_published
 
 
 def fire_next() -> bool:
