@@ -18,6 +18,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, transaction
 from django.db.models import F, Max, Q
 from django.db.models.functions import Now
+from psycopg.errors import QueryCanceled
 
 from channels_app.selectors import ChannelDeleted
 from notifications_app.content.values import SendRequest, TargetId
@@ -52,6 +53,9 @@ logger = structlog.stdlib.get_logger(__name__)
 EVERY: Final = timedelta(minutes=1)  # an automation is fired, unless more is due
 _AT_ONCE: Final = timedelta()
 LATE: Final = timedelta(days=1)  # an entry that was missed for so long is skipped
+_CANCELLED: Final = (
+    "PostgreSQL cancelled a statement. Raise statement_timeout for pushsvc, or simplify the rule."
+)
 
 
 def fire_next() -> bool:
@@ -66,8 +70,12 @@ def fire_next() -> bool:
         try:
             with transaction.atomic():
                 is_more = _fire(own)
-        except (OperationalError, InterfaceError, Unavailable):
-            raise
+        except (OperationalError, InterfaceError, Unavailable) as error:
+            if not isinstance(error.__cause__, QueryCanceled):
+                raise
+            # It may happen each time, and others must not wait for that.
+            logger.warning("automation.cancelled", automation=own.pk, remedy=_CANCELLED)
+            _wait(own)
         except ChannelDeleted:
             pass  # asked for at this moment, so that the automation is no longer due
         except TooManyRequests:

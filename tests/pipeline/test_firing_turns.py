@@ -8,7 +8,9 @@ from django.db.models.functions import Now
 from notifications_app.models import Automation, AutomationEntry, Notification
 from notifications_app.sends import automation_firing, firing
 from pushsvc.common.ids import uuid7
+from pushsvc.common.store import sql
 from tests import factories
+from tests.pipeline.support import logged
 
 pytestmark = pytest.mark.django_db
 SLICE = 2
@@ -78,6 +80,29 @@ def test_an_automation_with_many_notifications_to_read_takes_turns(turns):
     Notification.objects.update(status="sent", finished_at=Now() - timedelta(hours=25))
     fire()
     assert of_automations(turns) == ["Follower", "Small", "Follower", "Follower", "Follower"]
+
+
+def test_an_automation_whose_statement_is_cancelled_delays_no_other(turns, monkeypatch, caplog):
+    automated("Slow", waiting=1, ago=2)
+    automated("Small", waiting=1, ago=1)
+    judge = automation_firing._judge
+
+    def judge_slowly(automation, *arguments, **named):
+        if automation.name == "Slow":
+            sql.rows("SET LOCAL statement_timeout = 1; SELECT pg_sleep(60)", {})
+        return judge(automation, *arguments, **named)
+
+    with monkeypatch.context() as slow:
+        slow.setattr(automation_firing, "_judge", judge_slowly)
+        fire()
+    assert of_automations(turns) == ["Slow", "Small"]
+    assert AutomationEntry.objects.get().automation.is_enabled
+    (warning,) = logged(caplog, "automation.cancelled")
+    assert "statement_timeout" in warning.remedy
+
+    Automation.objects.update(fire_at=Now())
+    fire()
+    assert not AutomationEntry.objects.exists()
 
 
 def test_newsfeeds_have_a_turn_after_each_slice(turns):
