@@ -63,9 +63,12 @@ class Automation(RepeatedSend):
     )
     fire_at = models.DateTimeField(db_default=Now(), help_text="It is not fired before.")
     read_until = models.DateTimeField(
-        null=True, help_text="Of `unclicked`: the end of the notification that was read last."
+        null=True,
+        help_text="Of `unclicked`: what ended before was read, and then up to the next id.",
     )
-    read_notification_id = models.UUIDField(null=True, help_text="The same notification.")
+    read_notification_id = models.UUIDField(
+        null=True, help_text="The notification that was read last, if it ended then."
+    )
     read_after = models.UUIDField(null=True, help_text="Its recipient that was read last, if more.")
 
     objects = AutomationQuerySet.as_manager()

@@ -2,7 +2,8 @@
 
 When the hours after a notification's end are over, firing reads its recipients in slices and notes
 those that got it and did not click it. How far an automation has read is stored with it, in the
-transaction that notes them, so each recipient is read once.
+transaction that notes them, so each recipient is read once. So is how far it has looked if there is
+none to read.
 """
 
 from typing import Final
@@ -25,23 +26,26 @@ def unclicked_note(automation: Automation) -> bool:
         "delay": automation.delay_minutes,
         "most": SLICE_TARGETS,
     }
-    return bool(sql.rows(_NOTE, STATES | parameters))
+    return any(read for (read,) in sql.rows(_NOTE, STATES | parameters))
 
 
 # In SQL, because the ORM cannot insert what it reads. The notification is the one at which the
 # automation has stopped, or the next one that ended. Without a name or a label it is a campaign:
 # neither a test nor for targets. A slice that is not full is the notification's last one.
+# If there is none, all that ended before `looked_until` has been looked at. What ends later has a
+# later end, because no transaction that ends a notification lasts for `hours`, at least one.
 _NOTE: Final = """
 WITH own AS MATERIALIZED (
-  SELECT read_until, read_notification_id, read_after FROM notifications_app_automation
-  WHERE id = %(automation)s
+  SELECT read_until, read_notification_id, read_after,
+    statement_timestamp() - make_interval(hours => %(hours)s) AS looked_until
+  FROM notifications_app_automation WHERE id = %(automation)s
 ), next AS MATERIALIZED (
   SELECT notification.id, notification.finished_at,
     CASE WHEN notification.id = own.read_notification_id THEN own.read_after END AS after
   FROM own JOIN notifications_app_notification AS notification
     ON notification.channel_id = %(channel)s AND notification.status = %(notification_sent)s
     AND notification.finished_at >= own.read_until
-    AND notification.finished_at <= statement_timestamp() - make_interval(hours => %(hours)s)
+    AND notification.finished_at <= own.looked_until
   WHERE (notification.finished_at > own.read_until OR own.read_notification_id IS NULL
       OR notification.id > own.read_notification_id
       OR notification.id = own.read_notification_id AND own.read_after IS NOT NULL)
@@ -69,9 +73,10 @@ WITH own AS MATERIALIZED (
                       AND waiting.automation_id = %(automation)s)
   ORDER BY subscription_id
 )
-UPDATE notifications_app_automation SET read_until = next.finished_at,
+UPDATE notifications_app_automation SET read_until = coalesce(next.finished_at, own.looked_until),
   read_notification_id = next.id,
   read_after = (SELECT subscription_id FROM slice ORDER BY subscription_id OFFSET %(most)s - 1)
-FROM next WHERE notifications_app_automation.id = %(automation)s
+FROM own LEFT JOIN next ON true WHERE notifications_app_automation.id = %(automation)s
+  AND (next.id IS NOT NULL OR own.looked_until > own.read_until)
 RETURNING next.id
 """

@@ -18,6 +18,7 @@ from notifications_app.models import (
     AutomationDay,
     AutomationEntry,
     Contact,
+    Delivery,
     Notification,
     Plan,
     Target,
@@ -32,6 +33,7 @@ from notifications_app.sends.automations import (
     automation_update,
 )
 from notifications_app.sends.stored_sends import loaded
+from notifications_app.states import DeliveryStatus
 from pushsvc.common.errors import Unavailable
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
@@ -437,6 +439,52 @@ def test_who_got_a_notification_and_did_not_click_it_in_time_is_noted_once(
         fire()
         assert noted() == {rows[2].pk, rows[3].pk}
         assert waiting() == 2
+
+
+def unclicked_recipients():
+    delivered = Delivery.objects.filter(status=DeliveryStatus.DELIVERED, clicked_at=None)
+    return set(delivered.values_list("subscription_id", flat=True))
+
+
+def test_notifications_that_ended_at_one_moment_are_each_read_once(sandbox, channel):
+    for _ in range(2):
+        ended(sandbox, channel)
+    Notification.objects.update(finished_at=sql.now() - timedelta(hours=25))
+    unclicked(channel)
+    fire()
+    assert noted() == unclicked_recipients()
+    AutomationEntry.objects.all().delete()
+    fire()
+    assert waiting() == 0
+
+
+def test_a_notification_that_is_not_followed_is_looked_at_once(sandbox, channel):
+    other, _ = ended(sandbox, channel, name="Other")
+    automation = unclicked(channel, name="June")
+    fire()
+    automation.refresh_from_db()
+    other.refresh_from_db()
+    assert automation.read_until > other.finished_at
+
+
+def test_a_notification_that_ends_after_later_ones_is_read_once_too(sandbox, channel):
+    _, rows = ended(sandbox, channel, ago=timedelta(hours=23))
+    ended(sandbox, channel)
+    unclicked(channel)
+    fire()
+    assert waiting() > 0
+    AutomationEntry.objects.all().delete()
+    fire()  # looks until a day ago, and finds none
+    assert waiting() == 0
+
+    earlier = {name: F(name) - HOUR for name in ("first_hand_over_at", "finished_at")}
+    Notification.objects.update(**earlier)
+    Automation.objects.update(read_until=F("read_until") - HOUR)
+    fire()
+    assert noted() == {rows[2].pk, rows[3].pk}
+    AutomationEntry.objects.all().delete()
+    fire()
+    assert waiting() == 0
 
 
 @pytest.mark.parametrize(
