@@ -14,7 +14,7 @@ from notifications_app.newsfeeds.reading import MOST_ENTRIES, Entry
 from pushsvc.common.links import LinkKind, is_link
 from pushsvc.common.timestamps import format_timestamp
 
-MOST_KNOWN: Final = 6 * MOST_ENTRIES  # an entry has at most three hashes
+MOST_KNOWN: Final = 6 * MOST_ENTRIES  # an entry has at most three hashes, so two documents
 OLD: Final = timedelta(days=3)  # an entry with an earlier date is not sent
 _MAX_LINK: Final = 1_000
 _LENGTHS: Final = {"title": 200, "summary": 300, "author": 100, "categories": 200}
@@ -38,7 +38,8 @@ def compared(
     """Compares a document with what was seen. At most `most` entries are new; others are marked as
     seen. None is, if nothing was read before (`known` is None).
 
-    An entry is known by its id or by its link, so that it is not new if one of them changes.
+    An entry is known by its id or by its link, so that it is not new if one of them changes, and by
+    all of its text.
     """
     hashes = [_hashes(each) for each in _distinguished(entries)]
     seen = set(known or ())
@@ -99,7 +100,8 @@ def _age(entry: Entry, now: datetime) -> timedelta:
 
 def _distinguished(entries: Sequence[Entry]) -> Iterable[tuple[str, ...]]:
     """For each entry the texts by which it is known. An id or a link that several entries have
-    identifies none of them."""
+    identifies none of them. The last text counts always, so that an entry is still known when its
+    id or link begins to be shared, or is no longer."""
     links = [_canonical(each.link) for each in entries]
     same = {(each.guid, link, each.title) for each, link in zip(entries, links, strict=True)}
     guids = Counter(guid for guid, _, _ in same)
@@ -110,7 +112,7 @@ def _distinguished(entries: Sequence[Entry]) -> Iterable[tuple[str, ...]]:
             own.append(f"id {entry.guid}")
         if link and shared[link] == 1:
             own.append(f"link {link}")
-        yield tuple(own or [f"text {entry.guid} {link} {entry.title or entry.summary}"])
+        yield (*own, f"text {entry.guid} {link} {entry.title or entry.summary}")
 
 
 def _hashes(texts: Iterable[str]) -> list[int]:

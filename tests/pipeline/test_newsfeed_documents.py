@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from notifications_app.newsfeeds.comparing import values_of
+from notifications_app.newsfeeds.comparing import compared, values_of
 from notifications_app.newsfeeds.plain_text import text_of
 from notifications_app.newsfeeds.reading import MOST_ENTRIES, NotAFeed, entries_of
 
@@ -197,6 +197,26 @@ def test_what_follows_the_bounds_is_not_read():
     assert len(read(f"<rss><channel>{many}</channel></rss>")) == MOST_ENTRIES
     with pytest.raises(NotAFeed, match="no entry at its beginning"):
         read("<rss>" + "<a>" * 100_000)
+
+
+def test_hashes_that_are_stored_stay_those_of_their_entries():
+    """Or every entry of every newsfeed would be new after an update."""
+    found = read(
+        "<rss><channel><item><guid>1</guid><title>One</title>"
+        "<link>https://news.example/1?a=b&amp;utm_x=c#d</link></item>"
+        "<item><title>Two</title><link>https://news.example/</link></item>"
+        "<item><title>Three</title><link>http://news.example</link></item></channel></rss>"
+    )
+    now = datetime(2026, 12, 3, tzinfo=UTC)
+    id_, link, *texts = (
+        -5328788738567319054,
+        6643433593448212031,
+        -4284964362266078333,
+        -4071766761214635924,
+    )
+    for known in ([id_, *texts], [link, *texts]):
+        assert compared(found, known, now, most=5).new == []
+    assert [each["title"] for each in compared(found, [id_], now, most=5).new] == ["Two", "Three"]
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,21 @@ def test_entries_that_share_a_link_or_an_id_are_told_apart(owner, site):
     assert titles() == ["Title 3"]
 
 
+@pytest.mark.parametrize("same", [{"guid": None}, {"guid": "same"}])
+@pytest.mark.parametrize(
+    ("before", "after", "sent"),
+    [([1, 2], [2], []), ([1], [2, 1], [2]), ([1, 2], [3, 1, 2], [3])],
+)
+def test_an_entry_is_not_new_because_its_link_and_id_are_shared_or_no_longer(
+    owner, site, same, before, after, sent
+):
+    shared = {"link": "https://status.example/", **same}
+    primed(owner, site, *(item(number, **shared) for number in before))
+    site.serve(rss(*(item(number, **shared) for number in after)))
+    check()
+    assert titles() == [f"Title {number}" for number in sent]
+
+
 def test_an_entry_that_was_found_before_a_change_is_sent_with_the_new_text(owner, site):
     newsfeed = primed(owner, site, item(1))
     site.serve(rss(item(2), item(1)))
