@@ -261,8 +261,15 @@ def _moment_words(schedule: Schedule, occurs_at: datetime) -> str:
 
 
 def _move(schedule: Schedule, now: datetime) -> None:
-    schedule.next_at = following(schedule, now)
-    schedule.save(update_fields=["next_at"])
+    if not _is_overdue(schedule, now):
+        schedule.next_at = following(schedule, now)
+        schedule.save(update_fields=["next_at"])
+
+
+def _is_overdue(schedule: Schedule, now: datetime) -> bool:
+    """Whether an occurrence has passed and was not fired yet. Firing sends it, or notes that it was
+    missed, so `next_at` must stay."""
+    return schedule.is_enabled and schedule.next_at is not None and schedule.next_at <= now
 
 
 def _withdraw(schedule: Schedule) -> None:
@@ -287,14 +294,17 @@ def _fill(
     if send.test and recurs.timezone == RECIPIENT:
         raise NotCombinable("notification.test", gettext("A send by local time has no test."))
     check_stored(schedule.channel, send)
+    now = sql.now()
+    is_same = enabled and recurs.stored() == schedule.recurrence
+    keeps_overdue = is_same and _is_overdue(schedule, now)
     schedule.name, schedule.is_enabled = name, enabled
     schedule.send_json, schedule.segment_id = stored(send), send.segment_id
     schedule.recurrence = recurs.stored()
     schedule.changed_by = audit.actor_name()
-    now = sql.now()
     if next(recurs.after(now, within=FIRST_WITHIN), None) is None and enabled:
         raise NeverHappens
-    schedule.next_at = following(schedule, now)
+    if not keeps_overdue:
+        schedule.next_at = following(schedule, now)
 
 
 def recurrence_of(given: Mapping[str, Any]) -> Recurrence:

@@ -368,6 +368,42 @@ def test_a_skipped_occurrence_is_left_out_and_the_next_one_sent(owner):
             schedules.occurrence_skip(**of, occurs_at=wrong)
 
 
+@pytest.mark.parametrize("change", ["skip", "unskip", "PUT"])
+def test_a_change_of_what_comes_does_not_lose_an_overdue_occurrence(owner, change):
+    schedule = due(owner, ago=timedelta(minutes=5))
+    overdue = schedule.next_at
+    later = {"occurs_at": overdue + timedelta(days=1)}
+    of = {"channel_id": schedule.channel_id, "schedule_id": schedule.pk}
+    if change == "PUT":
+        edited = {**sending(body="Corrected."), "recurrence": schedule.recurrence}
+        assert owner.call("PUT", path(owner, schedule.pk), edited).status_code == 200
+    else:
+        schedules.occurrence_skip(**of, **later)
+    if change == "unskip":
+        schedules.occurrence_unskip(**of, **later)
+    fire()
+    assert (overdue, "sent") in occurred(schedule)
+    sent = of_schedule(schedule).get()
+    assert sent.body == ("Corrected." if change == "PUT" else SEND["body"])
+    schedule.refresh_from_db()
+    assert schedule.next_at == overdue + timedelta(days=2 if change == "skip" else 1)
+
+
+@pytest.mark.parametrize("changed", ["times", "enabled"])
+def test_a_schedule_with_other_times_or_enabled_again_begins_with_what_comes(owner, changed):
+    schedule = due(owner, ago=timedelta(minutes=5))
+    at = {"at": [f"{schedule.next_at + HOUR * 2:%H:%M}"]} if changed == "times" else {}
+    edited = {**GIVEN, "recurrence": schedule.recurrence | at}
+    if changed == "enabled":
+        switched(schedule)
+    assert owner.call("PUT", path(owner, schedule.pk), edited).status_code == 200
+    fire()
+    assert occurred(schedule) == []
+    schedule.refresh_from_db()
+    assert schedule.is_enabled
+    assert schedule.next_at > timezone.now()
+
+
 def test_an_ended_schedule_cannot_be_enabled(owner):
     schedule = waiting(owner, count=4)
     Occurrence.objects.update(occurs_at=F("occurs_at") - HOUR)
