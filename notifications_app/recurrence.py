@@ -278,7 +278,10 @@ def _first(most: int, days: Iterator[date]) -> Iterator[date]:
 
 
 def _local(moment: datetime, zone: ZoneInfo) -> date:
-    return moment.astimezone(zone).date()
+    try:
+        return moment.astimezone(zone).date()
+    except OverflowError:  # on the first or the last day that dates have
+        return moment.date()
 
 
 def _shifted(day: date, by: timedelta) -> date:

@@ -156,8 +156,7 @@ def occurrence_skip(*, channel_id: UUID, schedule_id: UUID, occurs_at: datetime)
     schedule has no such occurrence or it is too late."""
     schedule = _locked(channel_id, schedule_id)
     now = sql.now()
-    before = occurs_at - timedelta(microseconds=1)
-    if occurs_at <= now or next(schedule.recurs.after(before, within=NEXT_WITHIN), 0) != occurs_at:
+    if occurs_at <= now or not _occurs(schedule, occurs_at):
         raise Conflict(gettext("The schedule has no such occurrence, or it has passed."))
     _withdraw(schedule)
     own = Occurrence.objects.filter(schedule=schedule, occurs_at=occurs_at)
@@ -264,6 +263,11 @@ def _move(schedule: Schedule, now: datetime) -> None:
     if not _is_overdue(schedule, now):
         schedule.next_at = following(schedule, now)
         schedule.save(update_fields=["next_at"])
+
+
+def _occurs(schedule: Schedule, moment: datetime) -> bool:
+    before = moment - timedelta(microseconds=1)
+    return next(schedule.recurs.after(before, within=NEXT_WITHIN), None) == moment
 
 
 def _is_overdue(schedule: Schedule, now: datetime) -> bool:

@@ -186,7 +186,8 @@ def test_the_next_occurrence_is_skipped_and_sent_after_all(sender, schedule):
     assert [each.is_skipped for each in page.context["coming"]] == [False] * 3
     schedule.refresh_from_db()
     assert schedule.next_at == first
-    for wrong in ("x", "2020-01-01T00:00:00Z"):
+    first_ever, last_ever = "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"
+    for wrong in ("x", "2020-01-01T00:00:00Z", first_ever, last_ever):
         page = act(sender, schedule, "skip", occurs_at=wrong)
         assert "no such occurrence" in page.content.decode()
 
