@@ -6,7 +6,7 @@ created and whose device has not registered since. The import gives such a subsc
 `created_at` and `registered_at`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -30,8 +30,9 @@ COLUMNS: Final = (
 
 @dataclass(slots=True)
 class Merged:
-    """What is stored for a row. `known`: the subscription that it changes. `external_id` None: the
-    subscription keeps its person. `tags` None: it keeps its tags."""
+    """What is stored for a row. `known`: the subscription that it changes, after the rows before of
+    its transaction. `external_id` None: the subscription keeps its person. `tags` None: it keeps
+    its tags. `stored`: the subscription before the transaction."""
 
     row: Row
     known: Subscription | None
@@ -39,6 +40,16 @@ class Merged:
     values: dict[str, Any]
     external_id: str | None
     tags: list[str] | None
+    stored: Subscription | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stored = self.known
+
+    def follow(self, before: "Merged") -> None:
+        """Takes over what an earlier row of the transaction changes and this one keeps."""
+        self.stored = before.stored
+        self.external_id = before.external_id if self.external_id is None else self.external_id
+        self.tags = before.tags if self.tags is None else self.tags
 
     def is_change(self) -> bool:
         known = self.known

@@ -4,10 +4,10 @@ Locks are taken in the order of devices/services.py, for SLICE rows at once.
 """
 
 import json
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Final, cast
 from uuid import UUID
 
@@ -75,8 +75,8 @@ def subscriptions_import(
                 accepted.append((number, row))
             else:
                 results[number] = problem
-        for numbered in _rounds(accepted):
-            results |= _store(known, numbered, options, rehearsal)
+        if accepted:
+            results |= _store(known, accepted, options, rehearsal)
     return [results[number] for number in range(len(rows))]
 
 
@@ -121,19 +121,6 @@ def _refused(error: PlatformNotEnabled | VapidKeyUnknown | CategoryUnknown) -> R
     return refused(first.code, first.attr, first.detail)
 
 
-def _rounds(numbered: _Numbered) -> Iterator[_Numbered]:
-    """Rows of one address go into different rounds, in their order."""
-    seen: Counter[Place] = Counter()
-    rounds: list[list[tuple[int, Row]]] = []
-    for number, row in numbered:
-        place = _place(row)
-        if seen[place] == len(rounds):
-            rounds.append([])
-        rounds[seen[place]].append((number, row))
-        seen[place] += 1
-    yield from rounds
-
-
 def _place(row: Row) -> Place:
     return row.address.platform, row.address.digest
 
@@ -141,8 +128,8 @@ def _place(row: Row) -> Place:
 def _store(
     known: _Known, numbered: _Numbered, options: Options, rehearsal: Rehearsal | None
 ) -> _Results:
-    """Stores rows of different addresses in one transaction. If a person would have too many
-    devices, stores the halves apart, so that only that person's rows are refused."""
+    """Stores the rows in one transaction. If a person would have too many devices, stores the
+    halves apart, so that only that person's rows are refused."""
     alone = False
     while True:
         try:
@@ -161,7 +148,9 @@ def _store(
 
 
 class _Slice:
-    """Rows of different addresses, in a transaction."""
+    """Rows in a transaction. It reads and writes each address once, so that locks are taken in
+    order and the audit log has one entry: another row of an address is judged by what the rows
+    before would have stored."""
 
     def __init__(
         self,
@@ -172,94 +161,66 @@ class _Slice:
     ) -> None:
         self._known, self._numbered, self._options = known, numbered, options
         self._channel, self._rehearsal = known.channel, rehearsal
+        self._addresses = {_place(row): row.address for _, row in numbered}
+        self._stored: dict[Place, Subscription] = {}
+        self._set_aside: dict[tuple[Place, str], Subscription] = {}
         self._rehearsed: dict[Place, Kept] = {}
+        self._tags: dict[UUID, set[str]] = {}
+        self._changed: dict[Place, Merged] = {}
 
     def store(self, *, alone: bool) -> _Results:
         """`alone`: no other transaction holds the lock of the channel's capacity."""
         now = self._lock_addresses()
-        judged = self._judged(now)
-        results = {number: each for number, each in judged.items() if isinstance(each, Result)}
-        changed = {}
-        for number, each in judged.items():
-            if isinstance(each, Merged):
-                if each.is_change():
-                    changed[number] = each
-                else:
-                    results[number] = Result(Outcome.UNCHANGED)
-        new = [number for number, each in changed.items() if each.known is None]
-        room = self._room(len(new), alone=alone)
-        for number in new[room:]:
-            del changed[number]
-            error = SubscriptionsFull
-            results[number] = refused(
-                error.code, "", gettext("The channel has its maximum of subscribers.")
-            )
-        if changed:
-            self._write(list(changed.values()), now)
-        for number, each in changed.items():
-            results[number] = Result(Outcome.UPDATED if each.known else Outcome.CREATED)
+        self._read()
+        results = {number: self._judged(row, now) for number, row in self._numbered}
+        full = self._drop_without_room(alone=alone)
+        for number, row in self._numbered:
+            if _place(row) in full and results[number].outcome != Outcome.REFUSED:
+                detail = gettext("The channel has its maximum of subscribers.")
+                results[number] = refused(SubscriptionsFull.code, "", detail)
+        if self._changed:
+            self._write(now)
         return results
-
-    def _room(self, wanted: int, *, alone: bool) -> int:
-        if not wanted:
-            return 0
-        before = self._rehearsal.created if self._rehearsal else 0
-        return max(0, capacity_room(self._channel, before + wanted, alone=alone) - before)
 
     def _lock_addresses(self) -> datetime:
         """As registration.py does. Returns the time."""
-        addresses = [row.address for _, row in self._numbered]
         names = sorted(
-            address_lock(self._channel.pk, each.platform, each.digest) for each in addresses
+            address_lock(self._channel.pk, each.platform, each.digest)
+            for each in self._addresses.values()
         )
         statement = _NOW if self._rehearsal else _LOCK
         moment: datetime = sql.rows(statement, {"names": sql.array(names)})[-1][1]
         return moment
 
-    def _judged(self, now: datetime) -> dict[int, Merged | Result]:
-        stored, self._rehearsed = self._stored(), self._read_rehearsed()
-        stored |= {place: each.subscription() for place, each in self._rehearsed.items()}
-        named = [
-            each.pk
-            for _, row in self._numbered
-            if row.tags is not None and (each := stored.get(_place(row)))
-        ]
-        tags = tags_of(named)
-        tags |= {
-            stored[place].pk: set(each.tags)
+    def _read(self) -> None:
+        """Reads what is at the addresses, or would be after the earlier slices of a dry run."""
+        for each in self._read_subscriptions():
+            place = (each.platform, bytes(each.address_sha256))
+            if not each.is_set_aside:
+                self._stored[place] = each
+            elif each.auth:
+                self._set_aside.setdefault((place, each.auth), each)
+        if self._rehearsal:
+            found = {place: self._rehearsal.kept(place) for place in self._addresses}
+            self._rehearsed = {place: each for place, each in found.items() if each is not None}
+        self._stored |= {place: each.subscription() for place, each in self._rehearsed.items()}
+        self._tags = self._read_tags()
+
+    def _read_tags(self) -> dict[UUID, set[str]]:
+        """Those of the subscriptions that get tags."""
+        given = {_place(row) for _, row in self._numbered if row.tags is not None}
+        found = [*self._stored.items(), *((key[0], row) for key, row in self._set_aside.items())]
+        return tags_of([row.pk for place, row in found if place in given]) | {
+            self._stored[place].pk: set(each.tags)
             for place, each in self._rehearsed.items()
             if each.tags is not None
         }
-        return {
-            number: merged(
-                row,
-                known := stored.get(_place(row)),
-                tags.get(known.pk, set()) if known else set(),
-                vapid_key_id=self._known.vapid_key_id(row, known),
-                now=now,
-                options=self._options,
-            )
-            for number, row in self._numbered
-        }
 
-    def _tags_after(self, each: Merged) -> Collection[str] | None:
-        """As Kept.tags."""
-        before = self._rehearsed.get(_place(each.row))
-        return before.tags if before and each.tags is None else each.tags
-
-    def _read_rehearsed(self) -> dict[Place, Kept]:
-        if self._rehearsal is None:
-            return {}
-        found = {_place(row): self._rehearsal.kept(_place(row)) for _, row in self._numbered}
-        return {place: each for place, each in found.items() if each is not None}
-
-    def _stored(self) -> dict[Place, Subscription]:
-        """The subscriptions at the addresses. One that was set aside counts only if the row has its
-        `auth` and there is no other."""
+    def _read_subscriptions(self) -> Sequence[Subscription]:
         parameters = {
             "channel": self._channel.pk,
-            "platforms": sql.array(row.address.platform for _, row in self._numbered),
-            "digests": [row.address.digest for _, row in self._numbered],
+            "platforms": sql.array(platform for platform, _ in self._addresses),
+            "digests": [digest for _, digest in self._addresses],
         }
         ids = [each[0] for each in sql.rows(_FIND, parameters)]
         found = Subscription.objects.filter(pk__in=ids)
@@ -267,22 +228,76 @@ class _Slice:
         rows = list(ordered.select_related("person")) if ids else []
         if any(row.person_id is not None and row.person is None for row in rows):
             raise PersonsChanged
-        given = {_place(row): row.auth for _, row in self._numbered}
-        stored: dict[Place, Subscription] = {}
-        for each in sorted(rows, key=lambda row: row.is_set_aside):
-            place = (each.platform, bytes(each.address_sha256))
-            if not each.is_set_aside or (place not in stored and each.auth == given[place] != ""):
-                stored[place] = each
-        return stored
+        return rows
 
-    def _write(self, changed: list[Merged], now: datetime) -> None:
+    def _judged(self, row: Row, now: datetime) -> Result:
+        known = self._find(row, now)
+        found = merged(
+            row,
+            known,
+            self._tags.get(known.pk, set()) if known else set(),
+            vapid_key_id=self._known.vapid_key_id(row, known),
+            now=now,
+            options=self._options,
+        )
+        if isinstance(found, Result):
+            return found
+        if not found.is_change():
+            return Result(Outcome.UNCHANGED)
+        self._note(found)
+        return Result(Outcome.UPDATED if known else Outcome.CREATED)
+
+    def _find(self, row: Row, now: datetime) -> Subscription | None:
+        """The subscription at the address after the rows before. One that was set aside counts only
+        if the row has its `auth` and there is no other."""
+        place = _place(row)
+        if (changed := self._changed.get(place)) is not None:
+            values = _column_values(changed, self._persons, now)
+            person = _person(changed, self._persons)
+            return Kept.of(changed.known, values, person, changed.tags).subscription()
+        return self._stored.get(place) or self._set_aside.get((place, row.auth))
+
+    @cached_property
+    def _persons(self) -> Mapping[str, Person]:
+        """The persons of the rows, for judging. Missing ones are created only by `_write`."""
+        named = {row.external_id for _, row in self._numbered} - {None}
+        return persons_rehearsed(self._channel.pk, cast("set[str]", named))
+
+    def _note(self, change: Merged) -> None:
+        place = _place(change.row)
+        before = self._changed.get(place)
+        if before is not None:
+            change.follow(before)
+        if change.tags is not None:
+            self._tags[change.id] = set(change.tags)
+        self._changed[place] = change
+
+    def _drop_without_room(self, *, alone: bool) -> Collection[Place]:
+        """Drops the new subscriptions for which the channel has no room. Returns their places."""
+        new = [place for place, each in self._changed.items() if each.stored is None]
+        if not new:
+            return ()
+        before = self._rehearsal.created if self._rehearsal else 0
+        room = capacity_room(self._channel, before + len(new), alone=alone) - before
+        dropped = set(new[max(0, room) :])
+        for place in dropped:
+            del self._changed[place]
+        return dropped
+
+    def _tags_after(self, each: Merged) -> Collection[str] | None:
+        """As Kept.tags."""
+        before = self._rehearsed.get(_place(each.row))
+        return before.tags if before and each.tags is None else each.tags
+
+    def _write(self, now: datetime) -> None:
+        changed = list(self._changed.values())
         wanted = {each.external_id for each in changed} - {None}
         find = persons_rehearsed if self._rehearsal else people_get_or_create
         persons = find(self._channel.pk, cast("set[str]", wanted))
         changes = Changes(is_import=True)
         written = [_column_values(each, persons, now) for each in changed]
         for each, values in zip(changed, written, strict=True):
-            before = Standing.of(each.known) if each.known else None
+            before = Standing.of(each.stored) if each.stored else None
             after = Standing(
                 values["platform"],
                 values["person_id"],
@@ -291,7 +306,7 @@ class _Slice:
                 values.get("expired_code", ""),
             )
             changes.note(before, after)
-        created = sum(each.known is None for each in changed)
+        created = sum(each.stored is None for each in changed)
         if self._rehearsal:
             self._rehearsal.count(changes.persons)
             self._rehearsal.keep(

@@ -4,6 +4,7 @@ import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from auditlog.models import LogEntry
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -32,6 +33,7 @@ pytestmark = pytest.mark.django_db
 LAST_YEAR = datetime(2025, 6, 1, tzinfo=UTC)
 LATER = LAST_YEAR + timedelta(days=100)
 TAKEOVER = Options(takeover_days=30)
+AUTHS = [browser_keys()["auth"] for _ in range(2)]
 
 
 @pytest.fixture
@@ -66,7 +68,7 @@ def stored(channel, number=0):
 
 def facts_of(channel):
     """Everything about the channel's subscribers except ids and the moments of this test."""
-    rows = Subscription.objects.filter(channel=channel).order_by("address_sha256")
+    rows = Subscription.objects.filter(channel=channel).order_by("address_sha256", "auth")
     return [
         (
             row.address, row.platform, row.p256dh, row.auth, row.push_service, row.attributes,
@@ -104,6 +106,22 @@ def some_rows(chance, count=100):
     return made + chance.sample(made, 5)  # some addresses come twice
 
 
+def rows_again(chance, count, *, addresses):
+    """Rows that disagree about these phones."""
+    return [
+        android(
+            chance.randrange(addresses),
+            external_id=chance.choice([None, "user-1", "user-2", "user-3"]),
+            auth=chance.choice(["", *AUTHS, browser_keys()["auth"]]),
+            last_seen_at=chance.choice([None, LAST_YEAR, LATER]),
+            expired_at=chance.choice([None, None, LATER + timedelta(days=1)]),
+            tags=chance.choice([None, ["news"], ["sport"]]),
+            attributes=chance.choice([None, {"plan": "pro"}]),
+        )
+        for _ in range(count)
+    ]
+
+
 def subscribe(channel, row):
     """Registers the row as a device that says the same."""
     facts = Facts(
@@ -127,6 +145,33 @@ def test_rows_store_and_count_what_as_many_registrations_do(channel, seed, monke
         return [(*each[:11], each[12]) for each in facts]
 
     assert without_key(facts_of(channel)) == without_key(facts_of(other))
+    assert totals_of(channel) == totals_of(other)
+    assert_people_exact(channel)
+
+
+def test_rows_of_one_address_are_written_and_audited_once(channel):
+    rows = [android(attributes={"visits": number}) for number in range(5)]
+    assert outcomes(channel, *rows, android(1)) == ["created", *["updated"] * 4, "created"]
+    assert stored(channel).attributes == {"visits": 4}
+    (entry,) = LogEntry.objects.filter(additional_data__note__icontains="imported")
+    assert entry.additional_data["note"] == "Subscribers imported: 2 created, 0 updated."
+
+
+@pytest.mark.parametrize("takeover_days", [0, 30])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_of_one_address_count_in_their_order(channel, seed, takeover_days, monkeypatch):
+    """As if each was imported for itself."""
+    other = make_channel("Bob's", android_enabled=True, identity="trust")
+    rows = rows_again(random.Random(seed), 60, addresses=8)  # noqa: S311
+    for each in (channel, other):
+        register(each, "android", token(0), auth=AUTHS[0], login=Login("user-1"))
+        register(each, "android", token(0), auth=AUTHS[1])  # sets the first one aside
+        register(each, "android", token(1), auth=AUTHS[1], login=Login("user-3"))
+        person_change(channel=each, external_id="user-3", change=PersonChange(opted_out=True))
+    together = outcomes(channel, *rows, takeover_days=takeover_days)
+    monkeypatch.setattr(services, "SLICE", 1)
+    assert together == outcomes(other, *rows, takeover_days=takeover_days)
+    assert facts_of(channel) == facts_of(other)
     assert totals_of(channel) == totals_of(other)
     assert_people_exact(channel)
 
@@ -210,6 +255,19 @@ def test_a_person_with_too_many_devices_costs_only_its_own_rows(channel):
     assert_people_exact(channel)
 
 
+def test_a_person_with_too_many_devices_costs_an_address_only_that_row(channel):
+    rows = [android(number, external_id="user-1") for number in range(MOST_DEVICES)]
+    last = [
+        android(900, language="de"),
+        android(900, external_id="user-1"),
+        android(900, tags=["a"]),
+    ]
+    found = outcomes(channel, *rows, *last)
+    assert found[MOST_DEVICES:] == ["created", "too_many_devices", "updated"]
+    kept = stored(channel, 900)
+    assert (kept.person, kept.language, kept.tags.get().tag) == (None, "de", "a")
+
+
 def test_a_full_channel_refuses_rows_and_deletes_none(channel):
     channel.max_subscriptions = 2
     channel.save()
@@ -248,18 +306,7 @@ def test_a_dry_run_knows_the_rows_before(channel, seed, monkeypatch):
     outcomes(channel, *some_rows(chance, 10))
     channel.max_subscriptions = 38
     channel.save()
-    again = [
-        android(
-            chance.randrange(50),
-            external_id=chance.choice([None, "user-1", "user-2", "user-3"]),
-            auth=chance.choice(["", browser_keys()["auth"]]),
-            last_seen_at=chance.choice([None, LAST_YEAR, LATER]),
-            expired_at=chance.choice([None, None, LATER + timedelta(days=1)]),
-            tags=chance.choice([None, ["news"], ["sport"]]),
-            attributes=chance.choice([None, {"plan": "pro"}]),
-        )
-        for _ in range(120)
-    ]
+    again = rows_again(chance, 120, addresses=50)
     rehearsed = outcomes(channel, *again, dry_run=True)
     assert rehearsed == outcomes(channel, *again)
     expected = {"created", "updated", "unchanged", "too_many_devices", "subscriptions_full"}
