@@ -52,6 +52,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 EVERY: Final = timedelta(minutes=1)  # an automation is fired, unless more is due
 _AT_ONCE: Final = timedelta()
+_LONGEST_DAY: Final = timedelta(hours=25)  # when clocks are put back
 LATE: Final = timedelta(days=1)  # an entry that was missed for so long is skipped
 _CANCELLED: Final = (
     "PostgreSQL cancelled a statement. Raise statement_timeout for pushsvc, or simplify the rule."
@@ -124,7 +125,9 @@ def _fire(automation: Automation) -> bool:
         else with_defaults(automation.channel, send).target_platforms
     )
     is_stopped = notification is not None and not _keepers(notification.pk)
-    judged = _judge(automation, send, platforms, now=now, is_stopped=is_stopped)
+    judged = _judge(
+        automation, send, platforms, now=now, of_day=notification, is_stopped=is_stopped
+    )
     fired = [each for each in judged if not each.code]
     counts = Counter(each.code for each in judged if each.code)
     if fired:
@@ -199,6 +202,7 @@ def _judge(
     platforms: Sequence[Platform],
     *,
     now: datetime,
+    of_day: Notification | None,
     is_stopped: bool,
 ) -> list[_Judged]:
     """Takes the entries that have been due longest from the queue, and notes whom of them the
@@ -214,10 +218,17 @@ def _judge(
         "is_for_person": automation.recipient == Recipient.PERSON,
         "platforms": list(platforms),
         "apart": automation.apart,
+        "of_day": of_day.pk if of_day and _may_repeat_in_a_day(automation) else None,
         "kept_days": (automation.once_per_days or AGAIN_DAYS) + 1,
     }
     statement = _JUDGE.format(condition=condition.text)
     return [_Judged(*row) for row in sql.rows(statement, parameters)]
+
+
+def _may_repeat_in_a_day(automation: Automation) -> bool:
+    """Whether a contact may be followed by another one on the same day, which has one notification
+    and so one target for both."""
+    return automation.apart is not None and automation.apart < _LONGEST_DAY
 
 
 def _begin(
@@ -291,7 +302,14 @@ WITH due AS MATERIALIZED (
       WHEN due.due_at < statement_timestamp() - %(late)s::interval THEN 'late'
       WHEN subscription.id IS NULL OR subscription.expired_at IS NOT NULL THEN 'gone'
       WHEN person.id IS NULL AND NOT subscription.platform = ANY (%(platforms)s) THEN 'platform'
-      WHEN NOT {condition} THEN 'condition' END AS code
+      WHEN NOT {condition} THEN 'condition'
+      WHEN EXISTS (SELECT FROM notifications_app_target AS target
+                   WHERE target.notification_id = %(of_day)s::uuid
+                     AND target.external_id = person.external_id) THEN 'repeated'
+      WHEN person.id IS NULL AND EXISTS (
+        SELECT FROM notifications_app_target AS target
+        WHERE target.notification_id = %(of_day)s::uuid
+          AND target.subscription_id = subscription.id) THEN 'repeated' END AS code
   FROM due LEFT JOIN LATERAL (
     SELECT * FROM subscriptions_app_subscription
     WHERE id = due.subscription_id AND channel_id = %(channel)s OFFSET 0) AS subscription ON true

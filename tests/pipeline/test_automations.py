@@ -276,6 +276,21 @@ def test_a_person_is_contacted_again_after_some_days_only_if_so_set(
     assert days(automation)[1:] == [expected]
 
 
+@pytest.mark.parametrize("recipient", ["device", "person"])
+def test_on_a_day_of_25_hours_a_second_event_is_repeated_and_the_next_day_is_not(
+    channel, recipient
+):
+    automation = automated(channel, once_per_days=1, recipient=recipient)
+    row = factories.add_subscription(channel, person=factories.make_person(channel))
+    fire()
+    AutomationContact.objects.update(at=Now() - timedelta(hours=24, minutes=30))
+    for _ in range(2):
+        AutomationEntry.objects.create(automation=automation, subscription_id=row.pk, due_at=Now())
+        fire()
+        passed()
+    assert days(automation) == [{"fired": 1, "repeated": 1}, {"fired": 1}]
+
+
 def test_the_condition_must_match_when_the_time_comes(channel):
     rule = attribute("plan", "eq", "trial")
     automation = automated(
