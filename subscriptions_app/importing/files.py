@@ -7,6 +7,7 @@ import codecs
 import csv
 import io
 import re
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
@@ -240,11 +241,17 @@ def _without_bom(stream: BinaryIO) -> Iterator[bytes]:
 
 def _decoded(stream: BinaryIO) -> Iterator[str]:
     """The caller closes the stream, maybe before this generator ends."""
-    source = io.BufferedReader(cast("io.RawIOBase", stream))
+    source, number = io.BufferedReader(cast("io.RawIOBase", stream)), 0
     try:
         encoding, size = _encoding(source.peek(4)[:4])
         source.read(size)
-        yield from _utf_8(source) if encoding == "utf-8" else _utf_16(source, encoding)
+        lines = _utf_8(source) if encoding == "utf-8" else _utf_16(source, encoding)
+        for number, line in enumerate(lines, 1):  # noqa: B007 - for the error
+            yield line
+    except (EOFError, OSError, zlib.error) as error:
+        # Not translated, because only commands read such files.
+        detail = f"The file cannot be read from here, maybe because it is not complete: {error}."
+        raise FileUnreadable("unreadable", number + 1, None, detail) from error
     finally:
         if not stream.closed:
             source.detach()

@@ -81,6 +81,30 @@ def test_it_reads_compressed_files_and_maps_columns(channel, tmp_path):
     assert (row.attributes, (row.takeover_until - row.registered_at).days) == ({}, 30)
 
 
+def test_a_compressed_file_that_is_not_complete_says_where_to_go_on(channel, tmp_path):
+    path = tmp_path / "tokens.csv.gz"
+    data = gzip.compress(table(range(600)).encode(), compresslevel=0)
+    path.write_bytes(data[:-9])
+    with pytest.raises(CommandError, match=r"Line ([0-9]+): .* --resume \1$") as error:
+        run(channel, path)
+    line = int(str(error.value).rpartition(" ")[2])
+    assert Subscription.objects.count() == line - 2 > 0
+    path.write_bytes(data)
+    assert run(channel, path, f"--resume={line}")["created"] == 600 - (line - 2)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"platform,token\n", gzip.compress(b"", mtime=0)[:10] + b"\xff" * 9],
+    ids=["plain", "damaged"],
+)
+def test_a_file_that_is_not_compressed_as_it_says_is_refused(channel, tmp_path, data):
+    path = tmp_path / "tokens.csv.gz"
+    path.write_bytes(data)
+    with pytest.raises(CommandError, match=r"Line 1: .* --resume 1$"):
+        run(channel, path)
+
+
 def test_a_dry_run_stores_nothing(channel, file):
     assert run(channel, file, "--dry-run")["created"] == 10
     assert not Subscription.objects.exists()
