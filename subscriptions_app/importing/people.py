@@ -10,7 +10,8 @@ from pushsvc.common.store import sql
 from pushsvc.common.texts import later
 from subscriptions_app.categories.consent import stored_category_keys
 from subscriptions_app.errors import CategoryUnknown
-from subscriptions_app.importing.values import Options, Outcome, PersonRow, Result, refused
+from subscriptions_app.importing.rehearsal import Rehearsal
+from subscriptions_app.importing.values import Outcome, PersonRow, Result, refused
 from subscriptions_app.models import Person, Subscription
 from subscriptions_app.people.services import Stance, people_merge
 
@@ -28,8 +29,9 @@ class PeopleImport:
     gets no new people by imports once it has as many as it may have subscribers.
     """
 
-    def __init__(self, channel: Channel, options: Options) -> None:
-        self._channel, self._options = channel, options
+    def __init__(self, channel: Channel, rehearsal: Rehearsal | None) -> None:
+        """`rehearsal`: of a dry run, which stores nothing."""
+        self._channel, self._rehearsal = channel, rehearsal
         self._categories: frozenset[str] = frozenset()
         self._room: int | None = None
 
@@ -43,6 +45,8 @@ class PeopleImport:
         stances = {
             each.external_id: Stance(each.choices, each.opted_out_at is not None) for each in found
         }
+        if self._rehearsal:
+            stances |= self._rehearsal.stances(names)
         changed: dict[str, Stance] = {}
         results = []
         for row in _without_refused(rows, [each.pk for each in found]):
@@ -52,7 +56,9 @@ class PeopleImport:
                 after = (before or Stance()).merged(row.choices, opted_out=row.opted_out)
                 stances[row.external_id] = changed[row.external_id] = after
             results.append(result)
-        if changed and not self._options.dry_run:
+        if self._rehearsal:
+            self._rehearsal.keep_stances(changed)
+        elif changed:
             outcomes = [each.outcome for each in results]
             people_merge(
                 channel=self._channel,

@@ -3,6 +3,7 @@
 It is kept in a temporary file, so that memory does not grow with the number of rows.
 """
 
+import json
 import pickle
 import sqlite3
 from collections import Counter
@@ -14,6 +15,7 @@ from uuid import UUID, uuid5
 
 from subscriptions_app.errors import TooManyDevices
 from subscriptions_app.models import MOST_DEVICES, Person, Subscription
+from subscriptions_app.people.services import Stance
 
 Place = tuple[str, bytes]  # platform, and digest of the address
 _SUBSCRIPTION: Final = [field.attname for field in Subscription._meta.concrete_fields]
@@ -22,6 +24,7 @@ PRAGMA journal_mode = OFF;
 PRAGMA synchronous = OFF;
 CREATE TABLE subscription (platform TEXT, digest BLOB, kept BLOB, PRIMARY KEY (platform, digest));
 CREATE TABLE person (id BLOB PRIMARY KEY, devices INTEGER);
+CREATE TABLE stance (external_id TEXT PRIMARY KEY, kept TEXT);
 """
 _FIND: Final = "SELECT kept FROM subscription WHERE platform = ? AND digest = ?"
 _COUNT: Final = """
@@ -100,6 +103,16 @@ class Rehearsal:
             if devices.get(id_, 0) + self._devices(id_) + changes[id_] > MOST_DEVICES:
                 raise TooManyDevices
         self._file.executemany(_COUNT, [(id_.bytes, change) for id_, change in changes.items()])
+
+    def stances(self, external_ids: Collection[str]) -> dict[str, Stance]:
+        """Those of these persons that were kept."""
+        select = "SELECT kept FROM stance WHERE external_id = ?"
+        found = {each: self._file.execute(select, [each]).fetchone() for each in external_ids}
+        return {each: Stance(**json.loads(row[0])) for each, row in found.items() if row}
+
+    def keep_stances(self, stances: Mapping[str, Stance]) -> None:
+        rows = [(external_id, json.dumps(asdict(each))) for external_id, each in stances.items()]
+        self._file.executemany("INSERT OR REPLACE INTO stance VALUES (?, ?)", rows)
 
     def _devices(self, person: UUID) -> int:
         found = self._file.execute("SELECT devices FROM person WHERE id = ?", [person.bytes])

@@ -46,8 +46,8 @@ def imported(
     raises; then the rows that were read before are stored, and returned before."""
     source = _Source(reads)
     readable = source.rows()
-    people = PeopleImport(channel, options)
     with Rehearsal() if options.dry_run else nullcontext() as rehearsal:
+        people = PeopleImport(channel, rehearsal)
         while part := list(islice(readable, SLICE)):
             rows = [read.row for read in part if isinstance(read.row, Row)]
             results = subscriptions_import(

@@ -9,6 +9,7 @@ from django.core.management import call_command
 
 from subscriptions_app.categories.consent import refusing
 from subscriptions_app.categories.services import category_archive
+from subscriptions_app.importing import running
 from subscriptions_app.importing.services import subscriptions_import
 from subscriptions_app.models import OPTED_OUT, Person, Subscription
 from tests.api.support import owner_of
@@ -151,6 +152,20 @@ def test_a_dry_run_stores_nothing(alice):
     assert bring(alice, OUT, CHOSEN, OUT, dry_run="true")["created"] == 2
     assert people() == {}
     assert not LogEntry.objects.filter(additional_data__note__icontains="imported").exists()
+
+
+@pytest.mark.parametrize("most", [2, 3])
+def test_a_dry_run_knows_the_people_before(alice, most, monkeypatch):
+    """People who come again in other slices, and a channel that has room for two or three."""
+    monkeypatch.setattr(running, "SLICE", 2)
+    alice.channel.max_subscriptions = most
+    alice.channel.save()
+    rows = [OUT, CHOSEN, OUT, CHOSEN | {"opted_out": True}, CHOSEN, {**OUT, "external_id": "new"}]
+    rehearsed = bring(alice, *rows, dry_run="true")
+    assert rehearsed == bring(alice, *rows)
+    assert counts(rehearsed) == {
+        "created": most, "updated": 1, "unchanged": 2, "refused": 3 - most,
+    }  # fmt: skip
 
 
 def test_the_command_imports_them_into_its_channel_alone(alice, tmp_path):
