@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
-from uuid import UUID
 
 from channels_app.models import Channel
 from pushsvc.common.store import sql
@@ -13,7 +12,7 @@ from subscriptions_app.errors import CategoryUnknown
 from subscriptions_app.importing.rehearsal import Rehearsal
 from subscriptions_app.importing.values import Outcome, PersonRow, Result, refused
 from subscriptions_app.models import Person, Subscription
-from subscriptions_app.people.services import Stance, people_merge
+from subscriptions_app.people.services import Stance, people_merge, refused_by_devices
 
 PEOPLE_FULL: Final = "people_full"
 _FULL: Final = later("The channel has as many people as it may have subscribers.")
@@ -41,7 +40,7 @@ class PeopleImport:
             return []
         self._categories = stored_category_keys(self._channel.pk)
         names = {row.external_id for row in rows}
-        found = Person.objects.filter(channel_id=self._channel.pk, external_id__in=names)
+        found = list(Person.objects.filter(channel_id=self._channel.pk, external_id__in=names))
         stances = {
             each.external_id: Stance(each.choices, each.opted_out_at is not None) for each in found
         }
@@ -49,7 +48,7 @@ class PeopleImport:
             stances |= self._rehearsal.stances(names)
         changed: dict[str, Stance] = {}
         results = []
-        for row in _without_refused(rows, [each.pk for each in found]):
+        for row in _without_refused(rows, found):
             before = stances.get(row.external_id)
             result = self._judged(row, before)
             if result.outcome in (Outcome.CREATED, Outcome.UPDATED):
@@ -91,22 +90,16 @@ class PeopleImport:
         return self._room >= 0
 
 
-def _without_refused(rows: Sequence[PersonRow], person_ids: Collection[UUID]) -> list[PersonRow]:
+def _without_refused(rows: Sequence[PersonRow], found: Collection[Person]) -> list[PersonRow]:
     """The rows without choices that would take back what a device refused. The person's choice
-    counts before the device's."""
-    devices = Subscription.objects.filter(person__in=person_ids).exclude(choices={})
-    refused_by: dict[str, set[str]] = {}
-    for external_id, choices in devices.values_list("person__external_id", "choices"):
-        own = refused_by.setdefault(external_id, set())
-        own.update(key for key, is_wanted in choices.items() if not is_wanted)
+    counts before the device's. people_merge looks again, with the devices locked."""
+    devices = Subscription.objects.filter(person__in=found).exclude(choices={})
+    refused_by = refused_by_devices(devices.only("person_id", "choices"))
+    by_name = {each.external_id: refused_by.get(each.pk, set()) for each in found}
     return [
         replace(
             row,
-            choices={
-                key: is_wanted
-                for key, is_wanted in row.choices.items()
-                if not (is_wanted and key in refused_by.get(row.external_id, ()))
-            },
+            choices=Stance(row.choices).without(by_name.get(row.external_id, ())).choices,
         )
         for row in rows
     ]

@@ -5,7 +5,7 @@ linked meanwhile, the person's count shows it, and the change begins again.
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -72,6 +72,11 @@ class Stance:
         """With choices about which there is none, and an opt-out."""
         return Stance({**choices, **self.choices}, self.opted_out or opted_out)
 
+    def without(self, refused: Collection[str]) -> "Stance":
+        """Without consent to these categories."""
+        kept = {key: each for key, each in self.choices.items() if not (each and key in refused)}
+        return Stance(kept, self.opted_out)
+
 
 def person_get(*, channel_id: UUID, external_id: str) -> Person:
     """Returns the person. Raises NotFound."""
@@ -119,26 +124,42 @@ def person_change(
 
 
 def people_merge(*, channel: Channel, stances: Mapping[str, Stance], note: str) -> None:
-    """Gives each person the choices about which it has none, and opts out those who are so in
-    `stances`. Creates unknown persons. Nobody is opted in. Safe to repeat. For an import: the audit
-    log has one entry, with the note."""
+    """Gives each person the choices about which it has none, except for categories that a device of
+    the person refuses, and opts out those who are so in `stances`. Creates unknown persons. Nobody
+    is opted in. Safe to repeat. For an import: the audit log has one entry, with the note."""
 
     def act(_: bool) -> None:
         persons = people_get_or_create(channel.pk, stances.keys())
         ids = {name: persons[name].pk for name in stances}
-        out = [ids[name] for name, each in stances.items() if each.opted_out]
-        ended = _end(list(Subscription.objects.filter(person__in=out).locked_by_id()))
+        out = {ids[name] for name, each in stances.items() if each.opted_out}
+        wanting = {ids[name] for name, each in stances.items() if any(each.choices.values())}
+        # Devices of both are locked, because a device may be refusing a category now.
+        devices = list(Subscription.objects.filter(person__in=out | wanting).locked_by_id())
+        ended = _end([each for each in devices if each.person_id in out])
         ended.is_import = True
         for id_ in ids.values():
             ended.hold(id_)
         changes_count(channel.pk, ended)
-        given = [{"id": str(ids[name]), **asdict(each)} for name, each in stances.items()]
+        refused = refused_by_devices(devices)
+        given = [
+            {"id": str(ids[name]), **asdict(each.without(refused.get(ids[name], set())))}
+            for name, each in stances.items()
+        ]
         # A device that was linked after the devices were locked is counted by now.
         if sql.execute(_MERGE, {"given": json.dumps(given)}) < len(given):
             raise PersonsChanged
         audit.record(channel, audit.Action.UPDATE, note=note)
 
     until_counted(channel, act)
+
+
+def refused_by_devices(devices: Iterable[Subscription]) -> Mapping[UUID | None, set[str]]:
+    """The categories that devices refuse, by their persons."""
+    refused: dict[UUID | None, set[str]] = {}
+    for device in devices:
+        keys = {key for key, is_wanted in device.choices.items() if not is_wanted}
+        refused.setdefault(device.person_id, set()).update(keys)
+    return refused
 
 
 def person_erase(*, channel: Channel, external_id: str, also: Callable[[], int]) -> int:

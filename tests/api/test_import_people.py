@@ -16,7 +16,7 @@ from tests.api.support import owner_of
 from tests.api.test_import_request import post
 from tests.api.test_import_rows import android, stored
 from tests.factories import make_category, make_channel, make_person
-from tests.pipeline.support import assert_people_exact
+from tests.pipeline.support import assert_people_exact, waits_for
 
 pytestmark = pytest.mark.django_db
 
@@ -104,6 +104,19 @@ def test_what_a_device_refused_here_stays_refused(alice):
     ids = [stored(alice.channel, number).pk for number in (0, 1)]
     assert refusing(alice.channel.pk, "offers", ids) == {ids[0]}
     assert bring(alice, *wanted)["unchanged"] == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_device_refuses_during_the_import_stays_refused(alice):
+    subscriptions_import(channel=alice.channel, rows=[android(0, external_id="ada")])
+
+    def refuse():
+        Subscription.objects.update(choices={"offers": False})
+
+    wanted = {"external_id": "ada", "choices": {"offers": True}}
+    with waits_for(refuse, lambda: bring(alice, wanted)):
+        assert people() == {"ada": ({}, False)}
+    assert people() == {"ada": ({}, False)}
 
 
 def test_an_opt_out_ends_the_devices(alice):
