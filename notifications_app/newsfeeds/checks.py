@@ -8,7 +8,7 @@ entries are known and which are to be sent, so that each is found once.
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import structlog
@@ -16,7 +16,7 @@ import structlog
 from channels_app import audit
 from channels_app.feeds import EventKind, message_add
 from notifications_app.models import TROUBLED_AFTER, Newsfeed
-from notifications_app.newsfeeds.comparing import compared
+from notifications_app.newsfeeds.comparing import Comparison, compared
 from notifications_app.newsfeeds.fetching import Check, Failed, Fetched, Result, Unchanged
 from notifications_app.newsfeeds.reading import NotAFeed, entries_of
 from pushsvc.common.store import sql
@@ -44,7 +44,8 @@ def claim(most: int, *, in_flight: Mapping[UUID, int] | None = None) -> list[Che
     with sql.brief_transaction():
         due = Newsfeed.objects.due().exclude(channel__account_id__in=full)
         rows = due.select_related("channel").only(
-            "url", "etag", "modified", "known", "lease_number", "channel__account_id"
+            *("url", "etag", "modified", "known", "daily_limit", "lease_number"),
+            "channel__account_id",
         )
         locked = rows.select_for_update(skip_locked=True, no_key=True, of=("self",))
         claimed: list[Newsfeed] = []
@@ -69,7 +70,7 @@ def record(check: Check, result: Result) -> bool:
     """Writes the result, unless another worker has claimed the newsfeed since or its owner has
     changed it. Returns whether entries are to be sent. 410, and FAILING_FOR without a document,
     disable the newsfeed."""
-    read = _read(result)
+    read = _read(check, result)
     with sql.brief_transaction():
         own = Newsfeed.objects.select_for_update(no_key=True, of=("self",)).filter(
             pk=check.newsfeed_id, lease_number=check.lease_number, is_enabled=True
@@ -97,15 +98,20 @@ def _check(newsfeed: Newsfeed) -> Check:
         url=newsfeed.url,
         etag="" if is_new else newsfeed.etag,
         modified="" if is_new else newsfeed.modified,
+        known=newsfeed.known,
+        most=newsfeed.daily_limit,
     )
 
 
-def _read(result: Result) -> Any:
-    """The entries of a document, or why there are none; None if the document is unchanged."""
+def _read(check: Check, result: Result) -> Comparison | Failed | None:
+    """What the document has, or why it cannot be read; None if it is unchanged. What the claim
+    knew still holds if its result is written: whoever changes that ends the claim."""
     if not isinstance(result, Fetched):
         return None if isinstance(result, Unchanged) else result
+    now = sql.now()
     try:
-        return entries_of(result.body, content_type=result.content_type, url=result.url)
+        entries = entries_of(result.body, content_type=result.content_type, url=result.url)
+        return compared(entries, check.known, now, most=check.most)
     except NotAFeed as error:
         return Failed(str(error))
     except Exception as error:  # noqa: BLE001 - a document that no test has
@@ -113,15 +119,14 @@ def _read(result: Result) -> Any:
         return Failed("The document cannot be read.")
 
 
-def _succeed(newsfeed: Newsfeed, result: Result, entries: Any, now: datetime) -> None:
+def _succeed(newsfeed: Newsfeed, result: Result, found: Comparison | None, now: datetime) -> None:
     newsfeed.failures, newsfeed.failing_since, newsfeed.last_error = 0, None, ""
     newsfeed.next_at = now + timedelta(minutes=newsfeed.every_minutes)
-    if not isinstance(result, Fetched):
+    if found is None or not isinstance(result, Fetched):
         return
-    found = compared(entries, newsfeed.known, now, most=newsfeed.daily_limit)
     newsfeed.known, newsfeed.latest = found.known, found.latest or newsfeed.latest
     newsfeed.found = found.new or None
-    newsfeed.entry_count = len(entries)
+    newsfeed.entry_count = found.entry_count
     newsfeed.etag, newsfeed.modified = result.etag, result.modified
 
 

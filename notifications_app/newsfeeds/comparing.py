@@ -24,9 +24,10 @@ Values = dict[str, str]
 
 @dataclass(frozen=True)
 class Comparison:
-    """`known`: the hashes to keep. `new`: the values of the entries to send, the newest first.
-    `latest`: those of the newest entry."""
+    """`entry_count`: of the document. `known`: the hashes to keep. `new`: the values of the entries
+    to send, the newest first. `latest`: those of the newest entry."""
 
+    entry_count: int
     known: list[int]
     new: list[Values]
     latest: Values | None
@@ -53,6 +54,7 @@ def compared(
     now_known = {*current}
     kept = [*current, *(each for each in known or () if each not in now_known)]
     return Comparison(
+        entry_count=len(entries),
         known=kept[:MOST_KNOWN],
         new=[values_of(each) for each in new[:most]],
         latest=values_of(newest[0][0]) if newest else None,

@@ -9,7 +9,7 @@ import socket
 import ssl
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -49,7 +49,8 @@ _ACCEPT: Final = (
 
 @dataclass(frozen=True)
 class Check:
-    """A claimed newsfeed. Only the claim with the newest `lease_number` may write."""
+    """A claimed newsfeed. Only the claim with the newest `lease_number` may write. `known`: the
+    hashes of the entries that were seen, or None. `most`: how many new entries may be sent."""
 
     newsfeed_id: UUID
     lease_number: int
@@ -57,6 +58,8 @@ class Check:
     url: str = field(repr=False)
     etag: str = field(default="", repr=False)
     modified: str = field(default="", repr=False)
+    known: Sequence[int] | None = field(default=None, repr=False)
+    most: int = 0
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import gzip
 import threading
 import time
 from datetime import timedelta
+from unittest.mock import Mock
 
 import pytest
 from django.db.models import F
@@ -415,6 +416,17 @@ def test_what_is_no_feed_is_an_error_in_words(owner, site, body, words):
     check()
     assert words in reread(newsfeed).last_error
     assert newsfeed.known is None
+
+
+def test_a_document_that_no_code_expects_is_a_failed_check_with_a_reason(owner, site, monkeypatch):
+    newsfeed = primed(owner, site, item(1))
+    site.serve(rss(item(2), item(1)))
+    with monkeypatch.context() as patched:
+        patched.setattr(checks, "compared", Mock(side_effect=MemoryError))
+        check()  # the worker goes on
+    assert (reread(newsfeed).failures, newsfeed.last_error) == (1, "The document cannot be read.")
+    check()
+    assert titles() == ["Title 2"]
 
 
 def test_a_failing_feed_is_checked_less_often_then_told_then_disabled(owner, channel, site):
