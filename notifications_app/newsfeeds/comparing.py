@@ -17,6 +17,7 @@ from pushsvc.common.timestamps import format_timestamp
 MOST_KNOWN: Final = 6 * MOST_ENTRIES  # an entry has at most three hashes, so two documents
 OLD: Final = timedelta(days=3)  # an entry with an earlier date is not sent
 _MAX_LINK: Final = 1_000
+_MOST_PARAMETERS: Final = 100  # of a link; one with more is taken as it is
 _LENGTHS: Final = {"title": 200, "summary": 300, "author": 100, "categories": 200}
 
 Values = dict[str, str]
@@ -129,7 +130,8 @@ def _canonical(link: str) -> str:
     campaigns."""
     try:
         parts = urlsplit(link)
-        query = [each for each in parse_qsl(parts.query, True) if not each[0].startswith("utm_")]
+        given = parse_qsl(parts.query, True, max_num_fields=_MOST_PARAMETERS)
+        query = [each for each in given if not each[0].startswith("utm_")]
     except ValueError:
         return link
     path = parts.path.rstrip("/")

@@ -1,8 +1,10 @@
 """Reads RSS 0.9 to 2.0, RSS 1.0 (RDF) and Atom. Pure functions.
 
-Expat reads the document once, so the time grows with its length. It expands no entity of the
-document and loads none from elsewhere. Prefixes are read as they are written, because feeds use
-them without a declaration. What precedes an error counts: the entries that ended before it.
+Expat reads the document once, so the time grows with its length. What a document says once and
+means for many elements, such as a base or the default of an attribute, has a bound of its own.
+Expat expands no entity of the document and loads none from elsewhere. Prefixes are read as they are
+written, because feeds use them without a declaration. What precedes an error counts: the entries
+that ended before it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +22,12 @@ from notifications_app.newsfeeds.repair import repaired
 MOST_ENTRIES: Final = 500  # of a document
 _MOST_TEXT: Final = 20_000  # characters of a field
 _MOST_CATEGORIES: Final = 20
+_LONGEST_LINK: Final = 4_000  # characters of a link or a base, also joined; a longer one is none
+# Characters of links and their bases that are joined in a document, about half a second. A join
+# takes as long as 100 characters even if it has fewer.
+_MOST_JOINED: Final = 5_000_000
+_SHORTEST_JOIN: Final = 100
+_MOST_DECLARED: Final = 100  # attributes; Expat looks at each for each element
 _MOST_ELEMENTS: Final = 100_000  # of a document; what follows is not read
 _DEEPEST: Final = 200
 _ROOTS: Final = frozenset({"rss", "rdf:rdf", "rdf", "feed", "channel"})
@@ -88,6 +96,7 @@ class _Reader:
     def __init__(self, url: str) -> None:
         self.entries: list[Entry] = []
         self._bases = [url]
+        self._joined_length = self._declared = 0
         self._depth = self._elements = 0
         self._is_atom = False
         self._prefix = ""
@@ -108,6 +117,8 @@ class _Reader:
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._characters
         parser.EntityDeclHandler = _refuse_entities
+        parser.AttlistDeclHandler = self._declare
+        parser.specified_attributes = True  # not the defaults, which are copied for each element
         try:
             parser.Parse(text.encode("utf-8"), True)
         except _EnoughError:
@@ -132,7 +143,7 @@ class _Reader:
             self._begin(name)
         name = name.removeprefix(self._prefix)
         base = attributes.get("xml:base", "")
-        self._bases.append(_joined(self._bases[-1], base) if base else self._bases[-1])
+        self._bases.append((base and self._joined(base)) or self._bases[-1])
         self._parents.append(name)
         if self._skipped_depth:
             return
@@ -254,7 +265,29 @@ class _Reader:
             self._entry.categories.append(text)
 
     def _absolute(self, link: str) -> str:
-        return _joined(self._bases[-1], "".join(link.split())) if link.strip() else ""
+        return self._joined("".join(link.split())) if link.strip() else ""
+
+    def _joined(self, link: str) -> str:
+        """The link at the base of the element, or "" if it is too long."""
+        base = self._bases[-1]
+        if len(link) > _LONGEST_LINK:
+            return ""
+        self._joined_length += len(base) + len(link) + _SHORTEST_JOIN
+        if self._joined_length > _MOST_JOINED:
+            raise _EnoughError
+        try:
+            joined = urljoin(base, link)
+        except ValueError:
+            return link
+        return joined if len(joined) <= _LONGEST_LINK else ""
+
+    def _declare(self, *_: object) -> None:
+        self._declared += 1
+        if self._declared > _MOST_DECLARED:
+            raise NotAFeed(
+                f"The document declares over {_MOST_DECLARED} attributes, which are not read."
+                " Remove its <!ATTLIST …>."
+            )
 
 
 def _refuse_entities(*_: object) -> None:
@@ -271,13 +304,6 @@ def _image(name: str, attributes: Mapping[str, str]) -> str:
     if name == "media:thumbnail":
         return attributes.get("url", "")
     return attributes.get("href", "") if name == "itunes:image" else ""
-
-
-def _joined(base: str, link: str) -> str:
-    try:
-        return urljoin(base, link)
-    except ValueError:
-        return link
 
 
 def _moment(text: str) -> datetime | None:

@@ -1,10 +1,13 @@
 """Documents of RSS and Atom as they are in the wild, without a network and a database."""
 
 import codecs
+import tracemalloc
 from datetime import UTC, datetime
+from urllib.parse import urljoin
 
 import pytest
 
+from notifications_app.newsfeeds import comparing, reading
 from notifications_app.newsfeeds.comparing import compared, values_of
 from notifications_app.newsfeeds.plain_text import text_of
 from notifications_app.newsfeeds.reading import MOST_ENTRIES, NotAFeed, entries_of
@@ -217,6 +220,85 @@ def test_hashes_that_are_stored_stay_those_of_their_entries():
     for known in ([id_, *texts], [link, *texts]):
         assert compared(found, known, now, most=5).new == []
     assert [each["title"] for each in compared(found, [id_], now, most=5).new] == ["Two", "Three"]
+
+
+BASE = "https://news.example/"
+LINKS = "".join(f"<item><title>t</title><link>{number}</link></item>" for number in range(500))
+
+
+def with_base(base, inner):
+    return f'<rss xml:base="{base}"><channel>{inner}</channel></rss>'
+
+
+def test_a_base_that_is_too_long_is_none_and_is_not_copied_into_each_link():
+    tracemalloc.start()
+    try:
+        found = read(with_base(BASE + "a" * 200_000 + "/", LINKS))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 20_000_000
+    assert found[1].link == URL + "1"
+
+
+@pytest.mark.parametrize("base", [URL, BASE + "a" * 3_000 + "/"])
+def test_a_link_that_is_too_long_is_none(base):
+    long = "b" * 1_500
+    links = f"<item><title>t</title><link>{long}</link><media:thumbnail url='{long * 3}'/></item>"
+    entry = read(with_base(base, links))[0]
+    assert entry.link == (URL + long if base == URL else "")
+    assert entry.image == ""
+
+
+def test_the_joins_of_a_document_are_bounded_in_number_and_length(monkeypatch):
+    joined = []
+
+    def join(base, link):
+        joined.append(len(base) + len(link))
+        return urljoin(base, link)
+
+    monkeypatch.setattr(reading, "urljoin", join)
+    inner = "<item><title>first</title></item>" + "<a xml:base='b'/>" * 60_000
+    assert [each.title for each in read(with_base(BASE + "a/" * 1_900, inner))] == ["first"]
+    assert sum(joined) < 5_000_000
+    joined.clear()
+    assert [each.title for each in read(with_base(BASE, inner))] == ["first"]
+    assert len(joined) < 50_000
+
+
+def test_usual_bases_of_each_element_are_within_the_bounds():
+    parts = "".join(
+        f'<entry xml:base="https://news.example/{number}/"><title xml:base="/">t</title>'
+        '<link href="a"/><content type="html" xml:base="/">c</content>'
+        '<media:thumbnail url="b.jpg"/></entry>'
+        for number in range(MOST_ENTRIES)
+    )
+    found = read(f'<feed xml:base="https://news.example/">{parts}</feed>')
+    assert [each.link for each in found] == [f"{BASE}{at}/a" for at in range(MOST_ENTRIES)]
+
+
+def declaring(number):
+    names = " ".join(f"a{each} CDATA 'x'" for each in range(number))
+    return f"<!DOCTYPE rss [<!ATTLIST link href CDATA '/x'><!ATTLIST item {names}>]>" + item(
+        "<title>a &amp; b</title><link>y</link>"
+    )
+
+
+def test_defaults_of_attributes_are_not_read_and_many_are_refused():
+    """Each element of the name would have a copy of them."""
+    assert values(declaring(99))["link"] == URL + "y"
+    with pytest.raises(NotAFeed, match="declares over 100 attributes"):
+        read(declaring(100))
+
+
+def test_a_link_with_many_parameters_is_compared_as_it_is(monkeypatch):
+    encoded = []
+    monkeypatch.setattr(comparing, "urlencode", lambda query: encoded.append(len(query)) or "")
+    now = datetime(2026, 12, 3, tzinfo=UTC)
+    for number in (100, 101):
+        link = "?" + "&amp;".join("a" * number)
+        compared(read(item(f"<title>t</title><link>{link}</link>")), None, now, most=5)
+    assert encoded == [100]
 
 
 @pytest.mark.parametrize(
