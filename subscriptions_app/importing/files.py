@@ -8,7 +8,8 @@ import csv
 import io
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 from django.utils.translation import gettext
@@ -245,9 +246,9 @@ def _decoded(stream: BinaryIO) -> Iterator[str]:
     try:
         encoding, size = _encoding(source.peek(4)[:4])
         source.read(size)
-        lines = _utf_8(source) if encoding == "utf-8" else _utf_16(source, encoding)
-        for number, line in enumerate(lines, 1):  # noqa: B007 - for the error
-            yield line
+        with closing(_utf_8(source) if encoding == "utf-8" else _utf_16(source, encoding)) as lines:
+            for number, line in enumerate(lines, 1):  # noqa: B007 - for the error
+                yield line
     except (EOFError, OSError, zlib.error) as error:
         # Not translated, because only commands read such files.
         detail = f"The file cannot be read from here, maybe because it is not complete: {error}."
@@ -257,12 +258,12 @@ def _decoded(stream: BinaryIO) -> Iterator[str]:
             source.detach()
 
 
-def _utf_8(source: "io.BufferedReader[io.RawIOBase]") -> Iterator[str]:
+def _utf_8(source: "io.BufferedReader[io.RawIOBase]") -> Generator[str, None, None]:
     for number, raw in enumerate(source, 1):
         yield _text(raw, number)
 
 
-def _utf_16(source: "io.BufferedReader[io.RawIOBase]", encoding: str) -> Iterator[str]:
+def _utf_16(source: "io.BufferedReader[io.RawIOBase]", encoding: str) -> Generator[str, None, None]:
     text, number = io.TextIOWrapper(source, encoding=encoding, newline="\n"), 0
     try:
         for line in text:

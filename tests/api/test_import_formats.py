@@ -8,6 +8,7 @@ from io import BytesIO
 import pytest
 
 from pushsvc.common.platforms import Platform
+from subscriptions_app.importing import files
 from subscriptions_app.importing.fields import moment_of
 from subscriptions_app.importing.files import FileUnreadable
 from subscriptions_app.importing.formats import Format, Reading, rows_read
@@ -170,6 +171,15 @@ def test_a_file_that_is_closed_before_its_end_is_left_quietly(encoding):
     assert isinstance(next(rows).row, Row)
     stream.close()
     rows.close()  # would raise
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_file_whose_rows_are_not_all_read_stays_open(encoding):
+    stream = BytesIO(f"platform,token\n{f'android,{FID}{chr(10)}' * 9}".encode(encoding))
+    lines = files._decoded(stream)
+    next(lines)
+    lines.close()  # a generator in it that is closed later would warn, which is an error
+    assert not stream.closed
 
 
 def test_a_later_part_of_a_file_keeps_the_lines_of_the_file():
