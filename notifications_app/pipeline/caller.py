@@ -41,7 +41,6 @@ class Caller:
         self._credentials = work.credentials
         self._lease = lease
         self._last_call_at = lease.begun + settings.LEASE_SECONDS - settings.CALL_SECONDS
-        self._pass_until = lease.begun + _pass_seconds(lease)
         self._outages_in_a_row = 0
         self._confirmation: asyncio.Task[Outcome] | None = None
         self._are_refused = False
@@ -120,7 +119,7 @@ class Caller:
         return (
             self._has_time(now)
             and not self._are_refused
-            and now < self._pass_until
+            and now < self._lease.begun + self._pass_seconds()
             and self._outages_in_a_row < breakers.LEAST_CALLS
             and not self.is_throttled
             and not worker.is_stopping()
@@ -159,7 +158,6 @@ class Caller:
         seen = len(self._throttled)
         return seen >= LEAST_RECENT and 2 * sum(self._throttled) >= seen
 
-
-def _pass_seconds(lease: Lease) -> float:
-    is_unknown_host = lease.push_service == breakers.UNKNOWN_HOSTS
-    return settings.UNKNOWN_HOST_BATCH_SECONDS if is_unknown_host else settings.BATCH_SECONDS
+    def _pass_seconds(self) -> float:
+        is_unknown_host = self._lease.push_service == breakers.UNKNOWN_HOSTS
+        return settings.UNKNOWN_HOST_BATCH_SECONDS if is_unknown_host else settings.BATCH_SECONDS
