@@ -25,6 +25,12 @@ def test_the_quickest_run_while_their_times_fit(budget, expected):
     assert chosen(SECONDS, SECONDS, budget=budget) == expected
 
 
+def test_each_process_chooses_the_same_of_tests_that_took_as_long():
+    alike = dict.fromkeys("bdacfe", 1.0)
+
+    assert chosen(alike, alike, budget=3.5) == {"a", "b", "c"}
+
+
 def test_new_tests_and_those_of_changed_files_always_run():
     ids = [*SECONDS, "new"]
 
