@@ -46,12 +46,12 @@ def test_a_run_in_parallel_records_the_times_for_the_next(tmp_path):
     assert "2 passed" in first
     assert "No times are recorded yet" in first
     assert "1 passed" in second
-    assert "1 of 2 tests fit into 20.4 s" in second
+    assert "1 of 2 tests fit into 48.4 s" in second
 
 
 def ran(folder):
     """The output of a run in which each of two processes has 0.4 seconds."""
     command = [sys.executable, "-m", "pytest", "-p", "xdist", "-p", "tests.quick"]
-    command += ["-n", "2", "--within", "20.4", "-c", folder / "pytest.ini", folder]
+    command += ["-n", "2", "--within", "48.4", "-c", folder / "pytest.ini", folder]
     own = {"PYTHONPATH": str(Path(__file__).parents[2]), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(command, env=own, stdout=subprocess.PIPE, text=True, check=True).stdout
