@@ -131,7 +131,7 @@ class Message:
         return max(1, math.ceil(self.expires_at - now)) if self.content.ttl else 0
 
 
-@dataclass(slots=True)  # not frozen, because making a frozen one takes four times as long
+@dataclass(slots=True)  # not frozen, because each message makes one, which takes longer
 class Destination:
     """What a transport needs for one recipient.
 

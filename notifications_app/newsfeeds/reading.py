@@ -1,10 +1,9 @@
 """Reads RSS 0.9 to 2.0, RSS 1.0 (RDF) and Atom. Pure functions.
 
-Expat reads the document once, so the time grows with its length. What a document says once and
-means for many elements, such as a base or the default of an attribute, has a bound of its own.
-Expat expands no entity of the document and loads none from elsewhere. Prefixes are read as they are
-written, because feeds use them without a declaration. What precedes an error counts: the entries
-that ended before it.
+Expat reads the document once, so the time grows with its length. A base and the default of an
+attribute apply to many elements, so each has a bound of its own. Expat expands no entity of the
+document and loads none from elsewhere. Prefixes are read as they are written, because feeds use
+them without a declaration. Entries that ended before an error count.
 """
 
 from collections.abc import Callable, Mapping, Sequence

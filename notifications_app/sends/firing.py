@@ -111,7 +111,7 @@ def _fire(schedule: Schedule) -> None:
 
 def _due(schedule: Schedule, now: datetime) -> tuple[list[datetime], datetime | None]:
     """The occurrences that were missed, and the one to send: the latest that is less than LATE, or
-    else one that comes. Without those that staff skipped before."""
+    else one that comes. Leaves out those that staff skipped."""
     first = cast("datetime", schedule.next_at)
     due = [first, *takewhile(lambda each: each <= now, open_after(schedule, first))]
     latest = due[-1]

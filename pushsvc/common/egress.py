@@ -66,7 +66,7 @@ class NameNotFound(socket.gaierror):
     """The host's name does not exist (NXDOMAIN)."""
 
 
-@dataclass(slots=True)  # not frozen, because making a frozen one takes four times as long
+@dataclass(slots=True)  # not frozen, because each message makes one, which takes longer
 class Response:
     """A server's response. `headers` ignores the case of names. `body` has at most
     MAX_RESPONSE_BODY bytes, or as many as the client reads. It is shorter than announced if the

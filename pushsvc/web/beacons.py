@@ -1,8 +1,8 @@
 """Counts what devices report with `POST /events`, without a thread for each request.
 
 After a send, most requests are reports of one event with a valid token. The event loop reads them,
-and one thread counts those that have arrived meanwhile in one statement. Django responds to any
-other request, and to one whose events could not be counted, so errors and limits are the same.
+and one thread counts in one statement what has arrived meanwhile, up to a bound. Django responds to
+any other request, and to one whose events could not be counted, so errors and limits are the same.
 """
 
 import asyncio

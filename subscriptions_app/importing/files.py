@@ -247,7 +247,8 @@ def _decoded(stream: BinaryIO) -> Iterator[str]:
         encoding, size = _encoding(source.peek(4)[:4])
         source.read(size)
         with closing(_utf_8(source) if encoding == "utf-8" else _utf_16(source, encoding)) as lines:
-            for number, line in enumerate(lines, 1):  # noqa: B007 - for the error
+            for line in lines:
+                number += 1
                 yield line
     except (EOFError, OSError, zlib.error) as error:
         # Not translated, because only commands read such files.

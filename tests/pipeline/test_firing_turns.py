@@ -40,7 +40,7 @@ def turns(monkeypatch):
 
 
 def automated(name, *, waiting=0, ago):
-    """An automation of its own channel, which was due so many minutes ago."""
+    """An automation that has been due for these minutes, in a channel of its own."""
     automation = factories.make_automation(factories.make_channel(name), name)
     fire_at = Now() - timedelta(minutes=ago)
     Automation.objects.filter(pk=automation.pk).update(fire_at=fire_at)
