@@ -225,6 +225,22 @@ def test_a_newer_row_replaces_what_the_device_said(channel):
     assert (stored(channel).language, stored(channel).registered_at) == ("de", LATER)
 
 
+def test_a_browser_whose_endpoint_another_had_meanwhile_is_found_by_its_auth(channel):
+    mine, another = browser_row(language="de"), browser_row()
+    subscribe(channel, mine)
+    subscribe(channel, another)
+    # The other browser has got another endpoint since.
+    elsewhere = Address.of(Platform.WEB, "https://fcm.googleapis.com/fcm/send/elsewhere")
+    Subscription.objects.filter(auth=another.auth).update(
+        address=elsewhere.text, address_sha256=elsewhere.digest
+    )
+
+    assert outcomes(channel, mine) == ["updated"]
+
+    row = Subscription.objects.get(auth=mine.auth)
+    assert (row.is_set_aside, row.language) == (False, "de")
+
+
 def test_who_unsubscribed_here_stays_unsubscribed(channel):
     row = android(last_seen_at=LAST_YEAR)
     register(channel, "android", token())
