@@ -159,14 +159,22 @@ def test_a_slowly_sent_request_waits_in_the_proxy(nginx, web, owner, part):
         assert len(opened) <= THREADS  # the two requests' own connections, and those of the start
 
 
-def test_an_address_has_a_limited_number_of_simultaneous_requests(nginx):
+@pytest.fixture
+def patient(web, tmp_path, certificate):
+    """An nginx that waits for bodies longer than a busy machine needs to open 200 connections."""
+    changes = {"client_body_timeout 10s;": "client_body_timeout 300s;"}
+    with running_nginx(tmp_path / "nginx", certificate, web, **changes) as running:
+        yield running
+
+
+def test_an_address_has_a_limited_number_of_simultaneous_requests(patient):
     slow = message("POST", "/subscribe", "Content-Length: 1000") + b"{"
     with ExitStack() as stack:
         for _ in range(200):
-            stack.enter_context(nginx.connect("127.0.0.5")).sendall(slow)
+            stack.enter_context(patient.connect("127.0.0.5")).sendall(slow)
 
-        until(lambda: ask(nginx.connect("127.0.0.5"), HEALTH)[0] == 429, seconds=60)
-        assert ask(nginx.connect("127.0.0.6"), HEALTH)[0] == 200
+        until(lambda: ask(patient.connect("127.0.0.5"), HEALTH)[0] == 429, seconds=60)
+        assert ask(patient.connect("127.0.0.6"), HEALTH)[0] == 200
 
 
 def test_the_console_has_a_rate_limit_for_each_address(nginx):
