@@ -66,8 +66,8 @@ async function isSigned(signed, given, secret) {
     ["verify"],
   );
   for (const each of given.split(" ")) {
-    const signature = each.startsWith("v1,") && /^[A-Za-z0-9+/]+=*$/.test(each.slice(3));
-    if (signature && (await crypto.subtle.verify("HMAC", key, decoded(each.slice(3)), signed))) {
+    const isSignature = /^v1,[A-Za-z0-9+/]{43}=$/.test(each); // 32 bytes
+    if (isSignature && (await crypto.subtle.verify("HMAC", key, decoded(each.slice(3)), signed))) {
       return true;
     }
   }
@@ -80,12 +80,14 @@ function decoded(text) {
 }
 
 /**
- * Node's headers are an object with names in lower case.
+ * In an object, the names are in lower case in Node.js, and in any case elsewhere.
  *
  * @param {Headers | Record<string, string | string[] | undefined>} headers
  * @param {string} name
  */
 function header(headers, name) {
-  const found = headers instanceof Headers ? headers.get(name) : headers[name];
+  if (headers instanceof Headers) return headers.get(name) ?? "";
+  const own = Object.keys(headers).find((each) => each.toLowerCase() === name);
+  const found = own && headers[own];
   return typeof found === "string" ? found : "";
 }
