@@ -13,7 +13,7 @@ export function sleep(milliseconds: number): Promise<any>;
  */
 /** @typedef {import("./schema.d.ts").components["schemas"]} Schemas */
 /** @typedef {Schemas["FieldError"]} FieldError */
-/** @typedef {Response | Unreachable} Answer */
+/** @typedef {{status: number, headers: Headers, text: string} | Unreachable} Answer */
 /**
  * @typedef {object} ClientOptions
  * @property {string} channel the channel's id
@@ -90,7 +90,11 @@ export class Calls {
 }
 export type Schemas = import("./schema.d.ts").components["schemas"];
 export type FieldError = Schemas["FieldError"];
-export type Answer = Response | Unreachable;
+export type Answer = {
+    status: number;
+    headers: Headers;
+    text: string;
+} | Unreachable;
 export type ClientOptions = {
     /**
      * the channel's id

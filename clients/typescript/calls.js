@@ -5,7 +5,7 @@
 
 /** @typedef {import("./schema.d.ts").components["schemas"]} Schemas */
 /** @typedef {Schemas["FieldError"]} FieldError */
-/** @typedef {Response | Unreachable} Answer */
+/** @typedef {{status: number, headers: Headers, text: string} | Unreachable} Answer */
 /**
  * @typedef {object} ClientOptions
  * @property {string} channel the channel's id
@@ -117,9 +117,8 @@ export class Calls {
    * @returns {Promise<any>}
    */
   async request(method, path, options = {}) {
-    const answer = await this.#answer(method, path, options);
-    const text = await answer.text();
-    return text ? JSON.parse(text) : (answer.headers.get("Location") ?? undefined);
+    const { text, headers } = await this.#answer(method, path, options);
+    return text ? JSON.parse(text) : (headers.get("Location") ?? undefined);
   }
 
   /**
@@ -136,7 +135,7 @@ export class Calls {
     let page = { ...query, limit: Math.min(left, largest) };
     while (page) {
       const answer = await this.#answer("GET", path, { query: page });
-      const entries = (await entriesOf(answer)).slice(0, left);
+      const entries = entriesOf(answer).slice(0, left);
       yield* entries;
       left -= entries.length;
       page = left > 0 ? following(answer.headers) : undefined;
@@ -163,8 +162,9 @@ export class Calls {
     const mayRepeat = isRepeatable ?? (SAFE.has(method) || idempotencyKey !== undefined);
     const answer = await this.#persist(request, mayRepeat);
     if (answer instanceof Error) throw answer;
-    if (answer.status < 400) return answer;
-    throw new Refused(answer.status, await answer.text(), answer.headers);
+    const isClick = answer.status === 302 && path.startsWith("/c/"); // others redirect elsewhere
+    if (answer.status < 300 || isClick) return answer;
+    throw new Refused(answer.status, answer.text, answer.headers);
   }
 
   /**
@@ -178,7 +178,7 @@ export class Calls {
       const answer = await ask(request.clone(), this.#timeoutMs);
       const wait = pauseMs(answer, attempt);
       if (attempt >= this.#retries || wait > this.#longestWaitMs) return answer;
-      if (!(await helps(answer, isRepeatable))) return answer;
+      if (!helps(answer, isRepeatable)) return answer;
       await sleep(wait);
     }
   }
@@ -191,7 +191,8 @@ export class Calls {
  */
 async function ask(request, timeoutMs) {
   try {
-    return await fetch(request, { signal: AbortSignal.timeout(timeoutMs) });
+    const answer = await fetch(request, { signal: AbortSignal.timeout(timeoutMs) });
+    return { status: answer.status, headers: answer.headers, text: await answer.text() };
   } catch (cause) {
     return new Unreachable(`no answer from ${new URL(request.url).origin}`, { cause });
   }
@@ -203,11 +204,11 @@ async function ask(request, timeoutMs) {
  * @param {Answer} answer
  * @param {boolean} isRepeatable
  */
-async function helps(answer, isRepeatable) {
+function helps(answer, isRepeatable) {
   if (answer instanceof Error) return isRepeatable || NOT_CONNECTED.has(codeOf(answer));
   if (!isRepeatable) return answer.status === TOO_MANY_REQUESTS;
   if (REPEATABLE.has(answer.status)) return true;
-  return answer.status === 409 && asProblem(await answer.clone().text()).code === IN_FLIGHT;
+  return answer.status === 409 && asProblem(answer.text).code === IN_FLIGHT;
 }
 
 /** @param {any} error of fetch, which tells the reason as the cause of its cause */
@@ -247,13 +248,13 @@ function following(headers) {
 /**
  * Those of a page of a list, which is JSON, or of an export, which has an entry a line.
  *
- * @param {Response} answer
- * @returns {Promise<any[]>}
+ * @param {Exclude<Answer, Unreachable>} answer
+ * @returns {any[]}
  */
-async function entriesOf(answer) {
-  if (!answer.headers.get("Content-Type")?.startsWith("application/x-ndjson")) return answer.json();
-  const lines = (await answer.text()).split("\n");
-  return lines.filter(Boolean).map((line) => JSON.parse(line));
+function entriesOf({ headers, text }) {
+  if (!headers.get("Content-Type")?.startsWith("application/x-ndjson")) return JSON.parse(text);
+  const lines = text.split("\n").filter(Boolean);
+  return lines.map((line) => JSON.parse(line));
 }
 
 /**

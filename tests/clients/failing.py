@@ -29,7 +29,8 @@ def answering(*answers):
             for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(json.dumps(body).encode())
+            if body is not None:
+                self.wfile.write(json.dumps(body).encode())
 
         do_GET = do_POST  # noqa: N815 (the base class's spelling)
 

@@ -33,9 +33,10 @@ def test_two_sends_have_two_idempotency_keys():
     [
         ([(400, {"code": "validation_error"}, {})], 4, Refused, "validation"),
         ([BUSY] * 5, 4, Refused, "busy"),
+        ([(502, {"errors": [{"message": "no route"}]}, {})], 0, Refused, "not from pushsvc"),
         ([None, None], 1, Unreachable, None),
     ],
-    ids=["for good", "too often", "no answer"],
+    ids=["for good", "too often", "a proxy's", "no answer"],
 )
 def test_the_last_attempts_error_is_raised(answers, retries, error, words):
     with (
@@ -45,6 +46,19 @@ def test_the_last_attempts_error_is_raised(answers, retries, error, words):
         push.send_notification(body="Once")
 
     assert len(requests) == len(answers)
+
+
+@pytest.mark.parametrize("location", ["https://push.example.com/", "https://sso.example.com/"])
+def test_a_redirection_by_a_proxy_is_an_error(location):
+    moved = (308, None, {"Location": location})
+
+    with failing(moved) as (push, _), pytest.raises(Refused, match="308 not from pushsvc"):
+        push.send_notification(body="Once")
+
+
+def test_the_redirection_of_a_click_is_its_answer():
+    with failing((302, None, {"Location": "https://shop.example/"})) as (push, _):
+        assert push.follow_click("token") == "https://shop.example/"
 
 
 PATIENCE = calls.Patience(retries=1, longest_wait=60.0)

@@ -61,6 +61,8 @@ for (const use of [
 }
 """
 IN_FLIGHT = (409, {"code": "idempotency_key_in_flight"}, {"Retry-After": "0"})
+MOVED = (308, None, {"Location": "https://push.example.com/"})
+CUT = (202, {"notification_id": "one"}, {"Content-Length": "1000"})  # the connection ends earlier
 REFUSED = (400, {"code": "validation_error"}, {})
 
 
@@ -159,7 +161,9 @@ def retried(project, *answers, retries=4, call="sendNotification"):
     return said.splitlines(), requests
 
 
-@pytest.mark.parametrize("answer", [BUSY, IN_FLIGHT, None], ids=["busy", "in flight", "none"])
+@pytest.mark.parametrize(
+    "answer", [BUSY, IN_FLIGHT, None, CUT], ids=["busy", "in flight", "none", "cut off"]
+)
 def test_a_send_is_repeated_with_the_same_idempotency_key(project, answer):
     said, requests = retried(project, answer, answer, SENT)
 
@@ -200,8 +204,10 @@ def test_a_creation_is_retried_only_if_nothing_was_done(project, status, count):
         ([REFUSED], 4, "Refused validation_error"),
         ([BUSY, BUSY], 1, "Refused busy"),
         ([None, None], 1, "Unreachable "),
+        ([MOVED], 4, "Refused "),
+        ([CUT, CUT], 1, "Unreachable "),
     ],
-    ids=["for good", "too often", "no answer"],
+    ids=["for good", "too often", "no answer", "moved by a proxy", "cut off"],
 )
 def test_what_does_not_help_is_an_error(project, answers, retries, raised):
     said, requests = retried(project, *answers, retries=retries)

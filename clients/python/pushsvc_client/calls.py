@@ -86,7 +86,7 @@ def attempts(call: Call[T], patience: Patience) -> Steps[httpx.Response]:
     attempt = 0
     while True:
         answer = yield call
-        if isinstance(answer, httpx.Response) and answer.status_code < 400:
+        if isinstance(answer, httpx.Response) and _is_good(call, answer):
             return answer
         seconds = _pause(answer, attempt)
         is_last = attempt >= patience.retries or seconds > patience.longest_wait
@@ -179,6 +179,12 @@ def _text(name: str, value: object) -> str:
     raise TypeError(f"{name}={value!r}: give one value, not a {type(value).__name__}")
 
 
+def _is_good(call: Call[Any], answer: httpx.Response) -> bool:
+    """The service redirects only clicks. Every other redirection is a proxy's."""
+    is_click = answer.status_code == 302 and call.path.startswith("/c/")
+    return answer.status_code < 300 or is_click
+
+
 def _may_repeat(call: Call[Any], answer: Answer) -> bool:
     if not call.is_repeatable:
         # Only if the service did nothing yet.
@@ -205,11 +211,12 @@ def retry_after(answer: Answer) -> float | None:
 
 
 def _problem(answer: httpx.Response) -> dict[str, Any]:
+    """Empty where something between us and the service answered."""
     try:
         problem = answer.json()
-    except ValueError:  # from a proxy between us and the service
+    except ValueError:
         return {}
-    return problem if isinstance(problem, dict) else {}
+    return problem if isinstance(problem, dict) and "code" in problem else {}
 
 
 def _error(answer: Answer) -> Refused | Unreachable:
