@@ -23,8 +23,8 @@ export const NOTHING_UNSAID = {
 /** What the site's tabs know of a channel, in localStorage. */
 export class PushRecord {
   #name;
-  /** @type {State} if localStorage is blocked */
-  #unstored = {};
+  /** @type {State | undefined} if localStorage is blocked or full */
+  #unstored;
 
   /** @param {string} channel */
   constructor(channel) {
@@ -33,10 +33,11 @@ export class PushRecord {
 
   /** @returns {State} */
   read() {
+    if (this.#unstored) return this.#unstored;
     try {
-      return JSON.parse(localStorage.getItem(this.#name) ?? "null") ?? this.#unstored;
+      return JSON.parse(localStorage.getItem(this.#name) ?? "{}");
     } catch {
-      return this.#unstored;
+      return {};
     }
   }
 
@@ -59,6 +60,7 @@ export class PushRecord {
   /** @param {(type: any, detail: any, cause?: string) => void} listener */
   onTold(listener) {
     addEventListener("storage", ({ key, newValue }) => {
+      if (key === this.#name) this.#unstored = undefined; // another tab's is newer
       if (key !== `${this.#name}:event` || !newValue) return;
       const { type, detail, cause } = JSON.parse(newValue);
       listener(type, detail, cause);
@@ -67,11 +69,12 @@ export class PushRecord {
 
   /** @param {State} change */
   note(change) {
-    this.#unstored = { ...this.read(), ...change };
+    const state = { ...this.read(), ...change };
     try {
-      localStorage.setItem(this.#name, JSON.stringify(this.#unstored));
+      localStorage.setItem(this.#name, JSON.stringify(state));
+      this.#unstored = undefined;
     } catch {
-      // blocked or full: the record lasts as long as this page
+      this.#unstored = state; // which lasts as long as this page
     }
   }
 }

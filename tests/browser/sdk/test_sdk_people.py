@@ -116,6 +116,26 @@ def test_a_logout_while_offline_replaces_a_login_and_is_completed_at_the_next_vi
     assert owner() is None
 
 
+def test_a_login_counts_though_the_site_has_filled_its_storage(allowed, site, token):
+    page = visit(allowed, site)
+    subscribe(page)
+    page.evaluate(
+        """() => {
+          for (let size = 2 ** 22; size >= 1; size /= 2) {
+            try {
+              for (;;) localStorage.setItem(`${localStorage.length}`, "x".repeat(size));
+            } catch {}
+          }
+        }"""
+    )
+
+    login(page, "user-42", token)
+
+    assert owner() == "user-42"
+    assert attempt(page, "push.unsubscribe()") == (None, None)
+    assert not Subscription.objects.filter(expired_at=None).exists()
+
+
 def test_a_rejected_login_leaves_the_browser_to_whom_it_belonged(allowed, site, token):
     page = visit(allowed, site)
     subscribe(page)
