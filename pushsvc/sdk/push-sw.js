@@ -110,17 +110,16 @@
   const reporting = queue();
 
   /**
-   * Reports that could not be sent are sent with the next one. text/plain needs no preflight.
+   * Reports that could not be sent are sent with the next ones. text/plain needs no preflight.
    *
-   * @param {string} token
-   * @param {string} event
-   * @param {string} [action]
+   * @param {Report[]} more
    */
-  const report = (token, event, action) =>
+  const report = (...more) =>
     reporting(async () => {
       const { baseUrl, reports: kept = [] } = await load();
-      if (!text(token) || !baseUrl) return;
-      const left = await sent(baseUrl, [...kept, { token, event, action }].slice(-REPORTS_KEPT));
+      const reports = [...kept, ...more].slice(-REPORTS_KEPT);
+      if (!baseUrl || !reports.length) return;
+      const left = await sent(baseUrl, reports);
       if (left.length || kept.length) await change((record) => ({ ...record, reports: left }));
     });
 
@@ -164,7 +163,7 @@
    */
   const announce = (event, { token, pushsvc, actions, click, ...notification }, action) =>
     Promise.allSettled([
-      report(token, event, action),
+      text(token) && report({ token, event, action }),
       tell(event, action ? { ...notification, action } : notification),
     ]);
 
@@ -461,7 +460,7 @@
         const own = reported.channel === about.channel ? reported : {};
         event.ports[0]?.postMessage({ endpoint: own.endpoint, id: own.id, auth: own.auth });
         return { ...own, reports, ...about };
-      }),
+      }).then(() => report()),
     );
   });
 })();

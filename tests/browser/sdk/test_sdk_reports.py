@@ -85,6 +85,21 @@ def test_reports_that_could_not_be_sent_are_sent_with_the_next(worker, site, sta
     ]
 
 
+def test_reports_that_could_not_be_sent_are_sent_at_the_next_visit(worker, site):
+    worker.introduce()
+    site.status = 503
+    worker.push(message(site))
+    worker.shown()
+    worker.dispatch("notificationclick")
+    assert len(site.requests) == 2
+    site.status = 204
+    worker.introduce()
+    assert reported(site, 3)[2] == [event("received"), event("clicked")]
+    worker.introduce()
+    worker.push(message(site, token="u" * 64))
+    assert reported(site, 4)[3] == [event("received", "u" * 64)]
+
+
 def test_rejected_reports_are_not_repeated(worker, site):
     worker.introduce()
     site.status = 400
