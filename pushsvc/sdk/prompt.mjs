@@ -69,7 +69,11 @@ class Prompt extends EventTarget {
     this.#record = `pushsvc-prompt:${channel}`;
     [this.#language, this.#texts] = textsFor(this.#options);
     push.addEventListener("subscribed", () => this.#isBusy || this.remove());
-    push.addEventListener("unsubscribed", () => this.#noteRefusal());
+    /** All prompts in all tabs hear of it. */
+    push.addEventListener("unsubscribed", () => {
+      const { refusedAt = 0 } = this.#state ?? {};
+      if (Date.now() - refusedAt > DAY_MS) this.#noteRefusal();
+    });
     this.#start();
   }
 

@@ -15,7 +15,7 @@ from channels_app.selectors import prompt_figures
 from channels_app.services import channel_set_prompt
 from subscriptions_app.models import Subscription
 from tests.api.support import NOWHERE
-from tests.browser.sdk.site import HTML, SCRIPT, visit
+from tests.browser.sdk.site import HTML, PUSH_SERVICE, SCRIPT, visit
 from tests.factories import make_category
 from tests.pipeline.support import until
 
@@ -249,6 +249,23 @@ def test_a_visitor_who_unsubscribes_has_refused(allowed, site):
     page = open_page(allowed, site)
     page.evaluate("push.subscribe().then(() => push.unsubscribe())")
     assert not has_prompt(open_page(allowed, site))
+
+
+def test_an_unsubscribe_is_one_refusal_however_many_tabs_learn_of_it(allowed, site):
+    use(site, kind="bell", againAfterDays=0, maxRefusals=2)
+    allowed.add_init_script(PUSH_SERVICE)
+    pages = [open_page(allowed, site, push_service=False)]
+    for _ in range(2):
+        with pages[0].expect_popup() as opened:
+            pages[0].evaluate("open('/')")
+        pages.append(opened.value)
+    for page in pages:
+        started(page)
+        page.evaluate("push.addEventListener('unsubscribed', () => told.push('left'))")
+    pages[0].evaluate("push.subscribe().then(() => push.unsubscribe())")
+    for page in pages:
+        until(lambda page=page: "left" in page.evaluate("told"))
+    assert has_prompt(open_page(allowed, site, push_service=False))
 
 
 def test_a_button_in_the_page_subscribes_and_stays_after_a_refusal(allowed, site):
