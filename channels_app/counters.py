@@ -9,7 +9,15 @@ from functools import cache
 from typing import Final
 from uuid import UUID
 
-from channels_app.models import PROMPT_EVENTS, ChannelCounter, ChannelHour, PromptHour, PromptKind
+from channels_app.models import (
+    KEPT_TOTALS,
+    PROMPT_EVENTS,
+    ChannelCounter,
+    ChannelHour,
+    DeletedTotals,
+    PromptHour,
+    PromptKind,
+)
 from channels_app.selectors import ChannelTotals
 from pushsvc.common.platforms import Platform
 from pushsvc.common.store import sql
@@ -69,6 +77,12 @@ def clicks_part(source: str) -> str:
         SELECT channel_id, pg_backend_pid() %% {_SHARDS}, sum(clicked)
         FROM {source} GROUP BY channel_id ORDER BY channel_id"""  # noqa: S608 - a name of our own
     return _addition(ChannelCounter._meta.db_table, ("channel_id", "shard"), ("clicked",), rows)
+
+
+def counters_delete(channel_id: UUID) -> int:
+    """Deletes the channel's totals, and adds KEPT_TOTALS to those of deleted channels. Returns how
+    many shares it deleted. Safe to repeat."""
+    return int(sql.rows(_DELETE, {"channel": channel_id})[0][0])
 
 
 def channel_hours_merge(limit: int) -> int:
@@ -188,6 +202,22 @@ WITH given AS (
     AS given (channel_id, recipients)
 ), {_parts("given", (), (), ("recipients",))}
 SELECT"""  # noqa: S608 - names of our own
+
+
+_DELETE: Final = f"""
+WITH deleted AS (
+  DELETE FROM {ChannelCounter._meta.db_table} WHERE channel_id = %(channel)s RETURNING *
+), kept AS ({
+    _addition(
+        DeletedTotals._meta.db_table,
+        ("id",),
+        KEPT_TOTALS,
+        f"SELECT 1, {', '.join(f'sum({name})' for name in KEPT_TOTALS)} FROM deleted"
+        " HAVING count(*) > 0",
+    )
+})
+SELECT count(*) FROM deleted
+"""  # noqa: S608 - names of our own
 
 
 def merging(table: str, key: str, names: tuple[str, ...]) -> str:

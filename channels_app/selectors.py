@@ -1,20 +1,23 @@
 """Reads channels, their keys, credentials and totals."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Case, F, FloatField, Max, QuerySet, Sum, When
+from django.db.models import Case, F, FloatField, Max, QuerySet, Subquery, Sum, When
 from django.db.models.functions import Cast, Coalesce, Now
 
 from channels_app.models import (
+    KEPT_TOTALS,
     PROMPT_EVENTS,
     ApiKey,
     Channel,
     ChannelCounter,
+    DeletedTotals,
     IdentityKey,
     PromptHour,
     ProviderCredential,
@@ -291,13 +294,21 @@ def totals_of(channels: QuerySet[Channel]) -> ChannelTotals:
 
 
 def installation_totals() -> ChannelTotals:
-    return _added_up(ChannelCounter.objects.all())
+    """The totals of all channels, also of deleted ones as far as they are KEPT_TOTALS. One
+    statement, so that these do not fall while a channel is deleted."""
+    deleted = {
+        name: Coalesce(Subquery(DeletedTotals.objects.values(name)[:1]), 0) for name in KEPT_TOTALS
+    }
+    return _added_up(ChannelCounter.objects.all(), deleted)
 
 
-def _added_up(shares: QuerySet[ChannelCounter]) -> ChannelTotals:
+def _added_up(
+    shares: QuerySet[ChannelCounter], more: Mapping[str, Coalesce] = MappingProxyType({})
+) -> ChannelTotals:
     names = list(ChannelTotals.__dataclass_fields__)
-    sums = shares.aggregate(**{name: Sum(name) for name in names})
-    return ChannelTotals(**{name: int(total or 0) for name, total in sums.items()})
+    sums = {name: Coalesce(Sum(name), 0) for name in names}
+    found = shares.aggregate(**sums | {name: sums[name] + more[name] for name in more})
+    return ChannelTotals(**{name: int(found[name]) for name in names})
 
 
 def stored_subscriptions(channel_id: UUID) -> StoredSubscriptions:

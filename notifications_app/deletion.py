@@ -21,10 +21,12 @@ from django.db.models import Model
 from django.db.models.functions import Now
 
 from channels_app import audit
+from channels_app.counters import counters_delete
 from channels_app.models import (
     GRACE,
     ApiKey,
     Channel,
+    ChannelCounter,
     Feed,
     IdentityKey,
     ProviderCredential,
@@ -193,13 +195,15 @@ def _steps() -> list[Step]:
     """What deletes rows, in order. Each returns how many; none are left once it returns 0."""
     # Without a webhook, no fact and no message is written.
     first: list[type[Model]] = [ApiKey, ProviderCredential, IdentityKey, Webhook, Feed]
-    rest = [each for each in _of_channel() if each not in {*first, WebhookMessage, Image}]
+    others = {*first, WebhookMessage, Image, ChannelCounter}
+    rest = [each for each in _of_channel() if each not in others]
     return [
         *map(_deletion, first),
         ("webhookmessage", _delete_messages),
         ("notification", _delete_notifications),
         ("image", partial(images_delete, limit=_STEP)),  # also from the bucket
         *map(_deletion, rest),
+        ("channelcounter", counters_delete),
     ]
 
 

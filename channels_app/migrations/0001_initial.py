@@ -132,6 +132,17 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='DeletedTotals',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('notifications_sent', models.BigIntegerField(default=0)),
+                ('recipients', models.BigIntegerField(default=0)),
+                ('delivered', models.BigIntegerField(default=0)),
+                ('bounced', models.BigIntegerField(default=0)),
+                ('clicked', models.BigIntegerField(default=0)),
+            ],
+        ),
+        migrations.CreateModel(
             name='IdentityKey',
             fields=[
                 ('id', models.UUIDField(default=pushsvc.common.ids.uuid7, editable=False, primary_key=True, serialize=False)),

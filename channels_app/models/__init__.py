@@ -21,9 +21,11 @@ from channels_app.models.channels import (
     VapidKey,
 )
 from channels_app.models.totals import (
+    KEPT_TOTALS,
     PROMPT_EVENTS,
     ChannelCounter,
     ChannelHour,
+    DeletedTotals,
     PromptHour,
     PromptKind,
 )
@@ -39,6 +41,7 @@ from channels_app.models.webhooks import (
 
 __all__ = [
     "GRACE",
+    "KEPT_TOTALS",
     "MAX_INBOX_DAYS",
     "PROMPT_EVENTS",
     "Account",
@@ -48,6 +51,7 @@ __all__ = [
     "Channel",
     "ChannelCounter",
     "ChannelHour",
+    "DeletedTotals",
     "Feed",
     "Identity",
     "IdentityKey",

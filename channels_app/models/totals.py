@@ -35,6 +35,23 @@ class ChannelCounter(models.Model):
         return f"{self.channel_id} shard {self.shard}"
 
 
+KEPT_TOTALS = ("notifications_sent", "recipients", "delivered", "bounced", "clicked")
+
+
+class DeletedTotals(models.Model):
+    """One row: the totals of all deleted channels, so that those of the installation never fall."""
+
+    notifications_sent = models.BigIntegerField(default=0)
+    recipients = models.BigIntegerField(default=0)
+    delivered = models.BigIntegerField(default=0)
+    bounced = models.BigIntegerField(default=0)
+    clicked = models.BigIntegerField(default=0)
+
+    @override
+    def __str__(self) -> str:
+        return "deleted channels"
+
+
 class ChannelHour(models.Model):
     """A share of how an hour (UTC) changed a channel's totals, for charts.
 

@@ -26,6 +26,7 @@ from prometheus_client.registry import Collector
 from rest_framework.request import Request
 from typing_extensions import override
 
+from channels_app.models import KEPT_TOTALS
 from channels_app.selectors import ChannelTotals, installation_totals
 from notifications_app.delivery.registry import services_with_breaker
 from notifications_app.pipeline import breakers, web_rate
@@ -45,7 +46,6 @@ from pushsvc.common.platforms import Platform
 from pushsvc.common.store import metric_reports, sql
 from pushsvc.ops.doctor import database
 
-_TOTALS: Final = ("notifications_sent", "recipients", "delivered", "bounced", "clicked")
 _OPEN_STATUSES: Final = tuple(each for each in BatchStatus.values if each != BatchStatus.DONE)
 _NO_BATCHES: Final = OpenBatches(0, 0, 0, timedelta())
 
@@ -96,7 +96,7 @@ class InstallationCollector(Collector):
         for name, values, number in chain(*samples):
             families[name].add_metric(values, number)
         yield from families.values()
-        for name in _TOTALS:
+        for name in KEPT_TOTALS:
             meaning = f"All channels' {name.replace('_', ' ')}."
             yield CounterMetricFamily(f"pushsvc_{name}", meaning, value=getattr(totals, name))
         sums = _by_metric(reported.sums if reported else {})

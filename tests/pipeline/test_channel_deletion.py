@@ -28,6 +28,7 @@ from tests import factories
 from tests.calls import standing_still
 from tests.pipeline import support
 from tests.pipeline.processes import kill
+from tests.scrape import scrape
 
 
 def ask(channel):
@@ -189,10 +190,28 @@ def test_a_housekeeper_that_is_killed_leaves_nothing_behind(
 
     before["channels_app_channel"] -= 1
     before["channels_app_vapidkey"] -= 1
+    before["channels_app_deletedtotals"] += 1
     assert rows() == before
     assert support.counts(kept) == ("sent", 1, 1, 0)
     entry = LogEntry.objects.get(object_pk=str(gone.pk), action=2)
     assert entry.additional_data["note"] == "The channel was deleted with everything that it had."
+
+
+def test_the_counters_of_metrics_do_not_fall_with_a_channel(sandbox, channel, tampered_channel):
+    """Prometheus takes a fall for a restart, and the whole count for an increase."""
+    for each, devices in ((channel, 1), (tampered_channel, 2)):
+        factories.subscribe_browsers(sandbox, each, devices)
+        support.send(each)
+    names = ("notifications_sent", "recipients", "delivered", "bounced", "clicked")
+    before = [scrape()[f"pushsvc_{name}_total"] for name in names]
+    assert [each[()] for each in before] == [2, 3, 3, 0, 0]
+
+    for each in (tampered_channel, channel):
+        ask(each)
+        pass_the_day(each)
+        purge_deleted()
+        assert [scrape()[f"pushsvc_{name}_total"] for name in names] == before
+    assert not Channel.objects.exists()
 
 
 def test_contacts_are_deleted_with_those_whom_they_name(tampered_channel, channel):
