@@ -28,7 +28,7 @@ UNSET_SECRET_KEY = "unset-and-refused-by-the-checks"  # noqa: S105 - marks that 
 SECRET_KEY = ENV.text("SECRET_KEY", UNSET_SECRET_KEY)
 SECRET_KEY_FALLBACKS = list(ENV.words("SECRET_KEY_FALLBACKS"))  # these verify, but do not sign
 CREDENTIAL_KEYS = ENV.words("CREDENTIAL_KEYS")  # Fernet keys that encrypt secrets, newest first
-PUBLIC_BASE_URL = ENV.text("PUBLIC_BASE_URL").rstrip("/")
+PUBLIC_BASE_URL = ENV.address("PUBLIC_BASE_URL", "https://push.example.com").rstrip("/")
 ALLOWED_HOSTS = list(ENV.words("ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]")))
 CSRF_TRUSTED_ORIGINS = [PUBLIC_BASE_URL] if PUBLIC_BASE_URL else []
 
@@ -235,7 +235,7 @@ CACHES = {
 }
 
 # A provider of OpenID Connect; none unless OIDC_ISSUER is set
-OIDC_ISSUER = ENV.text("OIDC_ISSUER")
+OIDC_ISSUER = ENV.address("OIDC_ISSUER", "https://accounts.example.com")
 OIDC_CLIENT_ID = ENV.text("OIDC_CLIENT_ID")
 OIDC_CLIENT_SECRET = ENV.text("OIDC_CLIENT_SECRET")
 OIDC_LABEL = ENV.text("OIDC_LABEL", "OpenID Connect")
@@ -341,8 +341,9 @@ def _redis(url: str) -> str:
     return f"{url}{'&' if '?' in url else '?'}ssl_cert_reqs={wanted}"
 
 
-REDIS_URL = _redis(ENV.text("REDIS_URL", "redis://127.0.0.1:6379/0"))
-CELERY_BROKER_URL = _redis(ENV.text("CELERY_BROKER_URL")) or (
+_EXPECTED = "redis://:password@host:6379/0, with # / ? in the password as %23 %2F %3F"
+REDIS_URL = _redis(ENV.address("REDIS_URL", _EXPECTED, "redis://127.0.0.1:6379/0"))
+CELERY_BROKER_URL = _redis(ENV.address("CELERY_BROKER_URL", _EXPECTED)) or (
     REDIS_URL.replace("unix://", "redis+socket://", 1)
 )
 # Seconds; longer than a batch may take. A process that takes longer hangs: its worker kills it and
@@ -371,7 +372,7 @@ NEWSFEED_TRUSTED_ORIGINS = frozenset(ENV.words("NEWSFEED_TRUSTED_ORIGINS"))
 # --- Images ---------------------------------------------------------------------------------------
 
 # Images are in the database, unless there is a bucket.
-IMAGES_BUCKET_URL = ENV.text("IMAGES_BUCKET_URL").rstrip("/")
+IMAGES_BUCKET_URL = ENV.address("IMAGES_BUCKET_URL", "https://s3.example.com/bucket").rstrip("/")
 if IMAGES_BUCKET_URL:
     require_package("storages", of="images", for_setting="IMAGES_BUCKET_URL")
 IMAGES_BUCKET_REGION = ENV.text("IMAGES_BUCKET_REGION", "us-east-1")

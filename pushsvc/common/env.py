@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -59,6 +60,16 @@ class Env:
             return number
 
         return self.parsed(name, default, parse, f"a whole number from {least} to {most}")
+
+    def address(self, name: str, expected: str, default: str = "") -> str:
+        """A URL whose host and port can be read. A broker may have several, with semicolons."""
+
+        def parse(raw: str) -> str:
+            for each in raw.split(";"):
+                _ = urlsplit(each).port
+            return raw
+
+        return self.parsed(name, default, parse, expected)
 
     def share(self, name: str, default: float) -> float:
         def parse(raw: str) -> float:

@@ -152,7 +152,8 @@ PRODUCTION = {
 
 
 def test_a_production_environment_passes_the_deployment_check():
-    code, said = check(**PRODUCTION)
+    brokers = "amqp://rabbit:5672/1;amqp://other:5672/1"
+    code, said = check(**PRODUCTION, CELERY_BROKER_URL=brokers)
 
     assert code == 0, said
 
@@ -165,6 +166,25 @@ def test_a_bad_environment_stops_the_start_with_every_error_and_no_traceback():
     assert code != 0
     assert "WORKER_CONCURRENCY" in said
     assert "REDIS_URL" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("REDIS_URL", "redis://:secret#word@127.0.0.1:6379/0"),
+        ("CELERY_BROKER_URL", "amqp://rabbit/1;redis://:secret/word@127.0.0.1:6379/0"),
+        ("PUBLIC_BASE_URL", "https://[secret.example.org"),
+        ("IMAGES_BUCKET_URL", "https://secret:word@[s3.example.org/bucket"),
+        ("OIDC_ISSUER", "https://[accounts.example.org"),
+    ],
+)
+def test_an_address_that_cannot_be_read_is_named_without_its_password(name, value):
+    code, said = run("django check", **PRODUCTION | {name: value})
+
+    assert code != 0
+    assert f"pushsvc.E001) {name} is " in said
+    assert "secret" not in said
     assert "Traceback" not in said
 
 

@@ -31,7 +31,7 @@ def examine(url: str) -> Iterator[Finding]:
     connection = http.client.HTTPSConnection(host, port, timeout=_SECONDS, context=context)
     try:
         yield from _examined(connection, host)
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, http.client.HTTPException, UnicodeError) as error:
         text, advice = _explained(error)
         yield Kind.PUBLIC_URL_FAILING.found(url=url, error=text, advice=advice)
     finally:
@@ -65,6 +65,6 @@ def _explained(error: Exception) -> tuple[str, str]:
     if isinstance(error, ssl.SSLCertVerificationError):
         advice = "Browsers refuse it as well. Serve a certificate for this name, with its chain."
         return error.verify_message, advice
-    if isinstance(error, socket.gaierror):
+    if isinstance(error, socket.gaierror | UnicodeError):  # the latter: no name of DNS
         return "the name does not resolve", "Check its DNS records."
     return f"no response: {error}", "Check the proxy and the firewall."

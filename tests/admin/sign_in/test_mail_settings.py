@@ -36,6 +36,8 @@ def test_the_url_says_how_the_connection_is_protected(url, expected):
         "smtps://mail.example?tls=off",
         "smtp://mail.example:99999",
         "smtp://mail.example/path",
+        "smtp://mail..example",
+        "smtp://u:p%C3%A4ss@mail.example",
     ],
 )
 def test_a_url_that_names_no_mail_server_is_refused_without_its_password(url):
