@@ -3,10 +3,10 @@
 import json
 from argparse import ArgumentParser
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, OutputWrapper
-from django.db import ProgrammingError
+from django.db import InterfaceError, OperationalError, ProgrammingError
 from psycopg.errors import UndefinedColumn, UndefinedTable
 from typing_extensions import override
 
@@ -16,9 +16,11 @@ from pushsvc.common.errors import Conflict, Invalid
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.timestamps import parse_timestamp
 
+UNAVAILABLE: Final = (OperationalError, InterfaceError)
+
 
 class DatabaseCommand(BaseCommand):
-    """A command that reads or changes rows. It requires a migrated database."""
+    """A command that reads or changes rows. It requires a migrated database that responds."""
 
     @override
     def execute(self, *args: Any, **options: Any) -> str | None:
@@ -28,6 +30,13 @@ class DatabaseCommand(BaseCommand):
             if isinstance(error.__cause__, UndefinedTable | UndefinedColumn):
                 raise CommandError("Migrate the database first: manage.py migrate") from error
             raise
+        except UNAVAILABLE as error:
+            reason = said_by_database(error)
+            raise CommandError(f"{reason} manage.py doctor reports what to do.") from error
+
+
+def said_by_database(error: Exception) -> str:
+    return f"PostgreSQL: {str(error).strip().partition(chr(10))[0].rstrip('.')}."
 
 
 def add_json_option(parser: ArgumentParser) -> None:

@@ -1,5 +1,6 @@
 import base64
 import json
+import os
 from io import StringIO
 
 import pytest
@@ -11,6 +12,7 @@ from django.test import Client
 from channels_app.models import ApiKey, Channel, VapidKey
 from channels_app.selectors import credential_for, vapid_private_keys
 from channels_app.services import provider_credentials_store
+from tests import forked
 from tests.api.credentials import APPLE, GOOGLE
 from tests.api.support import NOWHERE, owner_of
 from tests.factories import make_channel
@@ -115,6 +117,19 @@ def test_a_command_without_its_tables_says_to_migrate(command, arguments):
 
     with pytest.raises(CommandError, match="Migrate the database first"):
         run(command, *arguments)
+
+
+def test_a_command_without_its_database_says_why():
+    code, said = forked.run(
+        "python -m django create_channel x",
+        os.environ | {"DATABASE_URL": "postgresql://a:secret@127.0.0.1:1/pushsvc"},
+        timeout=600,
+    )
+
+    assert code == 1
+    assert "Connection refused. manage.py doctor reports" in said
+    assert "Traceback" not in said
+    assert "secret" not in said
 
 
 @pytest.mark.parametrize("shown", [slice(None), slice(12)], ids=["whole", "its start"])

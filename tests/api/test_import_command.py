@@ -7,6 +7,7 @@ from io import StringIO
 import pytest
 from auditlog.models import LogEntry
 from django.core.management import CommandError, call_command
+from django.db import connection
 
 from subscriptions_app.importing import running, services
 from subscriptions_app.models import Subscription
@@ -69,6 +70,33 @@ def test_it_goes_on_where_it_ended(channel, file):
     assert Subscription.objects.count() == 10
     file.write_text(table(range(14)))
     assert run(channel, file, "--resume=12")["created"] == 4
+
+
+def test_it_says_where_to_go_on_when_the_database_fails(channel, file):
+    with connection.cursor() as cursor:
+        cursor.execute("""
+            CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+              IF NEW.address LIKE '%-6' THEN
+                RAISE 'could not extend file' USING ERRCODE = 'disk_full';
+              END IF;
+              RETURN NEW;
+            END $$;
+            CREATE TRIGGER full_disk BEFORE INSERT ON subscriptions_app_subscription
+              FOR EACH ROW EXECUTE FUNCTION full_disk()""")
+
+    with pytest.raises(CommandError, match=r"could not extend file\. Go on with --resume 6"):
+        run(channel, file)
+
+    assert Subscription.objects.count() == 4
+
+
+def test_refused_rows_do_not_replace_the_file(channel, file):
+    before = file.read_bytes()
+
+    with pytest.raises(CommandError, match="--refused"):
+        run(channel, file, f"--refused={file}")
+
+    assert file.read_bytes() == before
 
 
 def test_it_reads_compressed_files_and_maps_columns(channel, tmp_path):

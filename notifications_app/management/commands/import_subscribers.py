@@ -14,7 +14,13 @@ from typing import Any, BinaryIO, Final, TextIO, cast
 from django.core.management.base import CommandError
 from typing_extensions import override
 
-from channels_app.management.output import DatabaseCommand, add_json_option, channel_argument
+from channels_app.management.output import (
+    UNAVAILABLE,
+    DatabaseCommand,
+    add_json_option,
+    channel_argument,
+    said_by_database,
+)
 from channels_app.models import Channel
 from notifications_app.delivery.types import Accepted
 from notifications_app.pipeline.destinations import CredentialsMissing, CredentialsUnreadable
@@ -80,7 +86,7 @@ class Command(DatabaseCommand):
         summary, dropped, position = Summary(), Counter[str](), options["resume"]
         with ExitStack() as stack:
             stream = stack.enter_context(_opened(options["file"]))
-            refused = stack.enter_context(_written(options["refused"], options["resume"]))
+            refused = stack.enter_context(_written(options))
             reads = rows_read(stream, reading, dropped, sql.now())
             sample = _Sample(_from(reads, position))
             steps = imported(channel=channel, reads=sample, options=how)
@@ -94,6 +100,10 @@ class Command(DatabaseCommand):
                 self._write(summary, dropped, options)
                 detail = f"{error.detail} The rows before it were read. Correct the file, then add"
                 raise CommandError(f"{detail} --resume {position}") from error
+            except UNAVAILABLE as error:
+                self._write(summary, dropped, options)
+                reason = said_by_database(error)
+                raise CommandError(f"{reason} Go on with --resume {position}") from error
             except KeyboardInterrupt:
                 self._write(summary, dropped, options)
                 raise CommandError(f"Interrupted. Go on with --resume {position}") from None
@@ -216,12 +226,15 @@ def _opened(name: str) -> AbstractContextManager[BinaryIO]:
         raise CommandError(f"{name}: {error.strerror}") from error
 
 
-def _written(name: str | None, resume: int) -> AbstractContextManager[TextIO | None]:
+def _written(options: Mapping[str, Any]) -> AbstractContextManager[TextIO | None]:
     """The file for refused rows. An import that goes on adds to it."""
+    name, source = options["refused"], options["file"]
     if name is None:
         return nullcontext()
     try:
-        return Path(name).open("a" if resume > 1 else "w", encoding="utf-8")
+        if source != "-" and Path(name).exists() and Path(name).samefile(source):
+            raise CommandError("--refused would replace the file that is imported.")
+        return Path(name).open("a" if options["resume"] > 1 else "w", encoding="utf-8")
     except OSError as error:
         raise CommandError(f"{name}: {error.strerror}") from error
 
