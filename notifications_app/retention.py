@@ -72,10 +72,11 @@ def warn_of_full_channels() -> None:
 
 
 def _purge_deliveries() -> int:
-    """Deletes two batches whose notification ended long enough ago, with their deliveries. Returns
-    how many deliveries there were."""
+    """Deletes batches whose notification ended long enough ago, with their deliveries: the oldest
+    that have _STEP recipients together. Most batches of direct sends have one. Returns how many
+    deliveries there were."""
     age = timedelta(days=settings.DELIVERY_RETENTION_DAYS)
-    return int(sql.rows(_PURGE_BATCHES, {"age": age})[0][0])
+    return int(sql.rows(_PURGE_BATCHES, {"age": age, "limit": _STEP})[0][0])
 
 
 def _purge_targets() -> int:
@@ -133,13 +134,18 @@ DELETE FROM notifications_app_sendrate WHERE notification_id = ANY(ARRAY(
 # In SQL, because the ORM deletes from one table at a time. A batch is deleted in the statement that
 # deletes its deliveries, so a batch that exists has its deliveries.
 _PURGE_BATCHES = """
-WITH old AS (
-  SELECT batch.* FROM notifications_app_batch batch
+WITH oldest AS (
+  SELECT batch.id, batch.recipient_count, sum(batch.recipient_count)
+    OVER (ORDER BY batch.finished_at ROWS UNBOUNDED PRECEDING) AS recipients
+  FROM notifications_app_batch batch
   JOIN notifications_app_notification notification ON notification.id = batch.notification_id
-  WHERE batch.finished_at < statement_timestamp() - %(age)s
+  WHERE batch.status = 'done' AND batch.finished_at < statement_timestamp() - %(age)s
     AND notification.finished_at < statement_timestamp() - %(age)s
-  ORDER BY batch.finished_at LIMIT 2
-  FOR UPDATE OF batch SKIP LOCKED
+  ORDER BY batch.finished_at LIMIT %(limit)s
+), old AS (
+  SELECT * FROM notifications_app_batch WHERE id = ANY(ARRAY(
+    SELECT id FROM oldest WHERE recipients - recipient_count < %(limit)s))
+  FOR UPDATE SKIP LOCKED
 ), deliveries AS (
   DELETE FROM notifications_app_delivery WHERE batch_id IN (SELECT id FROM old) RETURNING 1
 ), batches AS (

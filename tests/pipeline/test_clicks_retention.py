@@ -1,13 +1,17 @@
 """Clicks on notifications that are past their retention."""
 
+import json
+from datetime import timedelta
+
 import pytest
 from django.db import transaction
 
 from channels_app.selectors import channel_totals
 from notifications_app import retention
 from notifications_app.events import events_record
-from notifications_app.models import Delivery, Notification
+from notifications_app.models import Batch, Delivery, Notification
 from notifications_app.pipeline import outcomes
+from pushsvc.common.store import sql
 from tests.pipeline import support
 from tests.pipeline.clicks import claimed, meanwhile, planned, reported
 
@@ -56,6 +60,32 @@ def test_retention_passes_over_a_notification_whose_clicks_are_being_counted(ove
 
     assert not Delivery.objects.exists()
     assert reported(notification) == (2, 2, 0)
+
+
+def test_retention_keeps_up_with_batches_of_one_recipient(over):
+    """As direct sends have. 5,000 in a minute, read in the order of their index."""
+    sql.execute(_SMALL_BATCHES, {})
+    sql.execute("ANALYZE notifications_app_batch", {})
+    given = {"age": timedelta(), "limit": 1}
+    ((plan,),) = sql.rows(f"EXPLAIN (FORMAT JSON) {retention._PURGE_BATCHES}", given)
+    assert '"batch_finished"' in json.dumps(plan)
+
+    retention.purge()
+
+    assert (Delivery.objects.count(), Batch.objects.count()) == (0, 0)
+
+
+_SMALL_BATCHES = """
+WITH made AS (
+  INSERT INTO notifications_app_batch (plan_id, notification_id, channel_id, platform,
+    push_service, status, finished_at, recipient_count, delivered_count)
+  SELECT plan_id, notification_id, channel_id, platform, push_service, status, finished_at, 1, 1
+  FROM notifications_app_batch, generate_series(1, 5000)
+  RETURNING id, notification_id
+)
+INSERT INTO notifications_app_delivery (notification_id, subscription_id, batch_id, status)
+SELECT notification_id, gen_random_uuid(), id, 1 FROM made
+"""
 
 
 def test_the_counts_of_a_notification_survive_its_deliveries(over):
