@@ -49,10 +49,10 @@ def open_notifications() -> tuple[Counter[str], timedelta]:
 
 def waiting_webhooks() -> tuple[int, timedelta]:
     """How many messages wait for enabled webhooks, and how long ago the first became due, or the
-    first fact that is in no message yet became true. Messages for a webhook whose calls fail are
-    not late, because it gets one at a time."""
+    first fact that is in no message yet became true. Messages for a webhook whose calls fail or
+    whose receiver is slow are not late, because it gets only a few at a time."""
     waiting = WebhookAttempt.objects.filter(state=WebhookState.WAITING, webhook__is_enabled=True)
-    is_late = Q(due_at__lte=Now(), webhook__failing_since=None)
+    is_late = Q(due_at__lte=Now(), webhook__failing_since=None, webhook__is_slow=False)
     found = waiting.aggregate(
         count=Count("message_id"), lateness=Now() - Min("due_at", filter=is_late)
     )

@@ -604,6 +604,9 @@ def test_messages_and_facts_that_wait_are_measured(channel, receiver):
     WebhookAttempt.objects.update(due_at=Now() - timedelta(minutes=2))
     assert scrape()["pushsvc_webhook_messages"] == {(): 1}
     assert scrape()["pushsvc_webhook_lateness_seconds"][()] >= 120
+    Webhook.objects.update(is_slow=True)  # then it waits for its receiver
+    assert scrape()["pushsvc_webhook_lateness_seconds"][()] == 0
+    assert scrape()["pushsvc_webhook_messages"] == {(): 1}
     work()
     _, events = clicks.planned(channel, 1)
     events_record(events)
