@@ -132,7 +132,7 @@ export class Calls {
   async *pages(path, query, largest = LARGEST_PAGE) {
     let left = query.limit ?? Number.POSITIVE_INFINITY;
     /** @type {Record<string, unknown> | undefined} */
-    let page = { ...query, limit: Math.min(left, largest) };
+    let page = left === 0 ? undefined : { ...query, limit: Math.min(left, largest) };
     while (page) {
       const answer = await this.#answer("GET", path, { query: page });
       const entries = entriesOf(answer).slice(0, left);

@@ -56,6 +56,13 @@ def test_a_redirection_by_a_proxy_is_an_error(location):
         push.send_notification(body="Once")
 
 
+def test_a_list_of_at_most_no_entries_is_empty():
+    with failing() as (push, requests):
+        assert list(push.list_notifications(limit=0)) == []
+
+    assert requests == []
+
+
 def test_the_redirection_of_a_click_is_its_answer():
     with failing((302, None, {"Location": "https://shop.example/"})) as (push, _):
         assert push.follow_click("token") == "https://shop.example/"

@@ -60,6 +60,13 @@ for (const use of [
   }
 }
 """
+EMPTY = """
+import { Client } from "pushsvc-client";
+const push = new Client("http://127.0.0.1:1", { channel: "CHANNEL", key: "psk_x", retries: 0 });
+let count = 0;
+for await (const _ of push.listNotifications({ limit: 0 })) count += 1;
+console.log(count);
+"""
 IN_FLIGHT = (409, {"code": "idempotency_key_in_flight"}, {"Retry-After": "0"})
 MOVED = (308, None, {"Location": "https://push.example.com/"})
 CUT = (202, {"notification_id": "one"}, {"Content-Length": "1000"})  # the connection ends earlier
@@ -134,6 +141,12 @@ def test_a_mistake_in_the_options_is_an_error_at_once(project):
         'TypeError "My shop" is no channel id: it is a UUID, and the console shows it',
         'TypeError status: give one value, not ["sent"]',
     ]
+
+
+def test_a_list_of_at_most_no_entries_is_empty(project):
+    (project / "empty.js").write_text(EMPTY.replace("CHANNEL", CHANNEL))
+
+    assert generators.run(generators.NODE, "empty.js", cwd=project) == "0\n"
 
 
 def test_the_package_has_a_version_of_its_own(project):

@@ -122,7 +122,8 @@ class Reading(Generic[T]):
         size = pages.largest if pages.limit is None else min(pages.limit, pages.largest)
         first: Call[list[T]] = Call("GET", pages.path, params={**pages.params, "limit": size})
         # A time without a time zone is an error now, not when the first page is read.
-        self.call: Call[list[T]] | None = replace(first, params=first.query)
+        given = replace(first, params=first.query)
+        self.call: Call[list[T]] | None = None if pages.limit == 0 else given
 
     def entries(self, answer: httpx.Response) -> list[T]:
         """The entries of the page that was read."""
