@@ -1381,25 +1381,13 @@ export interface components {
             id: string;
             /** @description Text of the button. */
             title: string;
-            /**
-             * Format: uri
-             * @description Opened on click, instead of the notification's.
-             */
+            /** @description Opened on click, instead of the notification's. */
             url?: string | null;
-            /**
-             * Format: uri-reference
-             * @description Replaces the url in browsers.
-             */
+            /** @description Replaces the url in browsers. */
             web_url?: string | null;
-            /**
-             * Format: uri
-             * @description Replaces the url on Android.
-             */
+            /** @description Replaces the url on Android. */
             android_url?: string | null;
-            /**
-             * Format: uri
-             * @description Replaces the url on iOS.
-             */
+            /** @description Replaces the url on iOS. */
             ios_url?: string | null;
             /**
              * Format: uri
@@ -1413,15 +1401,9 @@ export interface components {
             title?: string | null;
             /** @description Replaces the main text; null: none, if there is a title. */
             body?: string | null;
-            /**
-             * Format: uri
-             * @description Replaces the image; null: none.
-             */
+            /** @description Replaces the image; null: none. */
             image?: string | null;
-            /**
-             * Format: uri
-             * @description Replaces the url; null: none. May have an app's own scheme, such as myshop://orders/1.
-             */
+            /** @description Replaces the url; null: none. May have an app's own scheme, such as myshop://orders/1. */
             url?: string | null;
             /** @description The app's notification channel. */
             channel_id?: string | null;
@@ -2084,20 +2066,11 @@ export interface components {
             title?: string | null;
             /** @description Main text. */
             body?: string;
-            /**
-             * Format: uri
-             * @description URL of the icon image.
-             */
+            /** @description URL of the icon image. */
             icon?: string | null;
-            /**
-             * Format: uri
-             * @description Destination opened on click.
-             */
+            /** @description Destination opened on click. */
             url?: string | null;
-            /**
-             * Format: uri
-             * @description URL of a large image.
-             */
+            /** @description URL of a large image. */
             image?: string | null;
             /** @description Passed to the device unchanged. */
             data?: {
@@ -2621,15 +2594,9 @@ export interface components {
             title?: string | null;
             /** @description Replaces the main text; null: none, if there is a title. */
             body?: string | null;
-            /**
-             * Format: uri
-             * @description Replaces the image; null: none.
-             */
+            /** @description Replaces the image; null: none. */
             image?: string | null;
-            /**
-             * Format: uri
-             * @description Replaces the url; null: none. May have an app's own scheme, such as myshop://orders/1.
-             */
+            /** @description Replaces the url; null: none. May have an app's own scheme, such as myshop://orders/1. */
             url?: string | null;
             /** @description Below the title. */
             subtitle?: string | null;
@@ -3681,20 +3648,11 @@ export interface components {
             title?: string | null;
             /** @description Main text. Required, unless a template gives it. */
             body?: string;
-            /**
-             * Format: uri
-             * @description URL of the icon image.
-             */
+            /** @description URL of the icon image. */
             icon?: string | null;
-            /**
-             * Format: uri
-             * @description Destination opened on click.
-             */
+            /** @description Destination opened on click. */
             url?: string | null;
-            /**
-             * Format: uri
-             * @description URL of a large image.
-             */
+            /** @description URL of a large image. */
             image?: string | null;
             /** @description Passed to the device unchanged. */
             data?: {
@@ -3792,20 +3750,11 @@ export interface components {
             title?: string | null;
             /** @description Main text. Required, unless a template gives it. */
             body?: string;
-            /**
-             * Format: uri
-             * @description URL of the icon image.
-             */
+            /** @description URL of the icon image. */
             icon?: string | null;
-            /**
-             * Format: uri
-             * @description Destination opened on click.
-             */
+            /** @description Destination opened on click. */
             url?: string | null;
-            /**
-             * Format: uri
-             * @description URL of a large image.
-             */
+            /** @description URL of a large image. */
             image?: string | null;
             /** @description Passed to the device unchanged. */
             data?: {
@@ -4151,20 +4100,11 @@ export interface components {
             title?: string | null;
             /** @description Main text. */
             body?: string | null;
-            /**
-             * Format: uri
-             * @description URL of the icon image.
-             */
+            /** @description URL of the icon image. */
             icon?: string | null;
-            /**
-             * Format: uri
-             * @description Destination opened on click.
-             */
+            /** @description Destination opened on click. */
             url?: string | null;
-            /**
-             * Format: uri
-             * @description URL of a large image.
-             */
+            /** @description URL of a large image. */
             image?: string | null;
             /** @description Passed to the device unchanged. */
             data?: {
@@ -4324,15 +4264,9 @@ export interface components {
             title?: string | null;
             /** @description Replaces the main text. */
             body?: string | null;
-            /**
-             * Format: uri
-             * @description Replaces the url.
-             */
+            /** @description Replaces the url. */
             url?: string | null;
-            /**
-             * Format: uri
-             * @description Replaces the image.
-             */
+            /** @description Replaces the image. */
             image?: string | null;
             /** @description Titles of the buttons, by their ids. */
             actions?: {
@@ -4400,20 +4334,11 @@ export interface components {
             title?: string | null;
             /** @description Replaces the main text. */
             body?: string | null;
-            /**
-             * Format: uri
-             * @description Replaces the url.
-             */
+            /** @description Replaces the url. */
             url?: string | null;
-            /**
-             * Format: uri
-             * @description Replaces the image.
-             */
+            /** @description Replaces the image. */
             image?: string | null;
-            /**
-             * Format: uri
-             * @description Replaces the icon.
-             */
+            /** @description Replaces the icon. */
             icon?: string | null;
             /** @description Replaces these fields of `web`. */
             web?: components["schemas"]["WebContent"];
@@ -4476,15 +4401,9 @@ export interface components {
             title?: string | null;
             /** @description Replaces the main text; null: none, if there is a title. */
             body?: string | null;
-            /**
-             * Format: uri
-             * @description Replaces the image; null: none.
-             */
+            /** @description Replaces the image; null: none. */
             image?: string | null;
-            /**
-             * Format: uri-reference
-             * @description Replaces the url; null: none. May be a path of the site, such as /orders/1.
-             */
+            /** @description Replaces the url; null: none. May be a path of the site, such as /orders/1. */
             url?: string | null;
             /**
              * Format: uri

@@ -28,7 +28,7 @@ MAX_VAR_NAME: Final = 50
 _VAR_NAME: Final = re.compile(rf"[A-Za-z_][A-Za-z0-9_]{{0,{MAX_VAR_NAME - 1}}}", re.ASCII)
 
 
-@extend_schema_field({"type": "string", "format": "uri", "maxLength": MAX_URL_LENGTH})
+@extend_schema_field({"type": "string", "maxLength": MAX_URL_LENGTH})
 class Link(HttpUrl):
     """A URL that may contain placeholders. `check_placeholders` checks URLs with placeholders."""
 
@@ -38,7 +38,6 @@ class Link(HttpUrl):
         return url if "{{" in url else super().to_internal_value(data)
 
 
-@extend_schema_field({"type": "string", "format": "uri-reference", "maxLength": MAX_URL_LENGTH})
 class SiteLink(Link):
     """Also a path of the site, which the worker resolves."""
 

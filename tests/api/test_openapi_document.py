@@ -73,6 +73,16 @@ def test_no_property_has_a_default_that_makes_generators_require_it(document):
     assert send["properties"]["ttl"]["description"].endswith("Default: `259200`.")
 
 
+def test_only_a_link_that_cannot_have_placeholders_is_a_uri(document):
+    """`https://shop.example/{{ city }}` is none, and some generated clients refuse it."""
+    formats = {name: shape.get("format", "") for name, shape in properties(document)}
+
+    assert [name for name, each in formats.items() if "uri" in each] == [
+        "Action.icon",
+        "WebContent.badge",
+    ]
+
+
 def test_rules_and_attributes_are_named_schemas(document):
     schemas = document["components"]["schemas"]
     named = {each.get("$ref", "").rpartition("/")[2] for each in schemas["SegmentRule"]["oneOf"]}
