@@ -10,6 +10,7 @@ import pytest
 
 from tests import missing
 from tests.clients.generators import go_cache
+from tests.clients.webhooks import BODY, SECRET, signed
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 EXAMPLES = CHECKOUT / "examples"
@@ -59,3 +60,27 @@ def test_the_list_of_examples_is_complete():
     assert {path.name for path in EXAMPLES.glob("push.*")} == set(RUN)
     listed = (EXAMPLES / "README.md").read_text()
     assert all(f"{name}`" in listed for name in RUN)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"webhook-id": None},
+        {"webhook-timestamp": None},
+        {"webhook-timestamp": "x"},
+        {"webhook-signature": None},
+        {"webhook-signature": "v1,é"},
+    ],
+    ids=str,
+)
+def test_the_webhook_receiver_refuses_what_is_not_signed(changed, monkeypatch):
+    for name in ("PUSHSVC_URL", "PUSHSVC_CHANNEL", "PUSHSVC_KEY"):
+        monkeypatch.setenv(name, "unused")
+    program, _, _ = (EXAMPLES / "webhook.py").read_text().partition("\nsignal.signal(")
+    example = {}
+    exec(program, example)  # noqa: S102 - the example, without its server
+    headers = signed(SECRET)
+    given = {name: value for name, value in (headers | changed).items() if value is not None}
+
+    assert example["is_signed"](headers, BODY, SECRET)
+    assert not example["is_signed"](given, BODY, SECRET)
