@@ -223,6 +223,8 @@ MFA_FORMS = {
     "reauthenticate": "channels_app.sign_in.forms.OwnCodeForm",
     "activate_totp": "channels_app.sign_in.forms.AppForm",
     "add_webauthn": "channels_app.sign_in.forms.PasskeyForm",
+    "login_webauthn": "channels_app.sign_in.forms.PasskeySignInForm",
+    "reauthenticate_webauthn": "channels_app.sign_in.forms.OwnPasskeyForm",
 }
 SOCIALACCOUNT_ADAPTER = "channels_app.sign_in.provider_links.SocialAdapter"
 # allauth keeps here which codes were used and how many were wrong, for all processes.

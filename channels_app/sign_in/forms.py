@@ -1,5 +1,8 @@
 """The forms of django-allauth's pages, with the console's texts and its checks."""
 
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from allauth.account.forms import (
@@ -9,10 +12,17 @@ from allauth.account.forms import (
     ResetPasswordKeyForm,
 )
 from allauth.core import context
+from allauth.mfa.adapter import get_adapter
 from allauth.mfa.base.forms import AuthenticateForm as SecondStepForm
 from allauth.mfa.base.forms import ReauthenticateForm as OwnStepForm
+from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.forms import ActivateTOTPForm
-from allauth.mfa.webauthn.forms import AddWebAuthnForm
+from allauth.mfa.webauthn.forms import (
+    AddWebAuthnForm,
+    AuthenticateWebAuthnForm,
+    LoginWebAuthnForm,
+    ReauthenticateWebAuthnForm,
+)
 from django import forms
 from django.contrib.auth import password_validation
 from django.contrib.auth.models import User
@@ -24,6 +34,7 @@ from channels_app.sign_in import mails, two_step
 from channels_app.sign_in.backend import proven
 from pushsvc.common.console.forms import ConsoleForm
 from pushsvc.common.http.client_address import client_ip
+from pushsvc.common.http.strict_json import MalformedJSON, loads_strict
 from pushsvc.common.texts import later
 
 _CODE_HELP: Final = later("The code that your authenticator app shows, or a recovery code.")
@@ -32,6 +43,15 @@ _NEW_PASSWORD: Final = {
     "password2": later("New password again"),
 }
 _LOCKED_OUT_BY: Final = later("Too many failed attempts lock you out for 15 minutes.")
+# What fido2 raises for an answer of which a part is missing or malformed.
+_MALFORMED: Final = (
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
 
 
 def _code(**more: Any) -> forms.CharField:
@@ -192,8 +212,57 @@ class AppForm(ActivateTOTPForm):
     code = _code(help_text=later("The six digits that the app shows now."))
 
 
+class _Answer(forms.CharField):
+    """What a browser says for a passkey, as JSON. Unlike Django's field, it also refuses JSON that
+    is too deep to parse or that no page could show again."""
+
+    widget = forms.HiddenInput
+
+    @override
+    def to_python(self, value: Any) -> Any:
+        text = super().to_python(value)
+        try:
+            return loads_strict(text.encode()) if text else text
+        except MalformedJSON as malformed:
+            raise get_adapter().validation_error("incorrect_code") from malformed
+
+
+@contextmanager
+def _refusing_malformed() -> Iterator[None]:
+    """A context that refuses a malformed answer, which allauth does only for some."""
+    try:
+        yield
+    except _MALFORMED as malformed:
+        raise get_adapter().validation_error("incorrect_code") from malformed
+
+
+class _SignedForm(AuthenticateWebAuthnForm):
+    credential = _Answer()
+
+    @override
+    def clean_credential(self) -> Authenticator:
+        with _refusing_malformed():
+            return super().clean_credential()
+
+
+class PasskeySignInForm(_SignedForm, LoginWebAuthnForm):
+    """Anybody can post it."""
+
+
+class OwnPasskeyForm(_SignedForm, ReauthenticateWebAuthnForm):
+    """Asks a signed-in user for proof."""
+
+
 class PasskeyForm(AddWebAuthnForm):
     """Passkeys are stored by the authenticator and require a PIN or a fingerprint."""
 
+    credential = _Answer()
+
     name = forms.CharField(required=False, max_length=50, help_text=later("Such as “my laptop”."))
     passwordless = forms.BooleanField()
+
+    @override
+    def clean(self) -> dict[str, Any]:
+        with _refusing_malformed():
+            cleaned: dict[str, Any] = super().clean()
+        return cleaned

@@ -1,11 +1,14 @@
 """Passkeys: who may add, use and remove one, and which are refused."""
 
+import json
+
 import pytest
 from allauth.mfa.models import Authenticator
 from auditlog.models import LogEntry
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.test import Client
+from fido2.utils import websafe_encode
 
 from channels_app.sign_in import two_step
 from tests.admin.sign_in.authenticator import Passkey
@@ -122,6 +125,40 @@ def test_a_malformed_answer_signs_nobody_in(db, credential):
 
     assert client.post(LOGIN, {"credential": credential}).status_code == 302
     assert who(client) is None
+
+
+def malformed(credential):
+    """Answers of which a part is missing or is something else, and JSON that cannot be parsed."""
+    yield from ("[" * 5_000 + "]" * 5_000, '{"\\ud800": "\\ud800"}')
+    whole = json.loads(credential)
+    deep = websafe_encode(bytes(32) + b"\x85" + bytes(4) + b"\x81" * 5_000)  # CBOR, as extensions
+    for odd in (None, 1, "", "A", "AA", "AAAA", "\N{SNOWMAN}", [], {}, [[]], {"a": []}, deep):
+        for name in whole:
+            yield json.dumps(whole | {name: odd})
+        for name in whole["response"]:
+            yield json.dumps(whole | {"response": whole["response"] | {name: odd}})
+    for name in whole:
+        yield json.dumps({each: whole[each] for each in whole if each != name})
+    for name in whole["response"]:
+        rest = {each: part for each, part in whole["response"].items() if each != name}
+        yield json.dumps(whole | {"response": rest})
+
+
+def test_every_answer_with_an_odd_part_is_refused_with_a_page(alice, passkey, settings):
+    settings.SIGN_INS_PER_MINUTE = 1_000
+    visitor, sender = Client(), signed_in(alice.members["sender"])
+    created = ANOTHER.created(sender.get(ADD).context["js_data"]["creation_options"])
+    viewer = sign_in_by(passkey)
+
+    for answer in malformed(passkey.signed(begin(visitor))):
+        visitor.post(LOGIN, {"credential": answer})
+        begin(visitor)
+        viewer.get(PROOF)
+        assert viewer.post(PROOF, {"credential": answer}).status_code in {200, 302}
+    for answer in malformed(created):
+        sender.post(ADD, {"name": "x", "credential": answer, "passwordless": "on"})
+
+    assert who(visitor) is None
 
 
 @pytest.mark.parametrize("change", [{"is_active": False}, {"is_staff": False}])
