@@ -1,7 +1,6 @@
 """Changes accounts and their members."""
 
 from typing import Final
-from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -12,8 +11,9 @@ from channels_app import audit
 from channels_app.accounts.users import user_create
 from channels_app.models import Account, Membership, Role
 from channels_app.sign_in import two_step
-from pushsvc.common.errors import Conflict, FieldError, Invalid
+from pushsvc.common.errors import Conflict, FieldError, Invalid, NotFound
 from pushsvc.common.http.ratelimit import Limit, take
+from pushsvc.common.store import sql
 from pushsvc.common.texts import later
 
 MOST_MEMBERS: Final = 500  # of an account; its page shows all of them
@@ -27,24 +27,32 @@ class TooManyMembers(Conflict):
     detail = later("The account has %(most)s members. Remove one first.", most=MOST_MEMBERS)
 
 
-@transaction.atomic
+class AccountNameTaken(Invalid):
+    """Another account has the name."""
+
+    def __init__(self) -> None:
+        detail = gettext("An account with this name exists.")
+        super().__init__([FieldError("name", "not_a_choice", detail)])
+
+
 def account_create(*, name: str) -> Account:
     """Creates an account. Raises Invalid for a name that is empty, too long or taken."""
     _check_account_name(name)
-    account = Account.objects.create(name=name)
-    audit.record(account, audit.Action.CREATE, after=audit.fields_of(account))
+    with sql.unless_taken(AccountNameTaken):
+        account = Account.objects.create(name=name)
+        audit.record(account, audit.Action.CREATE, after=audit.fields_of(account))
     return account
 
 
-@transaction.atomic
 def account_rename(*, account: Account, name: str) -> None:
     """Renames the account. Raises Invalid for a name that is empty, too long or taken."""
-    _check_account_name(name, except_for=account.pk)
-    account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
-    before = audit.fields_of(account)
-    account.name = name
-    account.save(update_fields=["name"])
-    audit.record(account, audit.Action.UPDATE, before, audit.fields_of(account))
+    _check_account_name(name)
+    with sql.unless_taken(AccountNameTaken):
+        account = Account.objects.select_for_update(no_key=True).get(pk=account.pk)
+        before = audit.fields_of(account)
+        account.name = name
+        account.save(update_fields=["name"])
+        audit.record(account, audit.Action.UPDATE, before, audit.fields_of(account))
 
 
 @transaction.atomic
@@ -62,7 +70,7 @@ def account_require_two_step(*, account: Account, is_required: bool, by: User) -
     audit.record(account, audit.Action.UPDATE, before, audit.fields_of(account))
 
 
-def _check_account_name(name: str, except_for: UUID | None = None) -> None:
+def _check_account_name(name: str) -> None:
     if not name.strip() or len(name) > 200 or "\x00" in name:
         raise Invalid(
             [
@@ -72,11 +80,6 @@ def _check_account_name(name: str, except_for: UUID | None = None) -> None:
                     gettext("Must have 1 to %(most)s characters.") % {"most": 200},
                 )
             ]
-        )
-    others = Account.objects.exclude(pk=except_for) if except_for else Account.objects.all()
-    if others.filter(name=name).exists():
-        raise Invalid(
-            [FieldError("name", "not_a_choice", gettext("An account with this name exists."))]
         )
 
 
@@ -168,9 +171,12 @@ def _count_new_user(account: Account) -> None:
 
 def _locked(membership: Membership) -> Membership:
     """Locks the account and reads the membership again, so that two owners cannot remove each other
-    at once."""
+    at once. Raises NotFound if it was removed meanwhile."""
     Account.objects.select_for_update(no_key=True).get(pk=membership.account_id)
-    return Membership.objects.select_related("account", "user").get(pk=membership.pk)
+    own = Membership.objects.select_related("account", "user").filter(pk=membership.pk).first()
+    if own is None:
+        raise NotFound
+    return own
 
 
 def _keep_an_owner(leaving: Membership) -> None:

@@ -14,9 +14,17 @@ from channels_app.models import Role
 from channels_app.sign_in.provider_links import is_linked
 from channels_app.sign_in.sessions import sessions_end
 from pushsvc.common.errors import FieldError, Invalid
+from pushsvc.common.store import sql
 
 
-@transaction.atomic
+class UserNameTaken(Invalid):
+    """Another user has the name."""
+
+    def __init__(self) -> None:
+        detail = gettext("A user with this name exists.")
+        super().__init__([FieldError("username", "not_a_choice", detail)])
+
+
 def user_create(
     *,
     username: str,
@@ -27,9 +35,7 @@ def user_create(
     """Creates a member of staff without a password. Raises Invalid for a name that is taken or
     malformed."""
     if User.objects.filter(username__iexact=username).exists():
-        raise Invalid(
-            [FieldError("username", "not_a_choice", gettext("A user with this name exists."))]
-        )
+        raise UserNameTaken
     user = User(username=username, email=email, is_staff=True, is_superuser=is_superuser)
     user.set_unusable_password()
     try:
@@ -41,8 +47,9 @@ def user_create(
             for detail in details
         ]
         raise Invalid(errors) from error
-    user.save()
-    audit.record(user, audit.Action.CREATE, after=audit.fields_of(user), account_id=account_id)
+    with sql.unless_taken(UserNameTaken):
+        user.save()
+        audit.record(user, audit.Action.CREATE, after=audit.fields_of(user), account_id=account_id)
     return user
 
 
@@ -54,8 +61,7 @@ def user_change(*, user: User, by: User, email: str, is_active: bool, is_superus
     Raises Invalid if superusers would lock themselves out, and if `by` is no longer a superuser. So
     one superuser always remains.
     """
-    either = Q(pk=user.pk) | Q(is_superuser=True, is_active=True)
-    locked = User.objects.select_for_update(no_key=True).filter(either).order_by("pk").in_bulk()
+    locked = _locked(user)
     user = locked[user.pk]
     if by.pk not in locked:
         raise Invalid([FieldError("", "not_a_choice", gettext("You are no longer a superuser."))])
@@ -70,6 +76,17 @@ def user_change(*, user: User, by: User, email: str, is_active: bool, is_superus
     user.email, user.is_active, user.is_superuser = email, is_active, is_superuser
     user.save(update_fields=["email", "is_active", "is_superuser"])
     audit.record(user, audit.Action.UPDATE, before, audit.fields_of(user))
+
+
+def user_locked(user: User) -> User:
+    """Locks the user for `user_change`, and reads it again."""
+    return _locked(user)[user.pk]
+
+
+def _locked(user: User) -> dict[int, User]:
+    """The user and all superusers, in the order that excludes deadlocks."""
+    either = Q(pk=user.pk) | Q(is_superuser=True, is_active=True)
+    return User.objects.select_for_update(no_key=True).filter(either).order_by("pk").in_bulk()
 
 
 def check_may_link(*, by: User, user: User) -> None:

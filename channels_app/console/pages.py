@@ -21,7 +21,7 @@ from channels_app.models import Channel, Role
 from channels_app.selectors import ChannelDeleted
 from pushsvc.common.console.admin import ModelAdmin, site
 from pushsvc.common.console.forms import ConsoleForm
-from pushsvc.common.errors import Conflict, Invalid
+from pushsvc.common.errors import Conflict, Invalid, NotFound
 from pushsvc.common.ids import parse_number, parse_uuid
 from pushsvc.common.texts import later
 
@@ -38,7 +38,10 @@ class ConsolePage(TemplateView):
     @override
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         self.check_access(request, **kwargs)
-        return super().dispatch(request, *args, **kwargs)
+        try:
+            return super().dispatch(request, *args, **kwargs)
+        except NotFound as error:  # the row was deleted after `check_access` found it
+            raise Http404 from error
 
     @property
     def staff(self) -> User:

@@ -3,21 +3,28 @@
 import json
 from datetime import timedelta
 from functools import partial
+from threading import Event
 
 import pytest
+from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
+from channels_app.accounts.members import account_create, member_remove
+from channels_app.accounts.users import user_create
 from channels_app.models import ApiKey
+from channels_app.webhooks import webhook_delete
 from notifications_app.models import Notification
 from notifications_app.pipeline import planning
+from notifications_app.sends.schedules import schedule_delete
+from notifications_app.sends.templates import template_delete
 from subscriptions_app.models import Segment
 from tests import factories
 from tests.admin.attacks.test_tenancy import written
-from tests.admin.support import signed_in
+from tests.admin.support import make_root, signed_in, stocked
 from tests.api.support import owner_of
 from tests.pipeline import support
-from tests.pipeline.support import in_threads
+from tests.pipeline.support import in_threads, until, waiting_sessions
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -138,6 +145,75 @@ def test_two_owners_who_remove_each_other_leave_one_owner(alice):
             )
         )
         assert alice.account.memberships.filter(role="owner").exists()
+
+
+def waiting_for(first, second):
+    """The result of `second`, which waits until the transaction of `first` is committed."""
+    is_held = Event()
+
+    def hold():
+        with transaction.atomic():
+            first()
+            is_held.set()
+            until(waiting_sessions)
+
+    def wait():
+        assert is_held.wait(timeout=60)
+        return second()
+
+    return in_threads(hold, wait)[1]
+
+
+@pytest.mark.parametrize("kind", ["membership", "webhook", "template", "schedule"])
+def test_what_somebody_else_just_deleted_is_not_found(alice, kind):
+    rows = stocked(alice).rows
+    member = alice.account.memberships.get(role="viewer")
+    own, channel = alice.account.pk, {"channel_id": alice.channel.pk}
+    page, arguments, fields, delete = {
+        "membership": (
+            "channels_app_account_change",
+            [own],
+            {"do": "role", "membership": member.pk, "role": "sender"},
+            partial(member_remove, membership=member),
+        ),
+        "webhook": (
+            "channel_webhook",
+            [alice.channel.pk, rows["webhook"].pk],
+            {"do": "rotate"},
+            partial(webhook_delete, webhook_id=rows["webhook"].pk, **channel),
+        ),
+        "template": (
+            "template_delete",
+            [rows["template"].pk],
+            {},
+            partial(template_delete, template_id=rows["template"].pk, **channel),
+        ),
+        "schedule": (
+            "schedule_act",
+            [rows["schedule"].pk],
+            {"do": "off"},
+            partial(schedule_delete, schedule_id=rows["schedule"].pk, **channel),
+        ),
+    }[kind]
+    client, url = signed_in(alice.members["owner"]), reverse(f"admin:{page}", args=arguments)
+
+    assert waiting_for(delete, partial(client.post, url, fields)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("page", "field", "create"),
+    [
+        ("channels_app_account_add", "name", partial(account_create, name="Shop")),
+        ("auth_user_add", "username", partial(user_create, username="Shop")),
+    ],
+)
+def test_a_name_that_somebody_else_just_took_is_refused_beside_its_field(page, field, create):
+    client = signed_in(make_root())
+
+    response = waiting_for(create, partial(client.post, reverse(f"admin:{page}"), {field: "Shop"}))
+
+    assert response.status_code == 400
+    assert [*response.context["form"].errors] == [field]
 
 
 def test_what_was_sent_since_the_page_was_loaded_stays_sent(alice):
