@@ -7,6 +7,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.models import Group, User
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.http.response import HttpResponseBase
@@ -18,10 +19,11 @@ from typing_extensions import override
 from channels_app.accounts.admin.alerts import OwnAlertsPage
 from channels_app.accounts.admin.links import LinksPage
 from channels_app.accounts.admin.zone import ZonePage
-from channels_app.accounts.users import user_change, user_create
+from channels_app.accounts.users import user_change, user_create, user_locked
 from channels_app.console.access import is_superuser
 from channels_app.console.lists import SuperuserAdmin
 from channels_app.console.pages import ActsPage, FormPage, SuperuserPage, number_or_404
+from channels_app.console.shared_forms import SharedForm, save_shared
 from channels_app.sign_in import mails, two_step
 from channels_app.sign_in.provider_links import is_linked, unlink
 from pushsvc.common.console.admin import badge, site
@@ -53,7 +55,7 @@ class NewUserForm(_UserFields):
     field_order = ("username",)
 
 
-class UserForm(_UserFields):
+class UserForm(SharedForm, _UserFields):
     is_active = forms.BooleanField(
         required=False,
         label=later("Active"),
@@ -100,13 +102,18 @@ class UserPage(SuperuserPage, ActsPage, LinksPage):
             "unlink": self._unlink,
         }
 
-    def _change(self, data: QueryDict) -> HttpResponseBase:
-        form = UserForm(data)
-        if form.is_valid():
-            with form.showing_errors():
-                user_change(user=self.shown, by=self.staff, **form.cleaned_data)
-                return self.back(gettext("The user was changed."))
-        return self.refused(form=form)
+    @transaction.atomic
+    def _change(self, _: QueryDict) -> HttpResponseBase:
+        self.shown = user_locked(self.shown)
+        return save_shared(self, self.shown, self._form, self._accept)
+
+    def _form(self, data: QueryDict | None = None) -> UserForm:
+        fields = ("email", "is_active", "is_superuser")
+        return UserForm(data, initial={name: getattr(self.shown, name) for name in fields})
+
+    def _accept(self, form: UserForm) -> HttpResponseBase:
+        user_change(user=self.shown, by=self.staff, **form.cleaned_data)
+        return self.back(gettext("The user was changed."))
 
     def _link(self, data: QueryDict) -> HttpResponseBase:
         return self.show_link(self.shown)
@@ -131,10 +138,7 @@ class UserPage(SuperuserPage, ActsPage, LinksPage):
 
     @override
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        fields = ("email", "is_active", "is_superuser")
-        kwargs.setdefault(
-            "form", UserForm(initial={name: getattr(self.shown, name) for name in fields})
-        )
+        kwargs.setdefault("form", self._form())
         held = self.shown.memberships.select_related("account").order_by("account__name")
         return super().get_context_data(
             shown=self.shown,

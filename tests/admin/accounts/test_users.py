@@ -14,7 +14,7 @@ from channels_app.sign_in import two_step
 from channels_app.sign_in.passwords import set_password_path
 from pushsvc.common.mail_server import MailServer
 from tests.admin.sign_in.steps import code_of, sign_in, turned_on
-from tests.admin.support import PASSWORD, signed_in
+from tests.admin.support import PASSWORD, signed_in, submit
 
 USERS = "/admin/auth/user/"
 NEW_PASSWORD = "another-long-battery-staple"
@@ -37,7 +37,7 @@ def test_a_superuser_creates_a_user_and_gets_the_password_link_once(root):
 def test_a_superuser_deactivates_a_user_whose_session_ends_at_once(alice, root):
     viewer = alice.members["viewer"]
     session = signed_in(viewer)
-    signed_in(root).post(change_page(viewer), {"do": "change", "email": ""})
+    submit(signed_in(root), change_page(viewer), {"do": "change", "email": ""})
 
     assert User.objects.get(pk=viewer.pk).is_active is False
     assert "/admin/login/" in session.get("/admin/")["Location"]
@@ -48,7 +48,7 @@ def test_a_user_who_is_activated_again_has_no_session_of_before(alice, root):
     viewer, superuser = alice.members["viewer"], signed_in(root)
     stolen, others = signed_in(viewer), signed_in(alice.members["owner"])
     for active in ({}, {"is_active": "on"}):
-        superuser.post(change_page(viewer), {"do": "change", "email": "", **active})
+        submit(superuser, change_page(viewer), {"do": "change", "email": "", **active})
 
     assert User.objects.get(pk=viewer.pk).is_active is True
     assert stolen.get("/admin/").status_code == 302
@@ -81,7 +81,8 @@ def test_a_superuser_must_prove_password_and_code_for_their_own_user(root, do):
 
 @pytest.mark.parametrize("kept", [{"is_active": "on"}, {"is_superuser": "on"}])
 def test_a_superuser_cannot_deactivate_or_demote_themselves(root, kept):
-    response = signed_in(root).post(change_page(root), {"do": "change", "email": "", **kept})
+    fields = {"do": "change", "email": "", **kept}
+    response = submit(signed_in(root), change_page(root), fields)
 
     assert response.status_code == 400
     root.refresh_from_db()

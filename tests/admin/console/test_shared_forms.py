@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.urls import reverse
 
 from channels_app.models import Channel
@@ -189,3 +190,22 @@ def test_a_webhook(alice):
     mine.save(do="save")
     webhook.refresh_from_db()
     assert (webhook.is_enabled, webhook.description) == (False, "Orders")
+
+
+def test_a_user_who_was_deactivated_meanwhile_stays_so(alice, root):
+    viewer, owner = alice.members["viewer"], alice.members["owner"]
+    User.objects.filter(pk=owner.pk).update(is_superuser=True)
+    url = reverse("admin:auth_user_change", args=[viewer.pk])
+    mine = Opened(root, url)
+    other = Opened(owner, url).shown()
+    del other["is_active"]
+    signed_in(owner).post(url, other | {"do": "change"})
+
+    text = mine.save(do="change", email="a@example.com")
+
+    assert "alice-owner changed this" in text
+    viewer.refresh_from_db()
+    assert (viewer.is_active, viewer.email) == (False, "")
+    mine.save(do="change")
+    viewer.refresh_from_db()
+    assert (viewer.is_active, viewer.email) == (False, "a@example.com")
