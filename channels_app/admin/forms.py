@@ -1,5 +1,6 @@
 """The forms of a channel's pages. The forms only read values; the services check them."""
 
+from datetime import UTC
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -150,7 +151,10 @@ class KeyForm(ConsoleForm):
         cleaned = super().clean() or self.cleaned_data
         zone = cleaned.pop("zone", "") or self.initial["zone"]
         if expires_at := cleaned.get("expires_at"):
-            cleaned["expires_at"] = expires_at.replace(tzinfo=ZoneInfo(zone))
+            try:
+                cleaned["expires_at"] = expires_at.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+            except OverflowError:  # it has another date in UTC, which does not exist
+                self.add_error("expires_at", self.fields["expires_at"].error_messages["invalid"])
         return cleaned
 
 

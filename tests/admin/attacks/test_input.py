@@ -166,19 +166,22 @@ def test_signing_out_redirects_to_no_other_site(alice, next_page):
 
 
 @pytest.mark.parametrize(
-    ("expires", "status"),
+    ("expires", "zone", "status"),
     [
-        ("0001-01-01T00:00", 200),
-        ("9999-12-31T23:59", 200),
-        ("99999-01-01T00:00", 400),
-        ("2031-01-01T00:00+99:00", 400),
+        ("0001-01-01T00:00", "UTC", 200),
+        ("9999-12-31T23:59", "UTC", 200),
+        ("0001-01-01T00:00", "Asia/Tokyo", 400),
+        ("9999-12-31T23:59", "America/New_York", 400),
+        ("99999-01-01T00:00", "UTC", 400),
+        ("2031-01-01T00:00+99:00", "UTC", 400),
     ],
 )
-def test_the_page_of_a_key_that_expires_in_the_distant_future_opens(alice, expires, status):
+def test_the_page_of_a_key_that_expires_in_the_distant_future_opens(alice, expires, zone, status):
     client = signed_in(alice.members["manager"])
     page = reverse("admin:channel_keys", args=[alice.channel.pk])
 
-    response = client.post(page, {"name": "k", "scopes": ["read"], "expires_at": expires})
+    fields = {"name": "k", "scopes": ["read"], "expires_at": expires, "zone": zone}
+    response = client.post(page, fields)
 
     assert response.status_code == status
     assert client.get(page).status_code == 200
