@@ -111,7 +111,7 @@ def _claims(token: str) -> dict[str, str]:
 
 def _shown(name: str, value: object) -> str:
     if name != "exp" or not isinstance(value, int):
-        return str(value)
+        return str(value).encode(errors="replace").decode()  # half of a surrogate pair is no text
     try:
         return moment(datetime.fromtimestamp(value, UTC), "seconds")
     except (ValueError, OverflowError, OSError):

@@ -16,6 +16,8 @@ from uuid import UUID
 import jwt
 from jwt.types import Options
 
+from pushsvc.common.http.strict_json import is_storable
+
 MAX_TOKEN: Final = 2_048
 _MOST_DAYS: Final = 31
 MOST_SECONDS: Final = _MOST_DAYS * 24 * 3600
@@ -108,6 +110,8 @@ def _checked_with(
         )
     except jwt.PyJWTError as error:
         return TokenCheck(_rule_of(error))
+    if not is_storable(claims["sub"]):
+        return TokenCheck(Broken.CLAIM_MISSING)
     if int(claims["exp"]) > time.time() + MOST_SECONDS + LEEWAY_SECONDS:
         return TokenCheck(Broken.TOO_FAR)
     if external_id is not None and claims["sub"] != external_id:

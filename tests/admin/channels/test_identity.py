@@ -101,6 +101,7 @@ def test_a_member_without_the_manager_role_reads_and_changes_nothing(alice, role
         ({"exp": 1_700_000_000}, "exp is in the past"),
         ({"exp": 4_000_000_000}, "exp is more than 31 days ahead"),
         ({"aud": "another"}, "aud is not the channel&#x27;s id"),
+        ({"sub": "half of a pair: \ud800"}, "exp is missing or malformed"),
     ],
 )
 def test_the_tester_names_the_rule_that_a_token_breaks(alice, claims, says):
