@@ -17,7 +17,7 @@ from channels_app.console.pages import ActsPage, require
 from channels_app.console.shared_forms import SharedForm, save_shared
 from channels_app.models import Role
 from pushsvc.common.console.forms import ConsoleForm
-from pushsvc.common.errors import Conflict, FieldError, Invalid, NotFound
+from pushsvc.common.errors import NotFound
 from pushsvc.common.texts import later
 from subscriptions_app.categories.consent import choices_seen
 from subscriptions_app.categories.services import (
@@ -34,23 +34,26 @@ from subscriptions_app.models import (
     Category,
 )
 
+_NEW = "new-%s"  # the ids of the fields of a new category
+
 
 class CategoryForm(ConsoleForm):
-    key = forms.RegexField(f"^{CATEGORY_KEY}$", max_length=MAX_CATEGORY_KEY, strip=False)
-    name = forms.CharField(max_length=MAX_CATEGORY_NAME)
-    description = forms.CharField(max_length=MAX_CATEGORY_DESCRIPTION, required=False)
-    default = forms.BooleanField(required=False)
-
-    def values(self) -> dict[str, Any]:
-        """The values of the form. Raises Invalid."""
-        if not self.is_valid():
-            errors = [
-                FieldError(name, "malformed", f"{name.capitalize()}: {text}")
-                for name, texts in self.errors.items()
-                for text in texts
-            ]
-            raise Invalid(errors)
-        return self.cleaned_data
+    key = forms.RegexField(
+        rf"^{CATEGORY_KEY}\Z",
+        label=later("Key"),
+        max_length=MAX_CATEGORY_KEY,
+        strip=False,
+        help_text=later(
+            "Used in API requests. Allowed characters: a-z, 0-9, _ and -. It cannot be changed "
+            "later."
+        ),
+        widget=forms.TextInput(attrs={"placeholder": "offers", "pattern": r"[a-z0-9_\-]+"}),
+    )
+    name = forms.CharField(label=later("Name"), max_length=MAX_CATEGORY_NAME)
+    description = forms.CharField(
+        label=later("Description"), max_length=MAX_CATEGORY_DESCRIPTION, required=False
+    )
+    default = forms.BooleanField(label=later("Subscribers receive it by default"), required=False)
 
 
 class CategoryChangeForm(SharedForm):
@@ -93,24 +96,24 @@ class CategoriesPage(TabPage, ActsPage):
         shown = [
             changing if changing and changing.auto_id == each.auto_id else each for each in own
         ]
-        limits = {"name": MAX_CATEGORY_NAME, "description": MAX_CATEGORY_DESCRIPTION}
+        kwargs.setdefault("adding", CategoryForm(auto_id=_NEW))
         return super().get_context_data(
             categories=list(zip(seen, shown, strict=True)),
             changing=changing,
             looked_at=looked_at,
-            limits=limits,
             may_edit=self.may(Role.EDITOR),
             **kwargs,
         )
 
     def _add(self, post: QueryDict) -> HttpResponseBase:
-        try:
-            category = category_create(channel=self.channel, **CategoryForm(post).values())
-        except Conflict as error:
-            raise Invalid([FieldError("key", error.code, error.detail)]) from error
-        return self.back(
-            gettext("The category “%(category)s” was created.") % {"category": category}
-        )
+        form = CategoryForm(post, auto_id=_NEW)
+        if form.is_valid():
+            with form.showing_errors():
+                category = category_create(channel=self.channel, **form.cleaned_data)
+                return self.back(
+                    gettext("The category “%(category)s” was created.") % {"category": category}
+                )
+        return self.refused(adding=form)
 
     @transaction.atomic
     def _change(self, post: QueryDict) -> HttpResponseBase:

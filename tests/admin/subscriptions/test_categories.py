@@ -54,12 +54,17 @@ def test_an_editor_creates_and_changes_a_category(alice):
     assert category.chosen_by_default is False
 
 
-@pytest.mark.parametrize("fields", [{"key": "No Key"}, {"name": ""}, {"key": "offers"}])
-def test_an_error_is_shown_and_nothing_is_stored(alice, offers, fields):
-    client = signed_in(alice.members["editor"])
-    form = {"do": "add", "key": "news", "name": "News"} | fields
-    page = client.post(page_of(alice), form, follow=True)
-    assert len(list(page.context["messages"])) == 1
+@pytest.mark.parametrize(
+    "fields", [{"key": "No Key"}, {"key": "news\n"}, {"name": ""}, {"key": "offers"}]
+)
+def test_an_error_is_shown_beside_the_input_and_nothing_is_stored(alice, offers, fields):
+    form = {"do": "add", "key": "news", "name": "News", "description": "At noon"} | fields
+
+    page = post(alice, "editor", **form)
+
+    assert page.status_code == 400
+    assert sum(map(len, page.context["adding"].errors.values())) == 1
+    assert 'value="At noon"' in page.content.decode()
     assert Category.objects.get() == offers
 
 
