@@ -237,6 +237,7 @@ class ComposePage(WriterPage):
             may_edit=self._may(Role.EDITOR),
             may_send=self._may(Role.SENDER),
             most_note=MOST_NOTE,
+            note=self.request.POST.get("note", ""),
             may_make_channels=may_anywhere(self.request.user, Role.MANAGER),
             **kwargs,
         )

@@ -100,6 +100,17 @@ def test_another_person_sends_what_a_writer_asked_for(alice, writer, sender):
     assert words in notes()
 
 
+def test_a_note_stays_while_the_writer_corrects_the_form(alice, writer):
+    fields = written(alice) | {"note": "Before noon, please."}
+
+    refused = writer.post(COMPOSE, fields | {"step": "ask", "title": "x" * 101})
+    reviewed = writer.post(COMPOSE, fields | {"step": "review"})
+
+    assert refused.status_code == 400
+    assert 'name="note" value="Before noon, please."' in refused.content.decode()
+    assert ">Before noon, please.</textarea>" in reviewed.content.decode()
+
+
 @pytest.mark.parametrize("step", ["send", "ask"])
 def test_a_writer_sends_nothing(alice, writer, step):
     draft = ask(writer, alice)
