@@ -56,6 +56,13 @@ def test_a_redirection_by_a_proxy_is_an_error(location):
         push.send_notification(body="Once")
 
 
+def test_a_post_without_an_idempotency_key_is_not_repeated_if_it_may_have_been_done():
+    with failing(BUSY) as (push, requests), pytest.raises(Refused, match="busy"):
+        push.request("POST", f"/channel/{CHANNEL}/segments", json={}, idempotency_key="")
+
+    assert [headers["Idempotency-Key"] for headers in requests] == [None]
+
+
 def test_a_list_of_at_most_no_entries_is_empty():
     with failing() as (push, requests):
         assert list(push.list_notifications(limit=0)) == []

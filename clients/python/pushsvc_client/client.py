@@ -83,7 +83,7 @@ class _Methods(Operations):
             json=json,
             params=params or {},
             headers=headers,
-            is_repeatable=method.upper() in _SAFE or idempotency_key is not None,
+            is_repeatable=method.upper() in _SAFE or bool(idempotency_key),
         )
 
 
