@@ -19,7 +19,7 @@ from subscriptions_app.people.counting import (
 )
 from subscriptions_app.people.services import people_get_or_create
 
-MOST_LINKS: Final = 1_000  # in one request
+MOST_LINKS: Final = 500  # in one request, whose body has at most 64 KiB
 _CHANGED: Final = ("person", "choices", "proven_choices", "expired_at", "expired_code")
 
 

@@ -1,6 +1,7 @@
 """Devices that a backend links to people by the ids of their subscriptions."""
 
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from auditlog.models import LogEntry
@@ -8,6 +9,7 @@ from django.db.models.functions import Now
 
 from channels_app.models import Channel
 from subscriptions_app.models import MOST_DEVICES, Person, Subscription
+from subscriptions_app.people.linking import MOST_LINKS
 from tests.api.support import NOWHERE, code, errors, owner_of
 from tests.factories import add_subscriptions, make_channel
 from tests.pipeline.support import assert_people_exact
@@ -47,6 +49,14 @@ def test_devices_are_linked_moved_and_unlinked(alice):
     linked(alice, (one.id, None), (two.id, "user-1"), (three.id, "user-1"))
     assert people_of([one, two, three]) == [None, "user-1", "user-1"]
     assert_people_exact(alice.channel)
+
+
+def test_as_many_links_as_a_request_may_have_fit_into_a_body(alice):
+    links = [(uuid4(), uuid4()) for _ in range(MOST_LINKS)]
+
+    answer = linked(alice, *((device, str(user)) for device, user in links))
+
+    assert answer == {"linked": 0, "unknown": [str(device) for device, _ in links]}
 
 
 def test_unknown_ids_are_listed_and_do_not_hinder_others(alice):
