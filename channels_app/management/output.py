@@ -30,6 +30,8 @@ class DatabaseCommand(BaseCommand):
             if isinstance(error.__cause__, UndefinedTable | UndefinedColumn):
                 raise CommandError("Migrate the database first: manage.py migrate") from error
             raise
+        except UnicodeEncodeError as error:
+            raise CommandError("An argument is not UTF-8.") from error
         except UNAVAILABLE as error:
             reason = said_by_database(error)
             raise CommandError(f"{reason} manage.py doctor reports what to do.") from error

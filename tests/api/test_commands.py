@@ -58,6 +58,8 @@ def test_an_invalid_channel_is_refused_and_nothing_is_stored():
         run("create_channel", " ")
     with pytest.raises(CommandError, match="site_url"):
         run("create_channel", "x", "--site-url", "shop.example")
+    with pytest.raises(CommandError, match="UTF-8"):
+        run("create_channel", os.fsdecode("Zürich".encode("latin-1")))
 
     assert not Channel.objects.exists()
 

@@ -3,14 +3,15 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from typing_extensions import override
 
+from channels_app.management.output import DatabaseCommand
 from notifications_app.pipeline.statements import statements
 from pushsvc.common.store import sql
 
 
-class Command(BaseCommand):
+class Command(DatabaseCommand):
     help = "Lists the names of the pipeline's statements. With a name: prints the statement."
 
     @override

@@ -5,6 +5,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -28,14 +29,14 @@ def examine(url: str) -> Iterator[Finding]:
         yield Kind.PUBLIC_URL_FAILING.found(url=url, error="is not an https address", advice=advice)
         return
     context = ssl.create_default_context()
-    connection = http.client.HTTPSConnection(host, port, timeout=_SECONDS, context=context)
     try:
-        yield from _examined(connection, host)
+        with closing(
+            http.client.HTTPSConnection(host, port, timeout=_SECONDS, context=context)
+        ) as connection:
+            yield from _examined(connection, host)
     except (OSError, http.client.HTTPException, UnicodeError) as error:
         text, advice = _explained(error)
         yield Kind.PUBLIC_URL_FAILING.found(url=url, error=text, advice=advice)
-    finally:
-        connection.close()
 
 
 def _examined(connection: http.client.HTTPSConnection, host: str) -> Iterator[Finding]:
@@ -65,6 +66,6 @@ def _explained(error: Exception) -> tuple[str, str]:
     if isinstance(error, ssl.SSLCertVerificationError):
         advice = "Browsers refuse it as well. Serve a certificate for this name, with its chain."
         return error.verify_message, advice
-    if isinstance(error, socket.gaierror | UnicodeError):  # the latter: no name of DNS
+    if isinstance(error, socket.gaierror | UnicodeError | http.client.InvalidURL):
         return "the name does not resolve", "Check its DNS records."
     return f"no response: {error}", "Check the proxy and the firewall."

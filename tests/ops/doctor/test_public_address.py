@@ -90,6 +90,7 @@ def test_a_certificate_that_ends_soon_is_named(healthy, tmp_path, monkeypatch):
         ("http://push.example.com", "is not an https address"),
         ("https://nowhere.invalid", "the name does not resolve"),
         ("https://push..example.com", "the name does not resolve"),
+        ("https://push.example.com ", "the name does not resolve"),
         ("https://push.example.com:99999", "is not an https address"),
     ],
 )
