@@ -400,10 +400,8 @@ def _lock(channel: Channel) -> None:
 
 
 def secrets_reencrypt() -> int:
-    """Encrypts every secret with the first key of CREDENTIAL_KEYS. Returns how many it changed.
-
-    Safe to repeat. Raises SecretUnreadable if the key of a secret is missing.
-    """
+    """Encrypts every secret with the first key of CREDENTIAL_KEYS, except `secrets_unreadable`.
+    Returns how many it changed. Safe to repeat."""
     return sum(_reencrypt(model, field) for model, field in _SECRETS)
 
 
@@ -420,7 +418,7 @@ def _reencrypt(model: type[Model], field: str) -> int:
     changed = 0
     encrypted = model._default_manager.exclude(**{field: ""}).values_list("pk", field)
     for pk, token in encrypted.iterator(chunk_size=1000):
-        if not is_current(token):
+        if not is_current(token) and is_readable(token):
             # Only if the row is unchanged, because new credentials may have been stored meanwhile.
             unchanged = model._default_manager.filter(pk=pk, **{field: token})
             changed += unchanged.update(**{field: encrypt(decrypt(token))})

@@ -90,7 +90,7 @@ def secrets_reencrypt() -> int:
     changed = 0
     for step, name in _secrets():
         token = step.data[name]
-        if not is_current(token):
+        if not is_current(token) and is_readable(token):
             unchanged = Authenticator.objects.filter(pk=step.pk, data=step.data)
             changed += unchanged.update(data=step.data | {name: encrypt(decrypt(token))})
     return changed

@@ -182,9 +182,17 @@ def test_the_old_credential_key_can_be_removed_after_a_rotation(settings):
     assert credential_for(channel.id, "ios").version == 1
 
 
-def test_a_secret_under_a_removed_key_stops_the_rotation_with_a_message(settings):
+def test_secrets_under_a_removed_key_are_counted_and_the_others_rotated(settings):
+    """As after a leak of a key while another is lost."""
     make_channel()
-    settings.CREDENTIAL_KEYS = (Fernet.generate_key().decode(),)
+    lost = VapidKey.objects.get()
+    settings.CREDENTIAL_KEYS = (leaked := Fernet.generate_key().decode(),)
+    make_channel()
+    other = VapidKey.objects.exclude(pk=lost.pk).get()
+    settings.CREDENTIAL_KEYS = (new := Fernet.generate_key().decode(), leaked)
 
-    with pytest.raises(CommandError, match="CREDENTIAL_KEYS"):
+    with pytest.raises(CommandError, match="CREDENTIAL_KEYS does not hold: 1"):
         run("rotate_credential_keys")
+
+    settings.CREDENTIAL_KEYS = (new,)
+    assert vapid_private_keys([other.pk])

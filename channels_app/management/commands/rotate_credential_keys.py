@@ -6,9 +6,8 @@ from django.core.management.base import CommandError
 from typing_extensions import override
 
 from channels_app.management.output import DatabaseCommand
-from channels_app.services import secrets_reencrypt
+from channels_app.services import secrets_reencrypt, secrets_unreadable
 from channels_app.sign_in import two_step
-from pushsvc.common.store.crypto import SecretUnreadable
 
 
 class Command(DatabaseCommand):
@@ -16,10 +15,10 @@ class Command(DatabaseCommand):
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            changed = secrets_reencrypt() + two_step.secrets_reencrypt()
-        except SecretUnreadable as error:
-            raise CommandError(
-                f"A secret is {error}. Add that key again, at the end of CREDENTIAL_KEYS."
-            ) from error
+        changed = secrets_reencrypt() + two_step.secrets_reencrypt()
         self.stdout.write(f"{changed} secrets were encrypted again.")
+        if unreadable := secrets_unreadable() + two_step.secrets_unreadable():
+            raise CommandError(
+                f"Secrets under a key that CREDENTIAL_KEYS does not hold: {unreadable}. Add that"
+                " key again, at the end, and repeat the command."
+            )
