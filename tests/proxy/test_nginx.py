@@ -1,6 +1,7 @@
 """The service behind nginx with deploy/nginx.conf: the client's address, cookies, bounds."""
 
 import re
+import select
 import socket
 import ssl
 from contextlib import ExitStack
@@ -221,6 +222,33 @@ def test_the_addresses_of_an_ipv6_network_count_as_one(counting, network):
     assert len(names) == 1, names
     assert counted(counting, "2001:db8:1:7::1") not in names
     assert counted(counting, "203.0.113.7") == b"203.0.113.7"
+
+
+def test_a_long_download_is_not_ahead_of_its_client(tmp_path, certificate):
+    """By more than buffers of the kernel. Otherwise the web process would wait until the client has
+    read what nginx stored, and take a slow client for one that left."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as upstream,
+        running_nginx(tmp_path / "nginx", certificate, upstream.getsockname()[1]) as nginx,
+        nginx.connect() as client,
+    ):
+        client.sendall(message("GET", "/admin/log.csv"))
+        web, _ = upstream.accept()
+        with web:
+            web.recv(65_536)
+            web.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n")
+            accepted = _accepted_unread(web)
+
+    assert accepted < 14 * 2**20
+
+
+def _accepted_unread(web):
+    """How many bytes nginx accepts from the web process while its client reads nothing."""
+    web.setblocking(False)
+    accepted = 0
+    while accepted < 64 * 2**20 and select.select([], [web], [], 2)[1]:
+        accepted += web.send(bytes(65_536))
+    return accepted
 
 
 def test_the_log_holds_no_query_and_no_token(nginx):
