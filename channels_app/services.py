@@ -405,13 +405,16 @@ def secrets_reencrypt() -> int:
     return sum(_reencrypt(model, field) for model, field in _SECRETS)
 
 
-def secrets_unreadable() -> int:
-    """How many stored secrets no key of CREDENTIAL_KEYS decrypts."""
-    return sum(
-        not is_readable(token)
+def secrets_unreadable() -> list[str]:
+    """Names the stored secrets that no key of CREDENTIAL_KEYS decrypts."""
+    return [
+        f"{model._meta.verbose_name} of {channel}"
         for model, field in _SECRETS
-        for token in model._default_manager.exclude(**{field: ""}).values_list(field, flat=True)
-    )
+        for token, channel in model._default_manager.exclude(**{field: ""})
+        .order_by("channel__name", "pk")
+        .values_list(field, "channel__name")
+        if not is_readable(token)
+    ]
 
 
 def _reencrypt(model: type[Model], field: str) -> int:

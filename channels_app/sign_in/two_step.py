@@ -96,14 +96,19 @@ def secrets_reencrypt() -> int:
     return changed
 
 
-def secrets_unreadable() -> int:
+def secrets_unreadable() -> list[str]:
     """As `channels_app.services.secrets_unreadable`, for apps and recovery codes."""
-    return sum(not is_readable(step.data[name]) for step, name in _secrets())
+    return [
+        f"two-step sign-in of {step.user}"
+        for step, name in _secrets()
+        if not is_readable(step.data[name])
+    ]
 
 
 def _secrets() -> Iterator[tuple[Authenticator, str]]:
     """The rows with a secret, and its name in their data. That of a passkey is not known here."""
-    for step in Authenticator.objects.exclude(type=Authenticator.Type.WEBAUTHN).iterator(1000):
+    steps = Authenticator.objects.select_related("user").order_by("pk")
+    for step in steps.exclude(type=Authenticator.Type.WEBAUTHN).iterator(1000):
         yield step, "seed" if step.type == _RECOVERY else "secret"
 
 

@@ -19,6 +19,6 @@ class Command(DatabaseCommand):
         self.stdout.write(f"{changed} secrets were encrypted again.")
         if unreadable := secrets_unreadable() + two_step.secrets_unreadable():
             raise CommandError(
-                f"Secrets under a key that CREDENTIAL_KEYS does not hold: {unreadable}. Add that"
-                " key again, at the end, and repeat the command."
+                f"Secrets under a key that CREDENTIAL_KEYS does not hold: {len(unreadable)}. Add"
+                " that key again, at the end, and repeat the command. The doctor names them."
             )

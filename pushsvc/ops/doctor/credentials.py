@@ -5,6 +5,7 @@ Credentials are checked with a message to a device that does not exist.
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Final
 
 from django.conf import settings
 
@@ -17,11 +18,15 @@ from pushsvc.common.findings import Finding, Kind, Severity, good
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store.crypto import SecretUnreadable
 
+_NAMED: Final = 5  # secrets; the others are counted
+
 
 def secrets() -> Iterator[Finding]:
     """Decrypts the stored secrets. No provider can check VAPID keys and identity keys."""
-    if number := secrets_unreadable() + two_step.secrets_unreadable():
-        yield Kind.SECRETS_UNREADABLE.found(what=f"{number} stored secrets")
+    if found := secrets_unreadable() + two_step.secrets_unreadable():
+        names = ", ".join(dict.fromkeys(found[:_NAMED]))
+        more = " and more" if len(found) > _NAMED else ""
+        yield Kind.SECRETS_UNREADABLE.found(what=f"{len(found)} stored secrets ({names}{more})")
 
 
 def subjects() -> Iterator[Finding]:

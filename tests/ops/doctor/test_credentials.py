@@ -1,6 +1,8 @@
 """`manage.py doctor` names what is wrong with the credentials and secrets of channels."""
 
 import pytest
+from allauth.mfa.models import Authenticator
+from django.contrib.auth.models import User
 
 from channels_app.models import IdentityKey, ProviderCredential
 from tests.factories import make_channel
@@ -40,8 +42,14 @@ def test_channels_with_the_example_as_vapid_subject_are_named(healthy, settings)
     assert "mailto:" in remedy
 
 
-def test_secrets_that_cannot_be_decrypted_are_counted_without_calls(healthy):
+def test_secrets_that_cannot_be_decrypted_are_named_without_calls(healthy):
     IdentityKey.objects.create(channel=healthy, algorithm="HS256", secret_encrypted="x")
     IdentityKey.objects.create(channel=healthy, algorithm="ES256", public_key="pem")
 
-    assert "CREDENTIAL_KEYS" in errors()["1 stored secrets cannot be decrypted"]
+    title = "1 stored secrets (identity key of Alice's shop) cannot be decrypted"
+    assert "CREDENTIAL_KEYS" in errors()[title]
+    user = User.objects.create_user("alice")
+    for kind, name in (("totp", "secret"), ("recovery_codes", "seed")):
+        Authenticator.objects.create(user=user, type=kind, data={name: "x"})
+    title = title.replace("1", "3").replace("shop)", "shop, two-step sign-in of alice)")
+    assert title in errors()
