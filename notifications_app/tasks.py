@@ -41,6 +41,8 @@ _PLAN_TURN_SECONDS = 0.5  # ticks share the planner's processes and expire if th
 _EXPIRY_STEPS = 20
 _BOUNCE_SECONDS = 0.8
 
+_plan_pace, _deliver_pace = worker.Pace(), worker.Pace()
+
 
 @worker_init.connect(weak=False)
 def _load_transports(sender: Any, **_: Any) -> None:
@@ -69,8 +71,9 @@ def wake_planner() -> None:
 @shared_task
 def plan() -> None:
     """Starts due notifications and plans slices until nothing is left or the turn is over."""
+    _plan_pace.begin()
     with spans.span("turn", correlation.woken_by(), queue="plan"):
-        is_more = planning.work(seconds=_PLAN_TURN_SECONDS)
+        is_more = planning.work(seconds=_PLAN_TURN_SECONDS, pace=_plan_pace)
     if is_more and not worker.is_stopping():
         wakeup.wake("plan")
 
@@ -78,8 +81,9 @@ def plan() -> None:
 @shared_task
 def deliver(platform: str) -> None:
     """Delivers until nothing is due. Sends another wakeup if its turn ends before."""
+    _deliver_pace.begin()
     with spans.span("turn", correlation.woken_by(), queue=platform):
-        is_more = dispatch.deliver(Platform(platform), seconds=_TURN_SECONDS)
+        is_more = dispatch.deliver(Platform(platform), seconds=_TURN_SECONDS, pace=_deliver_pace)
     if is_more and not worker.is_stopping():
         wakeup.wake(platform)
 

@@ -53,9 +53,10 @@ _REMEDY = "restore the key in CREDENTIAL_KEYS"
 _UNREADABLE = Misconfigured("key_unreadable", "The stored credentials cannot be read.")
 
 
-def deliver(platform: Platform, *, seconds: float) -> bool:
+def deliver(platform: Platform, *, seconds: float, pace: worker.Pace | None = None) -> bool:
     """Serves due batches of the platform. Returns False when none is left, True when the time is
-    over or the worker must stop. Any number of workers may run it at once."""
+    over or the worker must stop. Any number of workers may run it at once. `pace`: is told how many
+    were claimed."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and not worker.is_stopping():
         held, processes = _held_and_processes(platform)
@@ -68,6 +69,8 @@ def deliver(platform: Platform, *, seconds: float) -> bool:
         )
         if not leases:
             return False
+        if pace:
+            pace.found(len(leases))
         are_done = deliver_batches(leases)
         if are_done and leases[0].leaves_none and time.monotonic() < until:
             return False  # for later batches, the planner sends a wakeup

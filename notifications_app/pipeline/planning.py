@@ -61,14 +61,16 @@ _TRANSACTION_SECONDS = 0.1  # in which windows of several plans are written
 _round_robin = RoundRobin()  # of this process
 
 
-def work(*, seconds: float) -> bool:
+def work(*, seconds: float, pace: worker.Pace | None = None) -> bool:
     """Starts due notifications and plans slices. Returns False when nothing is left, True when the
-    time is over or the worker must stop."""
+    time is over or the worker must stop. `pace`: is told how many were started."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and not worker.is_stopping():
         started = start_due(round_robin=_round_robin)
         if _round_robin.is_timed_due:
             started += start_timed(round_robin=_round_robin)
+        if pace:
+            pace.found(started)
         leases = claim_plans(most=settings.CLAIM_PLANS, round_robin=_round_robin)
         if leases:
             run_slice(leases, until=until)

@@ -39,6 +39,8 @@ QUEUES: Final = ("tick", "plan", *Platform, "hooks")
 _POOLS: Final = ("prefork", "solo")
 _STOPPING = mmap.mmap(-1, 1)
 _STDOUT: Final = 1
+_SHORTEST_GAP = 0.025
+_LONGEST_GAP = 0.1
 _ANNOUNCE_SECONDS = 5.0
 _ALIVE_SECONDS = 15.0
 _FORGOTTEN_SECONDS = 3600.0
@@ -135,6 +137,33 @@ class _Busy:
 _busy = _Busy()
 task_prerun.connect(_busy.begin, weak=False)
 task_postrun.connect(_busy.end, weak=False)
+
+
+class Pace:
+    """Delays turns of a task in this process while each finds several small things to do, so that
+    more of them share a turn. After a turn with several, the next begins 25 ms later than that one
+    did, then 50, at most 100. After a turn with one or none, half of it."""
+
+    def __init__(self) -> None:
+        self._began = self._gap = 0.0
+        self._found = 0
+
+    def begin(self) -> None:
+        """Waits until the next turn may begin."""
+        if self._found > 1:
+            self._gap = min(max(2 * self._gap, _SHORTEST_GAP), _LONGEST_GAP)
+        else:
+            self._gap = self._gap / 2 if self._gap > _SHORTEST_GAP else 0.0
+        self._found = 0
+        wait = self._began + self._gap - time.monotonic()
+        if wait > 0:
+            time.sleep(wait)
+            _busy.begin()  # the wait was no work
+        self._began = time.monotonic()
+
+    def found(self, count: int) -> None:
+        """Adds to what this turn found."""
+        self._found += count
 
 
 class Announce(bootsteps.StartStopStep):

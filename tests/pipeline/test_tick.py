@@ -323,3 +323,41 @@ $$ BEGIN RAISE EXCEPTION 'not now'; END $$;
 CREATE TRIGGER refuse_to_end BEFORE UPDATE ON notifications_app_notification
 FOR EACH ROW WHEN (NEW.status IN ('sent', 'failed')) EXECUTE FUNCTION refuse_to_end()
 """
+
+
+class Clock:
+    """A clock that moves only while somebody sleeps."""
+
+    def __init__(self):
+        self.now, self.slept = 0.0, []
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+        self.slept.append(round(1000 * seconds))
+
+
+@pytest.mark.parametrize("task", ["plan", "deliver"])
+def test_turns_wait_for_more_while_each_finds_several_small_sends(
+    sandbox, channel, monkeypatch, task
+):
+    clock = Clock()
+    monkeypatch.setattr(worker, "time", clock)
+    monkeypatch.setattr(tasks, f"_{task}_pace", worker.Pace())
+    factories.subscribe_browsers(sandbox, channel, 1)
+
+    def turn(sends):
+        for _ in range(sends):
+            factories.make_notification(channel)
+        if task == "plan":
+            return tasks.plan()
+        planning.work(seconds=60)
+        return tasks.deliver("web")
+
+    for sends in [1, 1, 2, 2, 2, 2, 1, 1, 1, 1, 1]:
+        turn(sends)
+
+    assert clock.slept == [25, 50, 100, 100, 50, 25]
+    assert not Notification.objects.filter(status="pending").exists()
