@@ -457,9 +457,12 @@
     if (takeOver) skipWaiting();
     event.waitUntil(
       change(({ reports, ...reported }) => {
-        const own = reported.channel === about.channel ? reported : {};
+        const isOwn = reported.channel === about.channel;
+        const own = isOwn ? reported : {};
         event.ports[0]?.postMessage({ endpoint: own.endpoint, id: own.id, auth: own.auth });
-        return { ...own, reports, ...about };
+        // Only a subscription takes the place of another channel's.
+        const isKept = !isOwn && reported.endpoint && !about.endpoint;
+        return isKept ? { ...reported, reports } : { ...own, reports, ...about };
       }).then(() => report()),
     );
   });

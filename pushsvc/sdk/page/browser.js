@@ -6,7 +6,7 @@ import { PushError } from "./errors.js";
  */
 
 const WORKER_MS = 10_000;
-const SHORT_MS = 2_000; // for a worker that may not be ours
+export const SHORT_MS = 2_000; // for a worker that may not be ours
 const PUSH_SERVICE_MS = 20_000; // some browsers without one never answer
 const NO_ADDRESS_MS = [250, 500, 1_000, 2_000, 0]; // waits after attempts
 

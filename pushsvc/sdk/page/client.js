@@ -10,6 +10,7 @@ import {
   obstacle,
   register,
   registrationAt,
+  SHORT_MS,
   scopesOf,
 } from "./browser.js";
 import { PushError } from "./errors.js";
@@ -81,6 +82,7 @@ class PushClient extends EventTarget {
   }
 
   async isSubscribed() {
+    await this.#recall();
     if (obstacle() || !this.#record.id) return false;
     if (await this.#isReceiving()) return true;
     await this.#resumed; // which repairs what it can
@@ -92,6 +94,7 @@ class PushClient extends EventTarget {
     const code = obstacle();
     if (code) throw new PushError(code);
     await askPermission(); // first, because the click allows the question only for a moment
+    await this.#recall();
     const wish = { isWanted: true, takeOver, ...(attributes && { attributes }) };
     const settled = await this.#settle(wish);
     return /** @type {Subscribed} */ (settled);
@@ -178,6 +181,7 @@ class PushClient extends EventTarget {
   /** At a visit, and when the network is back: does what is left to do. Asks the user nothing. */
   async #resume() {
     try {
+      await this.#recall();
       if (await this.#isDue()) await this.#settle({});
     } catch (error) {
       this.#emit("error", error);
@@ -206,6 +210,21 @@ class PushClient extends EventTarget {
     return !!subscription && (subscription.endpoint === endpoint || keyOf(subscription) === key);
   }
 
+  /** Learns from the worker what the site has cleared, with the user's data for example. */
+  async #recall() {
+    if (this.permission !== "granted" || "isWanted" in this.#record) return;
+    for (const scope of Object.values(scopesOf(this.#worker))) {
+      try {
+        const { active, pushManager } = /** @type {any} */ (await registrationAt(scope));
+        const { endpoint } = /** @type {any} */ (await pushManager.getSubscription());
+        const known = await introduce(active, this.#about, SHORT_MS);
+        if (known.endpoint === endpoint) this.#stored.note({ ...known, isWanted: true, scope });
+      } catch {
+        // no such worker or subscription
+      }
+    }
+  }
+
   #demandWanted() {
     if (!this.#record.isWanted) throw new PushError("not_subscribed");
   }
@@ -217,6 +236,7 @@ class PushClient extends EventTarget {
    * @param {Login} login
    */
   async #identify(login) {
+    await this.#recall();
     const { isWanted, login: unsaid, externalId } = this.#record;
     if (!isWanted) return this.#stored.note({ login });
     if (!unsaid && externalId === login.external_id) return;

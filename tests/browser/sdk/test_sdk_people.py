@@ -7,6 +7,7 @@ import pytest
 
 from channels_app.identity_keys import identity_key_create
 from subscriptions_app.models import Subscription
+from tests.api.support import NOWHERE
 from tests.browser.sdk.site import PUSH_SERVICE, attempt, visit
 from tests.browser.sdk.support import next_event, refusal, with_events
 from tests.browser.sdk.test_sdk_page import PUSH, calls_of, subscribe
@@ -114,6 +115,29 @@ def test_a_logout_while_offline_replaces_a_login_and_is_completed_at_the_next_vi
     with later.expect_response(lambda answer: answer.url.endswith("/subscribe")):
         later.goto(site.origin)
     assert owner() is None
+
+
+@pytest.mark.parametrize("is_reloaded", [False, True])
+def test_a_logout_counts_though_the_site_has_cleared_its_storage(allowed, site, token, is_reloaded):
+    page = visit(allowed, site)
+    subscribe(page)
+    login(page, "user-42", token)
+    other = f"{{channel: '{NOWHERE}', serviceWorker: '/push-sw.js'}}"
+    assert attempt(page, f"pushsvc.init({other}).isSubscribed()") == (False, None)
+    page.evaluate(
+        """() => {
+          const {"push-service": subscription} = localStorage; // in place of the browser's
+          localStorage.clear();
+          localStorage.setItem("push-service", subscription);
+        }"""
+    )
+    if is_reloaded:
+        page.reload()
+
+    assert attempt(page, "push.logout()") == (None, None)
+
+    assert owner() is None
+    assert attempt(page, "push.isSubscribed()") == (True, None)
 
 
 def test_a_login_counts_though_the_site_has_filled_its_storage(allowed, site, token):
