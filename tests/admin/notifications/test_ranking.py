@@ -265,7 +265,7 @@ def test_weeks_of_labels_are_those_of_the_reader(viewer, alice, zone):
 
 
 def test_the_chart_of_labels_is_a_file(viewer, alice):
-    sent(alice.channel, "a", 100, 80, 8, labels=["sale"])
+    sent(alice.channel, "a", 100, 80, 8, labels=["sale"], scheduled_at=timezone.now())
 
     answer = viewer.get(LABELS, {"weeks": 4})
     files = answer.context["charts"].files
