@@ -364,8 +364,9 @@ def _bounded(request: HttpRequest, notifications: QuerySet[Any]) -> QuerySet[Any
 
     Without a filter they are as many as the pages show; with a filter, LOOKED_AT.
     """
-    show, status = (request.GET.get(name) for name in ("show", "status__exact"))
-    if show in _UNFINISHED or status in _OPEN_STATUSES:
+    statuses = set(request.GET.getlist("status__exact"))  # of which each is shown
+    is_open = bool(statuses) and statuses <= _OPEN_STATUSES
+    if is_open or request.GET.get("show") in _UNFINISHED:
         return notifications
     is_filtered = any(request.GET.get(name) for name in _FILTERS) or _is_export(request)
     limit = LOOKED_AT if is_filtered else BoundedPaginator.most_rows

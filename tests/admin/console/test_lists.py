@@ -9,7 +9,7 @@ from channels_app.models import Membership
 from pushsvc.common.console.admin import BoundedPaginator
 from tests.admin.support import signed_in
 from tests.api.support import NOWHERE
-from tests.factories import add_crowd, make_channel
+from tests.factories import add_crowd, make_channel, make_sent_notification
 
 CHANNELS = reverse("admin:channels_app_channel_changelist")
 SUBSCRIBERS = reverse("admin:subscriptions_app_subscription_changelist")
@@ -32,6 +32,17 @@ def test_a_count_that_stopped_at_its_bound_is_marked(alice, monkeypatch, count, 
     add_crowd(alice.channel, count)
 
     assert shown in text_of(alice.members["viewer"], SUBSCRIBERS)
+
+
+def test_an_address_with_two_states_reads_no_more_of_the_ended_notifications(alice, monkeypatch):
+    monkeypatch.setattr("notifications_app.admin.notifications.LOOKED_AT", 2)
+    for _ in range(4):
+        make_sent_notification(alice.channel)
+    query = {"status__exact": ["sent", "pending"]}
+
+    page = signed_in(alice.members["viewer"]).get(NOTIFICATIONS, query)
+
+    assert len(page.context["cl"].result_list) == 2
 
 
 def test_a_list_of_one_channel_begins_with_the_largest(alice):
