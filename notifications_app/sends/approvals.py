@@ -106,7 +106,11 @@ def draft_approve(
     asked_by = draft.asked_by
     if asked_by is None or not is_writer(asked_by):
         raise Conflict(
-            f"{asked_by} may no longer write for this channel. Edit the draft to send it yourself."
+            gettext(
+                "%(asked_by)s may no longer write for this channel, so this cannot be approved. "
+                "Edit the draft to send it yourself."
+            )
+            % {"asked_by": asked_by}
         )
     notification = notification_accept(channel=draft.channel, request=read(draft.form))
     note = f"Approved, and sent as notification {notification.pk}. {asked_by} had asked."

@@ -130,7 +130,10 @@ def _without_segment(form: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def draft_changed(draft: Draft) -> Conflict:
-    return Conflict(f"{draft.changed_by} has changed this draft. Reload the page to see it.")
+    return Conflict(
+        gettext("%(changed_by)s has changed this draft. Reload the page to see it.")
+        % {"changed_by": draft.changed_by}
+    )
 
 
 def draft_locked(drafts: QuerySet[Draft]) -> Draft:

@@ -20,6 +20,7 @@ from tests.admin.support import fill_hours, signed_in
 from tests.api.support import owner_of
 from tests.factories import (
     add_subscription,
+    make_draft,
     make_notification,
     make_sent_notification,
     make_template,
@@ -141,6 +142,17 @@ def test_a_services_error_is_in_the_readers_language_and_over_the_api_in_english
 
     assert german in page.content.decode()
     assert english in answer.json()["detail"]
+
+
+def test_the_conflict_about_a_draft_is_in_the_readers_language(alice):
+    draft = make_draft(alice.channel, alice.members["editor"])
+    form = written(alice) | {"draft": str(draft.pk), "version": "9"}
+
+    answer = signed_in(alice.members["owner"]).post(
+        reverse("admin:draft_save"), form, headers=GERMAN
+    )
+
+    assert "alice-editor hat diesen Entwurf geändert." in answer.json()["detail"]
 
 
 def test_what_only_serializers_check_is_in_the_readers_language_and_over_the_api_in_english(alice):
