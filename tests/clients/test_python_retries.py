@@ -1,5 +1,6 @@
 """The retries of clients/python, against a server that fails."""
 
+import pickle
 import re
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,6 +115,16 @@ def test_a_creation_is_retried_if_nothing_was_done(answer):
 def test_a_creation_that_may_have_been_done_is_not_retried(answer):
     with pytest.raises((Refused, Unreachable)):
         after(answer, CREATE)
+
+
+def test_an_error_reaches_another_process_whole():
+    each = {"attr": "body", "code": "too_long", "detail": "Too long."}
+    refused = Refused(400, {"code": "validation_error", "errors": [each]}, 7.0)
+
+    received = pickle.loads(pickle.dumps(refused))  # noqa: S301 - its own
+
+    assert str(received) == str(refused) == "400 validation_error: body: Too long."
+    assert vars(received) == vars(refused)
 
 
 def test_an_id_is_quoted_as_one_part_of_the_path():

@@ -45,11 +45,10 @@ class Refused(PushsvcError):
             FieldError(each["attr"], each["code"], each["detail"])
             for each in problem.get("errors", ())
         )
-        super().__init__(f"{status} {self._said}")
+        super().__init__(status, problem, retry_after)  # with which pickle makes it again
 
-    @property
-    def _said(self) -> str:
+    def __str__(self) -> str:
         if not self.code:
-            return "not from pushsvc: check the address and proxies"
+            return f"{self.status} not from pushsvc: check the address and proxies"
         each = "; ".join(f"{error.attr}: {error.detail}" for error in self.errors)
-        return f"{self.code}: {each or self.detail}"
+        return f"{self.status} {self.code}: {each or self.detail}"
