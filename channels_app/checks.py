@@ -3,8 +3,8 @@
 docs/configuration.md lists the settings. Messages repeat no secret.
 """
 
-import os
 import re
+import ssl
 import sys
 from collections.abc import Callable, Iterator
 from email.utils import parseaddr
@@ -118,8 +118,8 @@ def _push_services() -> Iterator[CheckMessage]:
     if not is_vapid_subject(settings.VAPID_SUBJECT):
         hint = "Use mailto:you@your-domain.com or https://your-domain.com. Apple refuses others."
         yield _error(10, "VAPID_SUBJECT names no real domain.", hint)
-    if settings.PROVIDER_CA_FILE and not os.access(settings.PROVIDER_CA_FILE, os.R_OK):
-        yield _error(11, "PROVIDER_CA_FILE cannot be read.")
+    if settings.PROVIDER_CA_FILE and not _has_certificates(settings.PROVIDER_CA_FILE):
+        yield _error(11, "PROVIDER_CA_FILE cannot be read.", "A file of certificates (PEM)")
     if not _succeeds(normalise_origin, settings.FCM_API_BASE):
         yield _error(12, "FCM_API_BASE is not an origin.", f"{_GOOGLE}, without a path")
     if _scheme(settings.GOOGLE_TOKEN_URI) not in {"http", "https"}:
@@ -212,6 +212,14 @@ def _succeeds(check: Callable[[str], object], text: str) -> bool:
     try:
         check(text)
     except (ValueError, ValidationError, EndpointNotAllowed):
+        return False
+    return True
+
+
+def _has_certificates(path: str) -> bool:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
+    except OSError:  # such as SSLError
         return False
     return True
 

@@ -12,7 +12,7 @@ from django.conf import global_settings
 
 from pushsvc.bundles import STATIC_BUNDLES as STATIC_BUNDLES  # read by name
 from pushsvc.common import database_url
-from pushsvc.common.env import Env, require_package
+from pushsvc.common.env import Env, http_address, require_package, sentry_dsn
 from pushsvc.common.mail_server import MailServer
 from pushsvc.common.process import is_beat, is_worker
 from pushsvc.logging_settings import logging_settings
@@ -410,9 +410,11 @@ SUBSCRIPTION_RETENTION_DAYS = 90
 # --- Traces and errors ----------------------------------------------------------------------------
 
 # The names are those of OpenTelemetry and Sentry. The endpoint is without /v1/traces.
-OTEL_EXPORTER_OTLP_ENDPOINT = ENV.text("OTEL_EXPORTER_OTLP_ENDPOINT").rstrip("/")
+OTEL_EXPORTER_OTLP_ENDPOINT = ENV.parsed(
+    "OTEL_EXPORTER_OTLP_ENDPOINT", "", http_address, "http://collector:4318"
+).rstrip("/")
 OTEL_TRACES_SAMPLER_ARG = ENV.share("OTEL_TRACES_SAMPLER_ARG", 1.0)
-SENTRY_DSN = ENV.text("SENTRY_DSN")
+SENTRY_DSN = ENV.parsed("SENTRY_DSN", "", sentry_dsn, "https://key@host/number")
 if OTEL_EXPORTER_OTLP_ENDPOINT:
     require_package("opentelemetry.sdk", of="telemetry", for_setting="OTEL_EXPORTER_OTLP_ENDPOINT")
 if SENTRY_DSN:

@@ -94,6 +94,23 @@ class Env:
         return tuple(word.strip() for word in raw.split(",") if word.strip())
 
 
+def http_address(raw: str) -> str:
+    """Returns the URL. Raises ValueError if it is not one of http or https with a host."""
+    parts = urlsplit(raw)
+    _ = parts.port
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError(raw)
+    return raw
+
+
+def sentry_dsn(raw: str) -> str:
+    """Returns the DSN. Raises ValueError if it has no key, or no number of a project."""
+    parts = urlsplit(http_address(raw))
+    if not parts.username or not parts.path.rpartition("/")[2].isdecimal():
+        raise ValueError(raw)
+    return raw
+
+
 def require_package(package: str, *, of: str, for_setting: str) -> None:
     """Raises ImproperlyConfigured if the package of an optional setting is not installed.
     `of`: the file in requirements/ that installs it."""
@@ -105,4 +122,5 @@ def require_package(package: str, *, of: str, for_setting: str) -> None:
 
 
 def _shown(name: str, raw: str) -> str:
-    return "unreadable" if "KEY" in name or "TOKEN" in name or "URL" in name else repr(raw[:80])
+    is_secret = any(part in name for part in ("KEY", "TOKEN", "URL", "DSN"))
+    return "unreadable" if is_secret else repr(raw[:80])

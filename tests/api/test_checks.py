@@ -41,6 +41,7 @@ WRONG = [
     ("VAPID_SUBJECT", "admin@example.com", "E010"),
     ("VAPID_SUBJECT", "mailto:root@localhost", "E010"),
     ("PROVIDER_CA_FILE", "/nonexistent/ca.pem", "E011"),
+    ("PROVIDER_CA_FILE", __file__, "E011"),
     ("FCM_API_BASE", "fcm.googleapis.com", "E012"),
     ("FCM_API_BASE", "https://fcm.googleapis.com/v1", "E012"),
     ("GOOGLE_TOKEN_URI", "oauth2.googleapis.com/token", "E013"),
@@ -177,6 +178,9 @@ def test_a_bad_environment_stops_the_start_with_every_error_and_no_traceback():
         ("PUBLIC_BASE_URL", "https://[secret.example.org"),
         ("IMAGES_BUCKET_URL", "https://secret:word@[s3.example.org/bucket"),
         ("OIDC_ISSUER", "https://[accounts.example.org"),
+        ("SENTRY_DSN", "https://secret@sentry.example.org/project"),
+        ("SENTRY_DSN", "https://sentry.example.org/1"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318"),
     ],
 )
 def test_an_address_that_cannot_be_read_is_named_without_its_password(name, value):
