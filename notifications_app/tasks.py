@@ -11,6 +11,7 @@ from celery import shared_task
 from celery.signals import worker_init, worker_process_shutdown
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
+from psycopg.errors import QueryCanceled
 
 from channels_app.sign_in import mailing, mails
 from notifications_app import deletion, retention
@@ -137,12 +138,14 @@ def _bounce_overdue() -> None:
 
 
 def _run_step(step: Callable[..., Any], *arguments: Any) -> None:
-    """Runs a step. A row that cannot be written must not stop the other steps and the wakeups. If
-    the database is away, the task ends."""
+    """Runs a step. A row that cannot be written, or a statement that PostgreSQL cancels, must not
+    stop the other steps and the wakeups. If the database is away, the task ends."""
     try:
         step(*arguments)
-    except (OperationalError, InterfaceError):
-        raise
+    except (OperationalError, InterfaceError) as error:
+        if not isinstance(error.__cause__, QueryCanceled):
+            raise
+        logger.exception("tick.step_failed", step=step.__name__)
     except outcomes.RowsRefused:
         pass  # already logged, without a traceback, which would quote the row
     except Exception:

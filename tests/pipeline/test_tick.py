@@ -3,11 +3,13 @@
 from datetime import timedelta
 from functools import partial
 
+import psycopg
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
 
 from notifications_app import retention, tasks
-from notifications_app.models import Batch, Delivery, Notification, Plan
+from notifications_app.models import Batch, Delivery, IdempotencyRecord, Notification, Plan
 from notifications_app.pipeline import planning
 from pushsvc.celery import app
 from pushsvc.common import worker
@@ -303,6 +305,33 @@ def test_retention_deletes_everything_in_steps(sandbox, tampered_channel, settin
     assert Delivery.objects.count() == 0
     (record,) = support.logged(caplog, "retention.purged")
     assert record.deliveries == 7
+
+
+def test_a_statement_that_is_cancelled_stops_no_other_work(sandbox, tampered_channel, caplog):
+    factories.add_subscriptions(tampered_channel, 2)
+    notification = factories.make_notification(tampered_channel)
+    support.plan()
+    past = Now() - timedelta(days=8)
+    Notification.objects.filter(pk=notification.pk).update(paused_at=past)
+    records = IdempotencyRecord.objects
+    records.create(channel=tampered_channel, key="old", body_sha256="", response="{}")
+    records.update(created_at=past)
+    parameters = connection.get_connection_params()
+    arguments = {name: parameters[name] for name in ("host", "port", "dbname", "user", "password")}
+
+    with psycopg.connect(**arguments) as holder, connection.cursor() as cursor:
+        holder.execute("LOCK TABLE notifications_app_contact")
+        cursor.execute("SET statement_timeout = 500")
+        try:
+            tasks.housekeeping()
+        finally:
+            cursor.execute("RESET statement_timeout")
+
+    (record,) = support.logged(caplog, "retention.failed")
+    assert record.kind == "contacts"
+    assert not records.exists()
+    notification.refresh_from_db()
+    assert notification.is_stopped
 
 
 def test_long_expired_subscriptions_are_deleted(channel):
