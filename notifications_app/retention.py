@@ -6,7 +6,6 @@ from datetime import timedelta
 import structlog
 from django.conf import settings
 from django.db import OperationalError
-from psycopg.errors import QueryCanceled
 
 from channels_app.counters import channel_hours_merge, prompt_hours_merge
 from channels_app.models import Channel
@@ -102,7 +101,7 @@ def _purged(kind: str, step: Callable[[], int]) -> int:
     try:
         return _in_steps(step)
     except OperationalError as error:
-        if not isinstance(error.__cause__, QueryCanceled):
+        if not sql.is_cancelled(error):
             raise
         logger.exception("retention.failed", kind=kind)
         return 0

@@ -11,7 +11,6 @@ from celery import shared_task
 from celery.signals import worker_init, worker_process_shutdown
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
-from psycopg.errors import QueryCanceled
 
 from channels_app.sign_in import mailing, mails
 from notifications_app import deletion, retention
@@ -32,6 +31,7 @@ from notifications_app.pipeline import (
 from notifications_app.webhooks import attempts, turns
 from pushsvc.common import correlation, worker
 from pushsvc.common.platforms import Platform
+from pushsvc.common.store import sql
 from pushsvc.common.telemetry import spans
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -143,7 +143,7 @@ def _run_step(step: Callable[..., Any], *arguments: Any) -> None:
     try:
         step(*arguments)
     except (OperationalError, InterfaceError) as error:
-        if not isinstance(error.__cause__, QueryCanceled):
+        if not sql.is_cancelled(error):
             raise
         logger.exception("tick.step_failed", step=step.__name__)
     except outcomes.RowsRefused:

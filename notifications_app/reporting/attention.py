@@ -39,6 +39,7 @@ from notifications_app.reporting.unshown import unshown
 from pushsvc.common import worker
 from pushsvc.common.findings import Finding, Kind, Severity, worst_first
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
+from pushsvc.common.store import sql
 from pushsvc.common.texts import later
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -80,9 +81,10 @@ def channels_attention(channels: QuerySet[Channel], now: datetime, most: int) ->
     for part in parts:
         try:
             yield from part(channels, now, most)
-        except (OperationalError, InterfaceError):
-            raise
-        except Exception:
+        except Exception as error:
+            is_away = isinstance(error, OperationalError | InterfaceError)
+            if is_away and not sql.is_cancelled(error):
+                raise
             logger.exception("attention.failed", part=part.__name__)
 
 

@@ -18,7 +18,6 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, transaction
 from django.db.models import F, Max, Q
 from django.db.models.functions import Now
-from psycopg.errors import QueryCanceled
 
 from channels_app.selectors import ChannelDeleted
 from notifications_app.content.values import SendRequest, TargetId
@@ -72,7 +71,7 @@ def fire_next() -> bool:
             with transaction.atomic():
                 is_more = _fire(own)
         except (OperationalError, InterfaceError, Unavailable) as error:
-            if not isinstance(error.__cause__, QueryCanceled):
+            if not sql.is_cancelled(error):
                 raise
             # It may happen each time, and others must not wait for that.
             logger.warning("automation.cancelled", automation=own.pk, remedy=_CANCELLED)

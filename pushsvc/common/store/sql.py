@@ -27,7 +27,7 @@ from django.db import (
     transaction,
 )
 from django.db.models import Model
-from psycopg.errors import IdleInTransactionSessionTimeout, UniqueViolation
+from psycopg.errors import IdleInTransactionSessionTimeout, QueryCanceled, UniqueViolation
 from psycopg.sql import Literal
 
 T = TypeVar("T")
@@ -168,6 +168,12 @@ def try_lock(name: str) -> bool:
     """Takes the advisory lock `name` until the transaction ends. Returns False, without waiting, if
     another transaction has it."""
     return bool(rows(_TRY_LOCK, {"name": name}, is_prepared=True)[0][0])
+
+
+def is_cancelled(error: BaseException) -> bool:
+    """Whether PostgreSQL cancelled the statement, for example after `statement_timeout`. Others may
+    succeed."""
+    return isinstance(error.__cause__, QueryCanceled)
 
 
 @contextmanager
