@@ -145,17 +145,27 @@ class MembersPage(ActsPage, LinksPage):
         if role is None:
             raise BadRequest("This role does not exist.")
         member_role_set(membership=membership, role=role)
-        return self.back(
+        return self._changed(
+            membership,
             gettext("%(user)s now has the role “%(value)s”.")
-            % {"user": membership.user, "value": role.value}
+            % {"user": membership.user, "value": role.value},
         )
 
     def _remove(self, data: QueryDict) -> HttpResponseBase:
         membership = self._membership(data)
         member_remove(membership=membership)
-        return self.back(
-            gettext("%(user)s no longer belongs to the account.") % {"user": membership.user}
+        return self._changed(
+            membership,
+            gettext("%(user)s no longer belongs to the account.") % {"user": membership.user},
         )
+
+    def _changed(self, membership: Membership, message: str) -> HttpResponseBase:
+        """Shows the message on this page; on the first one to users who changed their own role,
+        because they may not open this page any more."""
+        if membership.user_id != self.staff.pk:
+            return self.back(message)
+        messages.success(self.request, message)
+        return HttpResponseRedirect(reverse("admin:index"))
 
     def _link(self, data: QueryDict) -> HttpResponseBase:
         return self.show_link(self._membership(data).user)

@@ -256,3 +256,14 @@ def test_an_owner_creates_few_users_in_an_hour(alice, bob, root, settings):
     assert act(signed_in(root), alice, "add", username="dave", role="sender").status_code == 200
     assert act(signed_in(bob.members["owner"]), bob, "add", username="erin", role="sender")
     assert User.objects.filter(username="erin").exists()
+
+
+@pytest.mark.parametrize("fields", [{"do": "remove"}, {"do": "role", "role": "viewer"}])
+def test_an_owner_who_gives_up_the_account_comes_to_a_page_that_says_so(alice, fields):
+    owner, other = membership(alice, "owner"), membership(alice, "manager")
+    Membership.objects.filter(pk=other.pk).update(role=Role.OWNER)
+
+    response = act(signed_in(owner.user), alice, **fields, membership=owner.pk)
+
+    assert response.status_code == 200
+    assert "alice-owner" in str(next(iter(response.context["messages"])))
