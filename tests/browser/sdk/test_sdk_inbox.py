@@ -32,14 +32,19 @@ def sent(owner, body, *, status=DeliveryStatus.BOUNCED, **fields):
     return notification
 
 
+def visit_guide(context, site):
+    """The page of docs/inbox.md."""
+    (html,) = code_blocks("html", "inbox.md")
+    site.files["/inbox"] = (HTML, site.files["/"][1] + html)
+    site.files["/orders"] = (HTML, "Orders")
+    return visit(context, site, "/inbox")
+
+
 def test_the_guides_page_lists_what_was_missed_and_counts_what_is_read(allowed, site, with_inbox):
     subscribe(visit(allowed, site))
     sent(with_inbox, "It is on its way", title="Your order", url=f"{site.origin}/orders")
     sent(with_inbox, "We have moved")
-    (html,) = code_blocks("html", "inbox.md")
-    site.files["/inbox"] = (HTML, site.files["/"][1] + html)
-    site.files["/orders"] = (HTML, "Orders")
-    page = visit(allowed, site, "/inbox")
+    page = visit_guide(allowed, site)
 
     expect(page.locator("#unread")).to_have_text("2")
     links = page.locator("#inbox a")
@@ -52,6 +57,17 @@ def test_the_guides_page_lists_what_was_missed_and_counts_what_is_read(allowed, 
     expect(page.locator("#unread")).to_have_text("1")
     rows = Notification.objects.order_by("created_at")
     assert [(each.received_count, each.clicked_count) for each in rows] == [(1, 1), (1, 0)]
+
+
+def test_a_link_of_the_guides_page_opens_though_its_report_fails(allowed, site, with_inbox):
+    subscribe(visit(allowed, site))
+    sent(with_inbox, "It is on its way", url=f"{site.origin}/orders")
+    allowed.route(f"{site.service}/events", lambda route: route.abort())
+    page = visit_guide(allowed, site)
+
+    page.locator("#inbox a").click()
+
+    page.wait_for_url("**/orders")
 
 
 def test_the_badge_shows_how_many_are_unread(allowed, site, with_inbox):
