@@ -17,7 +17,9 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.http.request import validate_host
+from kombu import Connection
 from kombu.transport import TRANSPORT_ALIASES
+from redis import ConnectionPool, RedisError
 
 from channels_app.provider_credentials import is_vapid_subject
 from pushsvc.common.endpoints import EndpointNotAllowed, normalise_origin
@@ -93,11 +95,14 @@ def _secrets() -> Iterator[CheckMessage]:
 
 
 def _servers() -> Iterator[CheckMessage]:
-    if _scheme(settings.REDIS_URL) not in _REDIS_SCHEMES:
+    if _scheme(settings.REDIS_URL) not in _REDIS_SCHEMES or not _succeeds(
+        lambda url: ConnectionPool.from_url(url).make_connection(), settings.REDIS_URL
+    ):
         hint = "redis://host:6379/0, rediss://… or unix:///path/to/socket"
         yield _error(5, "REDIS_URL is not a Redis address.", hint)
     # Celery parses `redis+socket://` as transport and address.
-    if _scheme(settings.CELERY_BROKER_URL).partition("+")[0] not in TRANSPORT_ALIASES:
+    transport = _scheme(settings.CELERY_BROKER_URL).partition("+")[0]
+    if transport not in TRANSPORT_ALIASES or not _succeeds(Connection, settings.CELERY_BROKER_URL):
         hint = "redis://…, amqp://… or another transport of Celery"
         yield _error(6, "CELERY_BROKER_URL is not a broker address.", hint)
     if settings.PUBLIC_BASE_URL and not _succeeds(normalise_origin, settings.PUBLIC_BASE_URL):
@@ -208,10 +213,12 @@ def _public() -> Iterator[CheckMessage]:
 
 
 def _succeeds(check: Callable[[str], object], text: str) -> bool:
-    """Whether the check accepts the text, and raises none of the errors of the checks used here."""
+    """Whether the check accepts the text, and raises none of the errors of the checks used here.
+    redis-py and kombu raise TypeError, KeyError and RedisError for parameters of an address."""
+    refused = (ValueError, TypeError, KeyError, RedisError, ValidationError, EndpointNotAllowed)
     try:
         check(text)
-    except (ValueError, ValidationError, EndpointNotAllowed):
+    except refused:
         return False
     return True
 

@@ -1,6 +1,6 @@
 """Examines an installation: what is wrong, and how to correct it."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import django.db
 from django.core import checks
@@ -18,8 +18,10 @@ def examine(*, url: str = "", call_providers: bool = False) -> Iterator[Finding]
     not exist, and the results are stored. `url`: the installation's public address, which is called
     from here.
     """
-    yield from _settings()
+    has_addresses = yield from _settings()
     is_readable = yield from database.examine()
+    if not has_addresses:
+        return  # everything else needs Redis and the broker
     of_servers = list(servers.examine())
     yield from of_servers
     yield from processes.examine()
@@ -32,8 +34,9 @@ def examine(*, url: str = "", call_providers: bool = False) -> Iterator[Finding]
         yield from public_url.examine(url)
 
 
-def _settings() -> Iterator[Finding]:
-    """The findings of `manage.py check --deploy`."""
+def _settings() -> Generator[Finding, None, bool]:
+    """The findings of `manage.py check --deploy`. Returns whether Redis and the broker have
+    addresses."""
     messages = checks.run_checks(include_deployment_checks=True)
     found = [each for each in messages if not each.is_silenced()]
     for each in found:
@@ -45,6 +48,7 @@ def _settings() -> Iterator[Finding]:
         )
     if not found:
         yield good("settings", "The settings are accepted")
+    return not {"pushsvc.E005", "pushsvc.E006"} & {each.id for each in found}
 
 
 def _work(*, call_providers: bool) -> Iterator[Finding]:

@@ -49,6 +49,20 @@ def test_the_exit_status_is_nonzero_only_for_errors(healthy, settings, monkeypat
     assert report()[1] == 1
 
 
+@pytest.mark.parametrize("name", ["REDIS_URL", "CELERY_BROKER_URL"])
+def test_an_address_that_no_program_can_read_ends_the_report_without_a_traceback(
+    healthy, settings, name
+):
+    setattr(settings, name, "redis://127.0.0.1:6379/0?timeout=5")
+
+    found, status = report()
+
+    assert status == 1
+    (wrong,) = [each["title"] for each in found if each["code"] == "setting"]
+    assert wrong.startswith(f"{name} is not a")
+    assert ("database", "ok") in {(each["code"], each["severity"]) for each in found}
+
+
 def test_an_unreachable_redis_and_broker_are_separate_findings(healthy, settings):
     port = own_port()
     settings.CELERY_BROKER_URL = f"redis://127.0.0.1:{port}/0"
