@@ -19,7 +19,7 @@ from django.utils.translation import gettext
 
 from channels_app import audit
 from channels_app.models import Channel, Membership, Role
-from pushsvc.common.errors import Conflict, FieldError, Forbidden, Invalid, Unavailable
+from pushsvc.common.errors import Conflict, FieldError, Forbidden, Invalid, NotFound, Unavailable
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.store.redis_client import redis_client
 from subscriptions_app.devices.selectors import subscription_active
@@ -130,11 +130,13 @@ def device_join(
 
 def device_give(device: TestDevice, writer: User | None) -> None:
     """Makes it the device of this writer, who may then test on it, or of none. Safe to repeat.
-    Raises Invalid unless the user is a writer of the channel's account."""
+    Raises Invalid unless the user is a writer of the channel's account, and NotFound if the device
+    was removed meanwhile."""
     if writer is not None and writer not in writers_of(device.channel):
         detail = gettext("Only a member of the account with the role writer has own test devices.")
         raise Invalid([FieldError("writer", Invalid.code, detail)])
     with transaction.atomic():
+        device = _locked(device)
         before = audit.fields_of(device)
         device.writer = writer
         device.save(update_fields=["writer"])
@@ -148,8 +150,9 @@ def writers_of(channel: Channel) -> QuerySet[User]:
 
 
 def device_remove(device: TestDevice) -> None:
-    """Removes the test device. The subscription stays."""
+    """Removes the test device. The subscription stays. Raises NotFound if it was removed."""
     with transaction.atomic():
+        device = _locked(device)
         audit.record(device, audit.Action.DELETE, audit.fields_of(device))
         device.delete()
 
@@ -191,7 +194,16 @@ def _checked_name(name: str) -> str:
     return name
 
 
+def _locked(device: TestDevice) -> TestDevice:
+    rows = TestDevice.objects.select_related("channel").select_for_update(of=("self",))
+    found = rows.filter(pk=device.pk).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
 def _renamed(device: TestDevice, name: str) -> TestDevice:
+    device = _locked(device)
     before = audit.fields_of(device)
     device.name = name
     device.save(update_fields=["name"])

@@ -18,6 +18,7 @@ from notifications_app.models import Notification
 from notifications_app.pipeline import planning
 from notifications_app.sends.schedules import schedule_delete
 from notifications_app.sends.templates import template_delete
+from subscriptions_app.devices.test_devices import device_add, device_remove
 from subscriptions_app.models import Segment
 from tests import factories
 from tests.admin.attacks.test_tenancy import written
@@ -164,9 +165,11 @@ def waiting_for(first, second):
     return in_threads(hold, wait)[1]
 
 
-@pytest.mark.parametrize("kind", ["membership", "webhook", "template", "schedule"])
+@pytest.mark.parametrize("kind", ["membership", "webhook", "template", "schedule", "device"])
 def test_what_somebody_else_just_deleted_is_not_found(alice, kind):
-    rows = stocked(alice).rows
+    rows, user = stocked(alice).rows, alice.members["owner"]
+    named = {"name": "iPhone", "subscription_id": rows["subscription"].pk}
+    device = device_add(channel=alice.channel, user=user, **named)
     member = alice.account.memberships.get(role="viewer")
     own, channel = alice.account.pk, {"channel_id": alice.channel.pk}
     page, arguments, fields, delete = {
@@ -194,8 +197,14 @@ def test_what_somebody_else_just_deleted_is_not_found(alice, kind):
             {"do": "off"},
             partial(schedule_delete, schedule_id=rows["schedule"].pk, **channel),
         ),
+        "device": (
+            "channel_devices",
+            [alice.channel.pk],
+            {"device": device.pk, "writer": ""},
+            partial(device_remove, device),
+        ),
     }[kind]
-    client, url = signed_in(alice.members["owner"]), reverse(f"admin:{page}", args=arguments)
+    client, url = signed_in(user), reverse(f"admin:{page}", args=arguments)
 
     assert waiting_for(delete, partial(client.post, url, fields)).status_code == 404
 
