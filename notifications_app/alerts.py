@@ -60,7 +60,7 @@ def raise_due() -> None:
     told delays no other."""
     now = sql.now()
     told = {_key(each): each for each in Alert.objects.all()}
-    found = list(channels_attention(_reachable(), now, _MOST))
+    found, is_whole = channels_attention(_reachable(), now, _MOST)
     due = [each for each in found if _is_due(each, told, now)]
     for account_id, own in _by_account(due).items():
         try:
@@ -69,7 +69,8 @@ def raise_due() -> None:
             raise
         except Exception:
             logger.exception("alert.failed", account=account_id)
-    _forget_ended(told, found, now)
+    if is_whole:  # otherwise a problem that lasts may not be among them
+        _forget_ended(told, found, now)
 
 
 def _reachable() -> QuerySet[Channel]:
@@ -163,7 +164,7 @@ def _translated(found: Sequence[Finding]) -> Sequence[Finding]:
     if get_language() == settings.LANGUAGE_CODE:
         return found
     channels = Channel.objects.filter(pk__in={each.channel_id for each in found})
-    again = {_key(each): each for each in channels_attention(channels, sql.now(), _MOST)}
+    again = {_key(each): each for each in channels_attention(channels, sql.now(), _MOST)[0]}
     return [again.get(_key(each), each) for each in found]
 
 

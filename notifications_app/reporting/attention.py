@@ -40,6 +40,7 @@ from pushsvc.common import worker
 from pushsvc.common.findings import Finding, Kind, Severity, worst_first
 from pushsvc.common.platforms import PLATFORM_NAMES, Platform
 from pushsvc.common.store import sql
+from pushsvc.common.store.redis_client import redis_client
 from pushsvc.common.texts import later
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -73,19 +74,24 @@ def shared_attention(*, now: datetime) -> Iterator[Finding]:
     return (finding for finding in found if finding.channel_id is None)
 
 
-def channels_attention(channels: QuerySet[Channel], now: datetime, most: int) -> Iterator[Finding]:
+def channels_attention(
+    channels: QuerySet[Channel], now: datetime, most: int
+) -> tuple[list[Finding], bool]:
     """The findings about the credentials, keys, limits and webhooks of these channels, and about
-    what sends by itself, at most about `most` of each kind. A kind that cannot be read does not
-    hide the others."""
-    parts = (refused_credentials, limited, _webhooks, _disabled, _api_keys_ending)
-    for part in parts:
+    what sends by itself, at most about `most` of each kind; and whether all kinds could be read. A
+    kind that cannot be read does not hide the others."""
+    found: list[Finding] = []
+    is_whole = True
+    for part in (refused_credentials, limited, _webhooks, _disabled, _api_keys_ending):
         try:
-            yield from part(channels, now, most)
+            found += part(channels, now, most)
         except Exception as error:
             is_away = isinstance(error, OperationalError | InterfaceError)
             if is_away and not sql.is_cancelled(error):
                 raise
             logger.exception("attention.failed", part=part.__name__)
+            is_whole = False
+    return found, is_whole and not redis_client().is_away  # which has the limits
 
 
 def pauses_of(channel_id: UUID, platforms: Iterable[str]) -> list[Finding]:

@@ -181,6 +181,20 @@ def test_a_problem_that_begins_again_after_a_day_is_mailed_again(alice, server):
     assert len(mailed(server)) == 2
 
 
+def test_a_limit_that_lasts_is_not_mailed_again_because_redis_was_away(alice, server, settings):
+    make_known("fcm", alice.channel.pk, 1_000)
+    assert len(mailed(server)) == 2
+    later(days=2)
+
+    at_home, settings.REDIS_URL = settings.REDIS_URL, "redis://127.0.0.1:1/0"
+    assert mailed(server) == []
+    settings.REDIS_URL = at_home
+
+    assert mailed(server) == []
+    later(days=5)
+    assert len(mailed(server)) == 2
+
+
 def test_a_problem_from_the_time_without_a_mail_server_is_mailed_when_there_is_one(
     alice, server, settings
 ):
