@@ -34,6 +34,7 @@ def user_create(
 ) -> User:
     """Creates a member of staff without a password. Raises Invalid for a name that is taken or
     malformed."""
+    username = User.normalize_username(username)  # as `full_clean` would, later
     if User.objects.filter(username__iexact=username).exists():
         raise UserNameTaken
     user = User(username=username, email=email, is_staff=True, is_superuser=is_superuser)

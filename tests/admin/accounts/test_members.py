@@ -97,6 +97,7 @@ def test_a_superuser_adds_an_existing_user_without_a_link(alice, bob, root):
         ("alice-viewer", "is already a member"),
         ("Alice-Viewer", "A user with this name"),
         ("no blanks", "valid username"),
+        ("\N{FULLWIDTH LATIN CAPITAL LETTER A}LICE-VIEWER", "A user with this name exists"),
     ],
 )
 def test_a_name_that_cannot_be_added_is_refused_next_to_its_field(alice, name, says):
