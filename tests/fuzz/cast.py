@@ -21,12 +21,14 @@ _OF = {
     "template_id": "templates",
     "schedule_id": "schedules",
     "automation_id": "automations",
+    "newsfeed_id": "newsfeeds",
     "identity_key_id": "identity_keys",
     "webhook_id": "webhooks",
     "category_key": "categories",
     "tag": "tags",
     "token": "tokens",
 }
+_SAME = {"replaces": "notification_id", "category": "category_key"}
 
 
 @dataclass
@@ -45,6 +47,7 @@ class Cast:
     templates: list[str] = field(default_factory=lambda: [NOWHERE])
     schedules: list[str] = field(default_factory=lambda: [NOWHERE])
     automations: list[str] = field(default_factory=lambda: [NOWHERE])
+    newsfeeds: list[str] = field(default_factory=lambda: [NOWHERE])
     identity_keys: list[str] = field(default_factory=lambda: [NOWHERE])
     webhooks: list[str] = field(default_factory=lambda: [NOWHERE])
     categories: list[str] = field(default_factory=lambda: ["offers"])
@@ -99,10 +102,25 @@ def _odd_keys(own: Channel, other: Channel) -> list[str]:
     return [f"Key {text}" for text in texts] + ["Bearer x", ""]
 
 
-def likely_body(cast: Cast, operation_id: str, body: dict) -> dict:
-    """The generated body with some values that exist here and that no generator could guess."""
+def likely_body(cast: Cast, operation_id: str, body: dict, examples: list[dict]) -> dict:
+    """The generated body, or an example of the document with some of its fields, with some values
+    that exist here and that no generator could guess."""
+    if examples and cast.mostly(0.5):
+        some = {name: value for name, value in body.items() if cast.mostly(0.1)}
+        body = _with_known(cast, cast.random.choice(examples)) | some
     change = _CHANGES.get(operation_id)
     return {**body, **change(cast, body)} if change and cast.mostly(0.7) else body
+
+
+def _with_known(cast: Cast, example: dict) -> dict:
+    return {name: _known_value(cast, name, value) for name, value in example.items()}
+
+
+def _known_value(cast, name, value):
+    if isinstance(value, dict):
+        return _with_known(cast, value)
+    name = _SAME.get(name, name)
+    return cast.one_of(name) if name in _OF else value
 
 
 def _send(cast, body):

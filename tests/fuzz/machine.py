@@ -24,6 +24,7 @@ _TOLD = {
     "create_template": "template_id",
     "create_schedule": "schedule_id",
     "create_automation": "automation_id",
+    "create_newsfeed": "newsfeed_id",
     "create_identity_key": "identity_key_id",
     "create_webhook": "webhook_id",
 }
@@ -59,7 +60,11 @@ def machine_of(schema, cast, tally, between=lambda: None):
     """The state machine of schemathesis, with requests of our own choice among its links.
     `between` is called after each flow."""
     operations = [found.ok() for found in schema.get_all_operations()]
-    operations.sort(key=lambda each: each.method != "post")  # the first is drawn most often
+    for operation in operations:
+        for parameter in operation.path_parameters:
+            cast.one_of(parameter.name)  # a short run may not call each
+    # The first is drawn most often.
+    operations.sort(key=lambda each: (each.path != "/send-notification", each.method != "post"))
 
     class Flow(schema.as_state_machine()):  # type: ignore[misc]
         @rule(data=st.data())
@@ -76,7 +81,7 @@ def machine_of(schema, cast, tally, between=lambda: None):
             if "channel_id" in case.path_parameters and cast.mostly(0.95):
                 case.path_parameters["channel_id"] = cast.one_of("channel_id")
             if isinstance(case.body, dict):
-                case.body = likely_body(cast, _id_of(case), case.body)
+                case.body = likely_body(cast, _id_of(case), case.body, _examples_of(case))
 
         def get_call_kwargs(self, case):
             return {"headers": cast.headers()}
@@ -121,6 +126,12 @@ def run(machine, *, number):
                 suppress_health_check=list(HealthCheck),
             )
         )
+
+
+def _examples_of(case):
+    content = case.operation.definition.raw.get("requestBody", {}).get("content", {})
+    examples = content.get("application/json", {}).get("examples", {})
+    return [each["value"] for each in examples.values()]
 
 
 def _id_of(case):

@@ -27,7 +27,7 @@ def work(cast):
     called: the subscriptions are made up. Limits that were reached are lifted."""
     planning.work(seconds=1)
     tasks.tick()
-    if cast.mostly(0.02):
+    if cast.mostly(0.3):
         forget_limits()
 
 
