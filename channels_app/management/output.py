@@ -11,7 +11,12 @@ from psycopg.errors import UndefinedColumn, UndefinedTable
 from typing_extensions import override
 
 from channels_app.models import Channel
-from channels_app.selectors import ChannelNotFound, channel_get
+from channels_app.selectors import (
+    ChannelDeleted,
+    ChannelNotFound,
+    channel_get,
+    refuse_deleted,
+)
 from pushsvc.common.errors import Conflict, Invalid
 from pushsvc.common.ids import parse_uuid
 from pushsvc.common.timestamps import parse_timestamp
@@ -62,11 +67,17 @@ def command_error(error: Invalid | Conflict) -> CommandError:
     )
 
 
-def channel_argument(text: str) -> Channel:
+def channel_argument(text: str, *, is_changed: bool = True) -> Channel:
+    """`is_changed`: refuses a channel that is being deleted, as the API does."""
     try:
-        return channel_get(parse_uuid(text))
+        channel = channel_get(parse_uuid(text))
+        if is_changed:
+            refuse_deleted(channel.deletion_asked_at)
     except (ValueError, ChannelNotFound) as error:
         raise CommandError(f"There is no channel {text!r}.") from error
+    except ChannelDeleted as error:
+        raise CommandError(error.detail) from error
+    return channel
 
 
 def moment_argument(text: str | None) -> datetime | None:

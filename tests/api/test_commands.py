@@ -12,6 +12,7 @@ from django.test import Client
 from channels_app.models import ApiKey, Channel, VapidKey
 from channels_app.selectors import credential_for, vapid_private_keys
 from channels_app.services import provider_credentials_store
+from notifications_app.deletion import deletion_ask
 from tests import forked
 from tests.api.credentials import APPLE, GOOGLE
 from tests.api.support import NOWHERE, owner_of
@@ -99,6 +100,25 @@ def test_an_invalid_key_is_refused(wrong):
 def test_an_unknown_channel_is_named_in_the_error(command, channel_id):
     with pytest.raises(CommandError, match="no channel"):
         run(command, channel_id)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["create_api_key"],
+        ["rotate_vapid_key"],
+        ["import_subscribers", "-", "--format=tokens_csv"],
+        ["import_subscribers", "-", "--format=tokens_csv", "--dry-run"],
+    ],
+)
+def test_a_channel_that_is_being_deleted_is_not_changed(command, tmp_path):
+    name, *arguments = command
+    channel = make_channel()
+    deletion_ask(channel_id=channel.pk)
+
+    with pytest.raises(CommandError, match="being deleted"):
+        run(name, str(channel.pk), *arguments)
+    assert "complete" in run("export_channel", str(channel.pk), str(tmp_path / "kept"))
 
 
 @pytest.mark.parametrize(

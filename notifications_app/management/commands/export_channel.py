@@ -45,7 +45,7 @@ class Command(DatabaseCommand):
 
     @override
     def handle(self, *args: Any, **options: Any) -> None:
-        channel = channel_argument(options["channel_id"])
+        channel = channel_argument(options["channel_id"], is_changed=False)
         directory, with_keys = Path(options["directory"]), options["with_keys"]
         begun = {"channel_id": str(channel.pk), "with_keys": with_keys}
         if options["resume"]:
@@ -57,7 +57,7 @@ class Command(DatabaseCommand):
         audit.record(channel, audit.Action.ACCESS, note=note)
         try:
             counts = self._write_files(channel, directory, with_keys=with_keys)
-            channel_argument(str(channel.pk))  # which may have been deleted meanwhile
+            channel_argument(str(channel.pk), is_changed=False)  # it may be gone meanwhile
             now = format_timestamp(sql.now())
             about = begun | {"name": channel.name, "exported_at": now, "rows": counts}
             _write(directory / _WHOLE, [json_line(about | channel_settings(channel))])
