@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from notifications_app import retention
 from tests.admin.support import PASSWORD, said, signed_in
 from tests.factories import make_key
 
@@ -60,6 +61,17 @@ def test_further_failures_do_not_extend_the_lock_out(alice):
 
     tries.update(attempt_time=tries.get().attempt_time - ago)
     assert sign_in("alice-viewer").status_code == 302
+
+
+def test_failures_are_deleted_when_they_count_no_more_even_if_nobody_signs_in(alice):
+    fail("alice-viewer", 1)
+    fail("alice-sender", 1)
+    old = AccessAttempt.objects.filter(username="alice-viewer")
+    old.update(attempt_time=old.get().attempt_time - timedelta(minutes=15))
+
+    retention.purge()
+
+    assert AccessAttempt.objects.get().username == "alice-sender"
 
 
 def test_a_lock_out_is_for_one_name_from_one_address(alice, settings):
