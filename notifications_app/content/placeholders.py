@@ -237,10 +237,9 @@ def _capitalize(value: Value) -> Value:
 
 
 def _truncate(value: Value, length: int) -> Value:
-    """Cuts a text to at most `length` characters. As in python-liquid, a text of exactly this
-    length is cut."""
+    """Cuts a text to at most `length` characters."""
     text = str(value)
-    if len(text) < length:
+    if len(text) <= length:
         return text
     return f"{text[: length - 3]}..." if length >= 3 else text[:length]
 

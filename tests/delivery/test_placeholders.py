@@ -1,5 +1,7 @@
 """Texts with placeholders: their syntax, their values, and python-liquid as the oracle."""
 
+from math import isfinite
+
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
@@ -14,6 +16,22 @@ from notifications_app.content.placeholders import (
 from tests.fuzz.texts import check_texts
 
 LIQUID = Environment()
+PYTHONS = dict(LIQUID.filters)
+
+
+def truncate(text, most):
+    """As Shopify's: python-liquid also cuts a text that fits exactly."""
+    return text if len(str(text)) == most else PYTHONS["truncate"](text, most)
+
+
+def rounded(number, *digits):
+    """What is infinite or no number counts as 0, also with digits."""
+    found = PYTHONS["round"](number, *digits)
+    return found if isfinite(found) else 0
+
+
+LIQUID.add_filter("truncate", truncate)
+LIQUID.add_filter("round", rounded)
 NAMES = ("first_name", "points", "city-name", "prénom", "size")
 FILTERS = ("upcase", "downcase", "capitalize", "round")
 
@@ -48,6 +66,7 @@ def text(template, **attributes):
         ("{{ price | round: 1 }} {{ price | round }} {{ points }}", "2.6 3 5"),
         ("{{ long | truncate: 8 }}", "Donau..."),
         ("{{ long | truncate: 3 }}", "..."),
+        ("{{ name | truncate: 5 }} {{ name | truncate: 4 }}", "Anna Anna"),
         ("{{ long | truncate: 2 }}|{{ long | truncate: 1 }}|{{ long | truncate: 0 }}", "Do|D|"),
         ("{{ 'nan' | round: 2 }} {{ '1e400' | round: 2 }} {{ '-inf' | round }}", "0 0 0"),
         ('{{ "{{" }} name }}', "{{ name }}"),
@@ -210,6 +229,7 @@ def shortest(value):
 
 @example("{{ points | truncate: 5 }}", {"points": "hello"})
 @example("{{ points | truncate: 3 }}", {})
+@example("{{ points | default: 'INF' | round: 1 }}", {})
 @example("{{ points | round }}", {})
 @example("{{ first_name | capitalize }}", {"first_name": "ǆabc ß"})
 @given(templates, attributes)
