@@ -203,7 +203,7 @@ _CAP_FULL: Final = """(SELECT count(*) FROM unnest({row}.times) AS contacted (at
 _ALLOWED: Final = f"""allowed AS (
   INSERT INTO notifications_app_contact AS contact (key, channel_id, times, sends, expires_on)
   SELECT key, %(channel)s::uuid, ARRAY[{_AT}], ARRAY[%(notification)s::uuid],
-    (({_AT} + make_interval(hours => %(longest)s)) AT TIME ZONE 'UTC')::date + 1
+    (({_AT} + make_interval(hours => %(longest)s + 1)) AT TIME ZONE 'UTC')::date + 1
   FROM {{keys}} ORDER BY key
   ON CONFLICT (key) DO UPDATE
   SET (times, sends) = (
@@ -267,7 +267,7 @@ WHERE once.schedule_id = own.schedule_id AND once.key = own.key
 _PURGE_CONTACTS: Final = """
 DELETE FROM notifications_app_contact WHERE key = ANY(ARRAY(
   SELECT key FROM notifications_app_contact
-  WHERE expires_on < (statement_timestamp() AT TIME ZONE 'UTC')::date
+  WHERE expires_on <= (statement_timestamp() AT TIME ZONE 'UTC')::date
   ORDER BY expires_on LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
 """
 _PURGE_ONCE: Final = """

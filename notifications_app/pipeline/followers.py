@@ -83,7 +83,7 @@ WHERE contact.automation_id = old.automation_id AND contact.key = old.key
 _PURGE_CONTACTS: Final = """
 WITH old AS MATERIALIZED (
   SELECT automation_id, key, at FROM notifications_app_automationcontact
-  WHERE expires_on < (statement_timestamp() AT TIME ZONE 'UTC')::date
+  WHERE expires_on <= (statement_timestamp() AT TIME ZONE 'UTC')::date
   ORDER BY expires_on LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 ), kept AS (
   SELECT old.automation_id, old.key FROM old

@@ -720,7 +720,8 @@ def test_contacts_are_kept_as_long_as_they_count(channel):
     assert list(AutomationContact.objects.values_list("key", flat=True)) == [kept.pk]
 
     changed(automation, once_per_days=7)
-    AutomationContact.objects.update(expires_on="2020-01-01", at=Now() - 8 * DAY)
+    today = sql.now().date()
+    AutomationContact.objects.update(expires_on=today, at=Now() - 8 * DAY)
     retention.purge()
     assert not AutomationContact.objects.exists()
     support.plan()

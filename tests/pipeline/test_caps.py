@@ -494,7 +494,12 @@ def test_contacts_that_no_cap_counts_are_forgotten(channel):
     assert {len(each.sends) for each in Contact.objects.all()} == {1}
     purge()
     assert Contact.objects.count() == 2
-    Contact.objects.update(expires_on=F("expires_on") - timedelta(days=3))
+    last = max(max(each.times) for each in Contact.objects.all()) + 3 * HOUR  # an hour longer
+    assert {each.expires_on for each in Contact.objects.all()} == {last.date() + DAY}
+    Contact.objects.update(expires_on=sql.now().date() + DAY)
+    purge()
+    assert Contact.objects.count() == 2
+    Contact.objects.update(expires_on=F("expires_on") - DAY)
     purge()
 
     assert not Contact.objects.exists()
