@@ -235,7 +235,8 @@ def _check(
     content_check(request)
     if changes.keys() & {"scheduled_at", "replaces"}:
         check_order(request, edited=before.pk)
-    if changes.keys() & {"scheduled_at", "local_at", "expires_at"}:
+    timed_by = _TIMED_BY if request.local_at else {"scheduled_at", "local_at"}
+    if changes.keys() & {"expires_at", "test", *timed_by}:
         if before.status == NotificationStatus.PENDING:
             time_check(channel, named)
         else:

@@ -88,6 +88,17 @@ def test_a_send_may_not_expire_before_its_test_ends(alice, hours, status):
         assert errors(answer) == [("expires_at", "out_of_range")]
 
 
+def test_no_edit_makes_a_test_end_after_the_send_expires(alice):
+    times = {"scheduled_at": "2035-01-01T00:00:00Z", "expires_at": "2035-01-01T03:00:00Z"}
+    row = accepted(alice, BODY | times)
+
+    longer = alice.call("PATCH", f"/notification/{row.id}", {"test": TEST | {"minutes": 180}})
+
+    assert errors(longer) == [("expires_at", "out_of_range")]
+    shorter = alice.call("PATCH", f"/notification/{row.id}", {"test": TEST | {"minutes": 179}})
+    assert shorter.status_code == 200
+
+
 def test_a_test_is_fixed_once_it_runs(alice):
     at = "2035-01-01T00:00:00Z"
     row = accepted(alice, BODY | {"scheduled_at": at})

@@ -275,6 +275,16 @@ def test_a_send_does_not_expire_before_it_is_due(alice, times, dry_run):
     assert errors(response) == [("expires_at", "out_of_range")]
 
 
+def test_no_edit_of_a_send_by_local_time_lets_it_expire_before_its_first_release(alice):
+    given = {"local_at": "2031-01-02T20:00", "expires_at": "2031-01-02T21:00:00Z"}
+    notification = accepted(alice, {"body": "x"} | given)
+
+    later = edit(alice, notification, quiet_hours={"from": "19:00", "to": "22:00"})
+
+    assert errors(later) == [("expires_at", "out_of_range")]
+    assert edit(alice, notification, quiet_hours="ignore").status_code == 200
+
+
 def test_a_send_tells_when_it_expires(alice):
     notification = accepted(alice, {"body": "x", "expires_at": "2031-01-02T05:04:05+01:00"})
     assert shown(alice, notification)["expires_at"] == "2031-01-02T04:04:05.000Z"
