@@ -17,6 +17,7 @@ from notifications_app.delivery.messages import Messages
 from notifications_app.delivery.registry import TRANSPORTS
 from notifications_app.delivery.types import Message, Site
 from notifications_app.errors import CategoryRequired, PayloadTooLarge, SegmentNotFound
+from notifications_app.models import Notification
 from notifications_app.sends.corrections import with_correction
 from notifications_app.sends.timed import starts_at, timing_of
 from notifications_app.timing import Timing
@@ -139,11 +140,17 @@ def channel_check(channel: Channel, request: SendRequest) -> None:
             raise PlatformNotEnabled("target_platforms", platform)
     if request.category and not is_category(channel.id, request.category):
         raise CategoryUnknown("category")
-    is_wide = not request.targets and not request.only_subscription_id
-    if channel.category_required and not request.category and is_wide:
+    if channel.category_required and not request.category and _is_wide(request):
         raise CategoryRequired
     if request.rule is not None:
         check_notifications(channel.id, request.rule)
+
+
+def _is_wide(request: SendRequest) -> bool:
+    """Whether it is for more than those whom it, or the notification that it corrects, names."""
+    if request.targets or request.only_subscription_id:
+        return False
+    return not Notification.objects.filter(pk=request.root_id, has_targets=True).exists()
 
 
 def _largest_payload(platform: Platform, content: Content, root_id: UUID | None) -> int:

@@ -9,6 +9,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from channels_app.models import Channel
+from channels_app.selectors import recent_forget
 from notifications_app.models import Batch, Delivery, Notification, Plan
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
@@ -69,6 +70,17 @@ def ended_now(notification):
     own = Notification.objects.filter(pk=notification.pk)
     own.update(status="sent", finished_at=Now(), delivered_count=F("recipient_count"))
     return notification
+
+
+def test_only_the_correction_of_a_send_to_targets_needs_no_category(alice):
+    Channel.objects.filter(pk=alice.channel.pk).update(category_required=True)
+    recent_forget()
+    wide, direct = ended(alice), ended(alice, has_targets=True)
+
+    for dry_run in (True, False):
+        refused = alice.send(correcting(wide, dry_run=dry_run))
+        assert code(refused, 400) == "category_required"
+    assert accepted(alice, correcting(direct)).root_id == direct.pk
 
 
 def test_a_cancelled_correction_is_not_named(alice):
