@@ -150,6 +150,8 @@ def _is_wide(request: SendRequest) -> bool:
     """Whether it is for more than those whom it, or the notification that it corrects, names."""
     if request.targets or request.only_subscription_id:
         return False
+    if request.root_id is None:
+        return True
     return not Notification.objects.filter(pk=request.root_id, has_targets=True).exists()
 
 
