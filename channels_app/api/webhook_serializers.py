@@ -133,8 +133,8 @@ class ReplayInput(StrictSerializer):
     state = Choice(
         [WebhookState.FAILED, WebhookState.DELIVERED],
         required=False,
-        help_text="Only messages in this state. Default: `failed`, and those that wait for another"
-        " attempt.",
+        help_text="Messages in this state; with `failed`, the default, also those that wait for"
+        " another attempt.",
     )
 
 
