@@ -31,7 +31,8 @@ def unclicked_note(automation: Automation) -> bool:
 
 # In SQL, because the ORM cannot insert what it reads. The notification is the one at which the
 # automation has stopped, or the next one that ended. Without a name or a label it is a campaign:
-# neither a test nor for targets. A slice that is not full is the notification's last one.
+# neither a test nor a correction nor for targets. Who clicked a later correction of it has clicked
+# it. A slice that is not full is the notification's last one.
 # If there is none, all that ended before `looked_until` has been looked at. What ends later has a
 # later end, because no transaction that ends a notification lasts for `hours`, at least one.
 _NOTE: Final = """
@@ -41,6 +42,7 @@ WITH own AS MATERIALIZED (
   FROM notifications_app_automation WHERE id = %(automation)s
 ), next AS MATERIALIZED (
   SELECT notification.id, notification.finished_at,
+    coalesce(notification.root_id, notification.id) AS root_id,
     CASE WHEN notification.id = own.read_notification_id THEN own.read_after END AS after
   FROM own JOIN notifications_app_notification AS notification
     ON notification.channel_id = %(channel)s AND notification.status = %(notification_sent)s
@@ -52,9 +54,10 @@ WITH own AS MATERIALIZED (
     AND notification.only_subscription_id IS NULL
     AND coalesce(notification.name = %(name)s, true)
     AND coalesce(notification.labels ? %(label)s, %(label)s::text IS NULL)
-    AND (NOT notification.has_targets OR coalesce(%(name)s::text, %(label)s::text) IS NOT NULL)
+    AND (NOT notification.has_targets AND notification.root_id IS NULL
+      OR coalesce(%(name)s::text, %(label)s::text) IS NOT NULL)
     AND NOT EXISTS (SELECT FROM notifications_app_automationday AS day
-                    WHERE day.notification_id = notification.id
+                    WHERE day.notification_id IN (notification.id, notification.root_id)
                       AND day.automation_id = %(automation)s)
   ORDER BY notification.finished_at, notification.id LIMIT 1
 ), slice AS MATERIALIZED (
@@ -68,6 +71,11 @@ WITH own AS MATERIALIZED (
   SELECT %(automation)s, subscription_id, statement_timestamp() + make_interval(mins => %(delay)s)
   FROM slice
   WHERE status = %(delivery_delivered)s AND clicked_at IS NULL
+    AND NOT EXISTS (
+      SELECT FROM next JOIN notifications_app_notification AS correction
+        ON correction.root_id = next.root_id AND correction.id > next.id
+      JOIN notifications_app_delivery AS corrected ON corrected.notification_id = correction.id
+      WHERE corrected.subscription_id = slice.subscription_id AND corrected.clicked_at IS NOT NULL)
     AND NOT EXISTS (SELECT FROM notifications_app_automationentry AS waiting
                     WHERE waiting.subscription_id = slice.subscription_id
                       AND waiting.automation_id = %(automation)s)

@@ -11,6 +11,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from notifications_app import deletion, erasure, retention, tasks
+from notifications_app.content.values import Content, SendRequest
 from notifications_app.events import Event, events_record
 from notifications_app.models import (
     Automation,
@@ -32,6 +33,7 @@ from notifications_app.sends.automations import (
     automation_switch,
     automation_update,
 )
+from notifications_app.sends.services import notification_accept
 from notifications_app.sends.stored_sends import loaded
 from notifications_app.states import DeliveryStatus
 from pushsvc.common.errors import Unavailable
@@ -543,6 +545,53 @@ def test_what_an_automation_sent_is_followed_only_by_name_or_label_and_never_by_
     unclicked(channel, name="Welcome")
     fire()
     assert waiting() == 1
+
+
+def corrected(channel, notification, **fields):
+    """A correction of the notification, which ended a day ago."""
+    request = SendRequest(
+        content=Content(body="Mended"), target_platforms=(), replaces=notification.pk, **fields
+    )
+    correction = notification_accept(channel=channel, request=request)
+    send()
+    finished(correction, timedelta(hours=25))
+    return correction
+
+
+@pytest.mark.parametrize(("about", "is_followed"), [({}, False), ({"name": "Mended"}, True)])
+def test_a_correction_is_followed_only_by_name_or_label(sandbox, channel, about, is_followed):
+    factories.subscribe_browsers(sandbox, channel, 1)
+    direct = factories.make_direct_notification(channel, subscriptions=Subscription.objects.all())
+    send()
+    corrected(channel, direct, name="Mended")
+    unclicked(channel, **about)
+    fire()
+    assert waiting() == is_followed
+
+
+def test_an_automation_does_not_follow_the_correction_of_its_own_notification(sandbox, channel):
+    automation = automated(channel)
+    factories.subscribe_browsers(sandbox, channel, 1)
+    fire()
+    send()
+    passed()
+    send()
+    (welcome,) = made(channel)
+    corrected(channel, welcome, name="Mended")
+    trigger = {"event": "notifications.unclicked", "hours": 24, "name": "Mended"}
+    changed(automation, trigger=trigger, delay_minutes=60)
+    Automation.objects.update(read_until=Now() - timedelta(hours=48))
+    fire()
+    assert waiting() == 0
+
+
+def test_who_clicked_the_correction_of_a_notification_has_clicked_it(sandbox, channel):
+    campaign, rows = ended(sandbox, channel)
+    correction = corrected(channel, campaign)
+    events_record([Event(correction.pk, rows[2].pk, "clicked")])
+    unclicked(channel)
+    fire()
+    assert noted() == {rows[3].pk}
 
 
 # --- changes --------------------------------------------------------------------------------------
