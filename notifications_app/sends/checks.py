@@ -113,13 +113,15 @@ def caps_of(channel: Channel, request: SendRequest) -> list[dict[str, int]] | No
     return [] if request.cap == IGNORE else channel.caps or None
 
 
-def expiry_check(request: SendRequest, found: Due) -> None:
-    """Raises Invalid for a send that would expire before it is due."""
+def expiry_check(request: SendRequest, found: Due, *, decides_at: datetime | None = None) -> None:
+    """Raises Invalid for a send that would expire before it is due, or before its test ends.
+    `decides_at`: when that is, if the test has begun."""
     if request.expires_at is None:
         return
     now = sql.now()
     due_at = found.at or now
-    decided_at = max(due_at, now) + timedelta(minutes=(request.test or {}).get("minutes", 0))
+    minutes = (request.test or {}).get("minutes", 0)
+    decided_at = decides_at or max(due_at, now) + timedelta(minutes=minutes)
     if request.expires_at <= decided_at:
         detail = gettext("Must be later than `scheduled_at` and later than now.")
         if request.test:

@@ -240,11 +240,22 @@ def _check(
         if before.status == NotificationStatus.PENDING:
             time_check(channel, named)
         else:
-            expiry_check(request, Due(before.scheduled_at, None))
+            _check_end(before, request)
     may_grow = changes.keys() & {"scheduled_at", "local_at"} or request.targets
     if before.status == NotificationStatus.PENDING and may_grow:
         check_pending(channel.pk, request, edited=before.pk)
     check_volume(channel.pk, request)
+
+
+def _check_end(before: Notification, request: SendRequest) -> None:
+    """Raises for an end of a paused, started notification that would come before that of its test.
+    Its test goes on after the pause. One on hold has ended."""
+    decides_at = None if before.decision else before.decides_at
+    if decides_at and before.paused_at:
+        decides_at += sql.now() - before.paused_at
+    else:
+        request = replace(request, test=None)
+    expiry_check(request, Due(before.scheduled_at, None), decides_at=decides_at)
 
 
 def _changed(before: Notification, request: SendRequest, values: Mapping[str, Any]) -> list[str]:

@@ -99,6 +99,25 @@ def test_no_edit_makes_a_test_end_after_the_send_expires(alice):
     assert shorter.status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("is_over", "minutes", "status"),
+    [(False, 80, 400), (False, 100, 200), (True, 20, 200), (True, -20, 400)],
+)
+def test_a_running_send_may_not_expire_before_its_test_ends(alice, is_over, minutes, status):
+    """Its test had an hour and a half left when it was paused half an hour ago, or was over."""
+    row = started(alice)
+    paused_at = row.created_at - timedelta(minutes=30)
+    decides_at = None if is_over else row.created_at + timedelta(minutes=60)
+    Notification.objects.update(paused_at=paused_at, decides_at=decides_at)
+    end = (row.created_at + timedelta(minutes=minutes)).isoformat()
+
+    answer = alice.call("PATCH", f"/notification/{row.id}", {"expires_at": end})
+
+    assert answer.status_code == status
+    if status == 400:
+        assert errors(answer) == [("expires_at", "out_of_range")]
+
+
 def test_a_test_is_fixed_once_it_runs(alice):
     at = "2035-01-01T00:00:00Z"
     row = accepted(alice, BODY | {"scheduled_at": at})
