@@ -64,6 +64,7 @@ def resume(own: Notifications, *, seen: str | None = None) -> None:
         now, begun = sql.now(), found.was.paused_at
         if found.was.decides_at is not None:
             found.move_decision(now - begun)
+            found.bound_hold(now)
         found.plans.update(halted_at=None, due_at=Greatest(Now(), "release_at"))
         found.row.update(paused_at=None)
         if found.was.status == NotificationStatus.PROCESSING:
@@ -131,6 +132,20 @@ class Locked:
         rest = self.plans.filter(bucket_from__gt=0)
         rest.update(release_at=F("release_at") + by, deadline_at=F("deadline_at") + by)
         self.row.update(decides_at=F("decides_at") + by)
+
+    def bound_hold(self, now: datetime) -> None:
+        """Leaves the rest at least half of the time until the notification's end, from the decision
+        of the test on, or if it is on hold, from now on."""
+        one = self.row.get()
+        is_held = one.decision is not None
+        begun = now if is_held else one.decides_at
+        if one.expires_at is None or begun is None or begun >= one.expires_at:
+            return
+        half = begun + (one.expires_at - begun) / 2
+        rest = self.plans.filter(bucket_from__gt=0, release_at__gt=half)
+        rest.update(release_at=half, deadline_at=half + time_to_live(one.ttl))
+        if is_held:
+            self.row.filter(decides_at__gt=half).update(decides_at=half)
 
     def move_deadlines(self, by: timedelta | Combinable = timedelta()) -> None:
         """Moves the parts' deadlines. The notification's becomes the latest of them, or its

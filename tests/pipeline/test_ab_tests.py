@@ -165,6 +165,34 @@ def test_a_hold_leaves_half_of_the_time_to_the_rest(sandbox, channel):
     assert support.counts(notification)[:2] == ("sent", 5)
 
 
+@pytest.mark.parametrize(("is_held", "hours"), [(False, 3.5), (True, 2)])
+def test_after_a_pause_too_a_hold_leaves_half_of_the_time_to_the_rest(
+    sandbox, channel, is_held, hours
+):
+    """It is decided after two hours, or now, and ends after four. The pause takes one."""
+    factories.subscribe_browsers(sandbox, channel, 5)
+    end = sql.now() + 4 * HOUR
+    notification = begin(channel, ttl=86_400, expires_at=end, test={"inconclusive": "hold"})
+    if is_held:
+        end_test(notification)
+    own = Notification.objects.filter(pk=notification.pk)
+    halting.pause(own)
+    own.update(paused_at=F("paused_at") - HOUR)
+
+    halting.resume(own)
+
+    rest = Plan.objects.get(notification=notification, part=1)
+    assert abs(end - rest.release_at - (4 - hours) * HOUR) < timedelta(minutes=1)
+    assert rest.due_at == rest.release_at
+    if not is_held:
+        end_test(notification)
+    notification.refresh_from_db()
+    assert (notification.winner, notification.decides_at) == (None, rest.release_at)
+    end_test(notification)
+    finish(notification)
+    assert support.counts(notification) == ("sent", 5, 5, 0)
+
+
 @pytest.mark.parametrize(
     ("inconclusive", "winner", "by"), [("leader", 1, "leader"), ("short", 0, "default")]
 )
