@@ -129,6 +129,7 @@ class _About:
             planned={each.pk for each in self.devices if self.is_planned(each)},
             is_over=self._over,
             variants=variants_of(one, [each.pk for each in self.devices]),
+            has_test=one.test is not None,
             untested=self.untested,
             root_id=one.root_id,
         )

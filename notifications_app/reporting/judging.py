@@ -22,6 +22,7 @@ from notifications_app.delivery.types import Message, Site
 from notifications_app.device_values import device_values, spoken_by
 from notifications_app.models import Delivery, Notification
 from notifications_app.pipeline.contacts import Cap, cap_over, repeated_at
+from notifications_app.pipeline.halting import time_to_live
 from notifications_app.reporting.attention import pauses_of
 from notifications_app.reporting.bounce_reasons import words_for
 from notifications_app.selectors import NamedNow, still_named
@@ -40,7 +41,7 @@ _ANY_TOKEN: Final = "x" * TOKEN_LENGTH
 
 
 class Verdict(StrEnum):
-    """`gets`: it becomes a recipient. `bounces`: so it does, but it can be sent no message.
+    """`gets`: it becomes a recipient. `bounces`: so it does, but it can be sent no message in time.
     `waiting`: it is a recipient that waits, or becomes one, while its platform or the notification
     is paused. `left_out`: it is in the audience, and is not planned. `got`, `bounced`: what the
     ledger has. `unknown`: the ledger has nothing any more, or no longer tells why."""
@@ -124,7 +125,7 @@ class Case:
     the rule counts days. `timing`: of a send by local time or with quiet hours, which is `due_at`.
     `caps`: in force. `once`: as in Notification. `planned`: the devices whose part is planned.
     `is_over`: why nobody is planned any more, in words. `variants`: the variant of each device.
-    `untested`: the devices that are not in the test of the variants. `root_id`: as in Notification.
+    `has_test`: of the variants, in which `untested` are not. `root_id`: as in Notification.
     """
 
     channel: Channel
@@ -145,6 +146,7 @@ class Case:
     planned: Set[UUID] = frozenset()
     is_over: str = ""
     variants: Mapping[UUID, int] = field(default_factory=dict)
+    has_test: bool = False
     untested: Set[UUID] = frozenset()
     root_id: UUID | None = None
     _messages: dict[Any, Messages] = field(default_factory=dict)
@@ -169,6 +171,13 @@ class Case:
     @property
     def has_targets(self) -> bool:
         return bool(self.targets) or bool(self.notification and self.notification.has_targets)
+
+    @property
+    def has_releases(self) -> bool:
+        """Whether each time zone gets it at its own time. For the quiet hours of other sends,
+        recipients are judged before each call."""
+        timing, at_calls = self.timing, self.has_targets or self.has_test
+        return timing is not None and bool(timing.local_at or (timing.quiet and not at_calls))
 
     @cached_property
     def named(self) -> Mapping[UUID, NamedNow]:
@@ -234,7 +243,7 @@ class Case:
         begun_at = self.notification.started_at if self.notification else None
         release = begun_at or due_at
         earliest = release if device.pk in self.planned else due_at
-        if timing is not None and (timing.local_at or (timing.quiet and not self.has_targets)):
+        if timing is not None and self.has_releases:
             release = timing.release(device.timezone, now=None if timing.local_at else release)
         return max(release, earliest)
 
@@ -378,9 +387,22 @@ def _key(device: Subscription) -> UUID:
 
 
 def _release(case: Case, device: Subscription) -> Step | None:
-    timing = case.timing
-    if timing is None or not (timing.local_at or timing.quiet):
+    if case.timing is None or not case.has_releases:
         return None
+    return _released(case, case.timing, device, case.expires_at)
+
+
+def _postponed(case: Case, device: Subscription) -> Step | None:
+    if case.timing is None or case.timing.quiet is None or case.has_releases:
+        return None
+    ends_at = (case.due_at or sql.now()) + time_to_live(case.content.ttl)
+    ends_at = min(ends_at, case.expires_at) if case.expires_at else ends_at
+    return _released(case, case.timing, device, ends_at)
+
+
+def _released(
+    case: Case, timing: Timing, device: Subscription, expires_at: datetime | None
+) -> Step:
     at = timing.release(device.timezone, now=None if timing.local_at else case.due_at)
     zone = device.timezone or gettext("the channel's %(zone)s") % {"zone": timing.timezone}
     words = [gettext("It gets it in %(zone)s at %(at)s.")]
@@ -388,7 +410,7 @@ def _release(case: Case, device: Subscription) -> Step | None:
         words = [gettext("It gets it in %(zone)s at %(at)s, the local time %(local_at)s.")]
     if timing.quiet:
         words.append(gettext("Nobody gets it between %(begin)s and %(end)s."))
-    is_late = case.expires_at is not None and at >= case.expires_at
+    is_late = expires_at is not None and at >= expires_at
     if is_late:
         words.append(gettext("The send expires at %(expires_at)s."))
     detail = " ".join(words) % {
@@ -397,7 +419,7 @@ def _release(case: Case, device: Subscription) -> Step | None:
         "local_at": timing.local_at,
         "begin": timing.quiet and timing.quiet.begin,
         "end": timing.quiet and timing.quiet.end,
-        "expires_at": case.expires_at and format_timestamp(case.expires_at),
+        "expires_at": expires_at and format_timestamp(expires_at),
     }
     return Step(StepName.RELEASE, ok=not is_late, detail=detail, at=at)
 
@@ -452,6 +474,7 @@ STEPS: Final = (
     _Decision(_cap, Verdict.LEFT_OUT),
     _Decision(_test, Verdict.WAITING),
     _Decision(_release, Verdict.LEFT_OUT),
+    _Decision(_postponed, Verdict.BOUNCES),
     _Decision(_person, Verdict.BOUNCES),
     _Decision(_content, Verdict.BOUNCES),
     _Decision(paused, Verdict.WAITING),

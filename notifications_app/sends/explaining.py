@@ -54,6 +54,7 @@ def send_explain(*, channel: Channel, request: SendRequest, who: Who) -> Explana
         timing=due.timing,
         due_at=max(due.at or sql.now(), sql.now()),
         expires_at=request.expires_at,
+        has_test=request.test is not None,
         root_id=request.root_id,
     )
     _record(person, devices, "A send was explained.")

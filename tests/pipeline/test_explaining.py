@@ -13,6 +13,7 @@ from channels_app.pauses import platform_pause
 from notifications_app.content.values import Content, SendRequest, TargetId
 from notifications_app.models import Batch, Contact, Delivery, Notification, Plan, Target
 from notifications_app.pipeline import plan_queue, reading, timed_starts
+from notifications_app.pipeline.splitting import rest_of
 from notifications_app.reporting.explaining import devices_asked, notification_explained
 from notifications_app.retention import purge
 from notifications_app.sends.checks import time_check
@@ -206,6 +207,50 @@ def contacted(channel, keys):
             sends=[uuid7(), uuid7()],
             expires_on=times[0] + 48 * HOUR,
         )
+
+
+@pytest.mark.parametrize("end", [{"ttl": 600}, {"ttl": 86_400, "expires_at": HOUR / 2}, {}])
+@pytest.mark.parametrize("kind", ["targets", "test", "channel"])
+def test_a_send_that_ends_within_quiet_hours_bounces_if_they_are_judged_before_calls(
+    sandbox, channel, kind, end
+):
+    ((_, device),) = factories.subscribe_browsers(sandbox, channel, 1)
+    now = sql.now()
+    ends = {"expires_at": now + end["expires_at"]} if "expires_at" in end else {}
+    quiet = {"from": f"{now - HOUR:%H:%M}", "to": f"{now + 2 * HOUR:%H:%M}"}
+    variants = [{"name": "a", "weight": 1}, {"name": "b", "weight": 1}]
+    of_test = {"share": 99, "minutes": 15, "metric": "clicked", "inconclusive": "leader"}
+    request = SendRequest(
+        content=Content(
+            body="Fresh bread",
+            ttl=end.get("ttl", 86_400),
+            variants=variants if kind == "test" else [],
+        ),
+        target_platforms=(Platform.WEB,),
+        quiet_hours=quiet,
+        targets=(TargetId(subscription_id=device.pk),) if kind == "targets" else (),
+        test=of_test if kind == "test" else None,
+        **ends,
+    )
+    (before,) = send_explain(
+        channel=channel, request=request, who=Who(subscription_id=device.pk)
+    ).devices
+    notification = notification_accept(channel=channel, request=request)
+    pending = of(notification, device)
+    start(notification)
+    support.plan(notification)
+    support.deliver(notification)
+
+    if kind == "channel":
+        verdict = "left_out" if ends else "gets"
+    else:
+        verdict = "bounces" if end else "gets"
+    assert before.verdict == verdict
+    if not rest_of(notification, [device.pk]):  # one in a hundred is not in the test
+        assert pending.verdict == verdict
+    outcomes = Delivery.objects.filter(notification_id=notification.pk)
+    bounced = {("expired", "quiet_hours")} if verdict == "bounces" else set()
+    assert set(outcomes.exclude(code="quiet_hours").values_list("code", "detail")) <= bounced
 
 
 @pytest.mark.parametrize(("hours_before", "verdict"), [(9, "gets"), (1, "left_out")])
