@@ -1,11 +1,13 @@
 """Deletes who waits for automations, and whom they contacted: of erased people, and old rows."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
 from pushsvc.common.store import sql
 
+LATE: Final = timedelta(days=1)  # an entry that was missed for so long is skipped
 AGAIN_DAYS: Final = 365  # after which a contact that is kept is looked at again
 
 
@@ -23,8 +25,10 @@ def followers_forget(
 
 
 def entries_purge(limit: int) -> int:
-    """Deletes at most `limit` entries of automations that are gone. Returns how many."""
-    return sql.execute(_PURGE_ENTRIES, {"limit": limit})
+    """Deletes at most `limit` entries of automations that are gone, or that are disabled if the
+    entries are too late for them. Returns how many."""
+    gone = sql.execute(_PURGE_ENTRIES, {"limit": limit})
+    return gone or sql.execute(_PURGE_LATE, {"limit": limit, "late": LATE})
 
 
 def automation_contacts_purge(limit: int) -> int:
@@ -72,6 +76,16 @@ DELETE FROM notifications_app_automationentry WHERE id = ANY(ARRAY(
   SELECT id FROM notifications_app_automationentry WHERE automation_id IN (SELECT id FROM gone)
   LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
 """  # noqa: S608 - text of our own
+_PURGE_LATE: Final = """
+DELETE FROM notifications_app_automationentry WHERE id = ANY(ARRAY(
+  SELECT late.id FROM notifications_app_automation AS automation
+  CROSS JOIN LATERAL (
+    SELECT id FROM notifications_app_automationentry
+    WHERE automation_id = automation.id AND due_at < statement_timestamp() - %(late)s::interval
+    ORDER BY automation_id, due_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+  ) AS late
+  WHERE NOT automation.is_enabled LIMIT %(limit)s))
+"""
 _PURGE_ORPHANS: Final = f"""
 {_GONE.format(table="notifications_app_automationcontact")}, old AS MATERIALIZED (
   SELECT automation_id, key FROM notifications_app_automationcontact

@@ -33,7 +33,7 @@ from notifications_app.models import (
     Target,
 )
 from notifications_app.pipeline import wakeup
-from notifications_app.pipeline.followers import AGAIN_DAYS
+from notifications_app.pipeline.followers import AGAIN_DAYS, LATE
 from notifications_app.pipeline.plan_queue import STARTED, TTL, note_started
 from notifications_app.sends.checks import with_defaults
 from notifications_app.sends.disabling import code_of, disable
@@ -52,7 +52,6 @@ logger = structlog.stdlib.get_logger(__name__)
 EVERY: Final = timedelta(minutes=1)  # an automation is fired, unless more is due
 _AT_ONCE: Final = timedelta()
 _LONGEST_DAY: Final = timedelta(hours=25)  # when clocks are put back
-LATE: Final = timedelta(days=1)  # an entry that was missed for so long is skipped
 _CANCELLED: Final = (
     "PostgreSQL cancelled a statement. Raise statement_timeout for pushsvc, or simplify the rule."
 )

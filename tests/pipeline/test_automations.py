@@ -612,6 +612,20 @@ def test_a_disabled_automation_notes_nobody_and_sends_to_who_waits_later(channel
     assert days(automation) == [{"fired": 1}]
 
 
+def test_who_waits_for_a_disabled_automation_is_forgotten_a_day_after_the_time(channel):
+    disabled, enabled = automated(channel), automated(channel)
+    factories.add_subscription(channel)
+    automation_switch(channel_id=channel.pk, automation_id=disabled.pk, on=False)
+    AutomationEntry.objects.update(due_at=Now() - 0.9 * DAY)
+    retention.purge()
+    assert waiting() == 2
+
+    AutomationEntry.objects.update(due_at=Now() - 1.1 * DAY)
+    retention.purge()
+
+    assert AutomationEntry.objects.get().automation_id == enabled.pk
+
+
 def test_a_device_registered_while_the_automation_is_made_is_noted_or_not(channel):
     """A transaction that does not see the automation does not note the device."""
     factories.add_subscription(channel)
