@@ -5,7 +5,7 @@ import time
 
 import psycopg
 import pytest
-from django.db import connection, connections
+from django.db import OperationalError, close_old_connections, connection, connections
 
 from pushsvc.common.store.postgresql import base
 
@@ -108,3 +108,18 @@ def test_a_connection_that_failed_is_not_trusted_because_it_worked_before(other)
     begin_request()
 
     assert ask() == "of a request"
+
+
+def test_a_session_that_was_read_only_from_its_begin_is_replaced():
+    """Its role may write again since, or its server is a standby now: the session never learns."""
+    before = backend_pid()
+    with connection.cursor() as cursor:
+        cursor.execute("SET default_transaction_read_only = on")  # as ALTER ROLE … SET for new ones
+        with pytest.raises(OperationalError):
+            cursor.execute("CREATE TABLE of_a_test ()")
+
+    close_old_connections()
+
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE of_a_test ()")
+    assert backend_pid() != before

@@ -67,11 +67,18 @@ class _Errors(DatabaseErrorWrapper):
         traceback: TracebackType | None,
     ) -> None:
         if isinstance(exc_value, ReadOnlySqlTransaction):
+            # A session may refuse writes as long as it lives, although its role may write again, or
+            # another server is the primary now.
+            self._close_soon()
             raise OperationalError(*exc_value.args).with_traceback(traceback) from exc_value
         if isinstance(exc_value, FeatureNotSupported) and "cached plan" in str(exc_value):
-            self.wrapper.close_at = time.monotonic()  # before the next request or task
+            self._close_soon()
             raise OperationalError(*exc_value.args).with_traceback(traceback) from exc_value
         super().__exit__(exc_type, exc_value, traceback)
+
+    def _close_soon(self) -> None:
+        """Closes the connection before the next request or task."""
+        self.wrapper.close_at = time.monotonic()
 
 
 class _Operations(DatabaseOperations):
