@@ -82,7 +82,8 @@ class Reporter:
                 self._number += 1
             try:
                 self._send(self._unreported)
-            except redis.RedisError:
+            except redis.RedisError as error:
+                redis_client().leave_if_replica(error)
                 return False
             self._unreported = None
             return True

@@ -69,7 +69,7 @@ class Script:
 class BackingOffRedis(redis.Redis):
     """Raises ConnectionError at once for a while after Redis could not be reached.
 
-    `failures`: how often it could not be reached.
+    `failures`: how often it could not be reached, or was a replica.
     """
 
     failures = 0
@@ -82,6 +82,9 @@ class BackingOffRedis(redis.Redis):
             return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
         except (redis.ConnectionError, redis.TimeoutError) as error:
             self._back_off(error)
+            raise
+        except redis.ResponseError as error:
+            self.leave_if_replica(error)
             raise
 
     @override
@@ -99,7 +102,18 @@ class BackingOffRedis(redis.Redis):
         except (redis.ConnectionError, redis.TimeoutError) as error:
             self._back_off(error)
             raise
+        except redis.ResponseError as error:
+            self.leave_if_replica(error)
+            raise
         return results
+
+    def leave_if_replica(self, error: redis.RedisError) -> None:
+        """Closes idle connections if the server became a replica, because it keeps them, and
+        another one may have the address since. `error`: what the server responded."""
+        # Redis 6 quotes the refusal of a script's command.
+        if isinstance(error, redis.ReadOnlyError) or "-READONLY" in str(error):
+            self.connection_pool.disconnect(inuse_connections=False)
+            self.failures += 1
 
     @property
     def is_away(self) -> bool:

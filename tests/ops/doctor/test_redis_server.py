@@ -10,6 +10,8 @@ import pytest
 import redis
 from django.test import Client
 
+from pushsvc.common.store import metric_reports, presence
+from pushsvc.common.store.redis_client import Script, redis_client
 from pushsvc.ops import health
 from tests.faults.engines.servers import REDIS_6
 from tests.ops.doctor.installation import expect
@@ -194,6 +196,37 @@ def test_a_redis_that_serves_only_its_own_machine_is_named(installation, tmp_pat
 def _answers(client):
     with suppress(redis.ConnectionError):
         return client.ping()
+
+
+def connections_of_this_process(observer):
+    """The ids of the one that it uses and of the silent one."""
+    presence.tells_connections()
+    name = f"pushsvc:{presence.process_id()}"
+    silent = {int(each["id"]) for each in observer.client_list() if each["name"] == name}
+    return {redis_client().client_id()} | silent
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda: redis_client().set("of a test", 1),
+        lambda: redis_client().run(Script("redis.call('SET', 'of a test', 1)")()),
+        lambda: metric_reports.Reporter("test").report(),
+    ],
+)
+def test_a_process_leaves_a_server_that_became_a_replica(installation, restored, settings, write):
+    """It keeps the connections, and another server may have the address since."""
+    settings.REDIS_URL = installation.environment["REDIS_URL"]
+    write()
+    before = connections_of_this_process(restored)
+    _is_a_replica(restored)
+
+    with suppress(redis.ResponseError):
+        write()
+
+    after = connections_of_this_process(restored)
+    assert len(after) == 2
+    assert not before & after
 
 
 def test_a_broker_of_its_own_that_takes_no_writes_is_named(installation, restored):
