@@ -53,7 +53,8 @@ EVERY: Final = timedelta(minutes=1)  # an automation is fired, unless more is du
 _AT_ONCE: Final = timedelta()
 _LONGEST_DAY: Final = timedelta(hours=25)  # when clocks are put back
 _CANCELLED: Final = (
-    "PostgreSQL cancelled a statement. Raise statement_timeout for pushsvc, or simplify the rule."
+    "PostgreSQL cancelled a statement. Raise statement_timeout, lock_timeout or temp_file_limit "
+    "for pushsvc, or simplify the rule."
 )
 
 

@@ -307,7 +307,10 @@ def test_retention_deletes_everything_in_steps(sandbox, tampered_channel, settin
     assert record.deliveries == 7
 
 
-def test_a_statement_that_is_cancelled_stops_no_other_work(sandbox, tampered_channel, caplog):
+@pytest.mark.parametrize("limit", ["statement_timeout", "lock_timeout"])
+def test_a_statement_that_is_cancelled_stops_no_other_work(
+    limit, sandbox, tampered_channel, caplog
+):
     factories.add_subscriptions(tampered_channel, 2)
     notification = factories.make_notification(tampered_channel)
     support.plan()
@@ -321,11 +324,11 @@ def test_a_statement_that_is_cancelled_stops_no_other_work(sandbox, tampered_cha
 
     with psycopg.connect(**arguments) as holder, connection.cursor() as cursor:
         holder.execute("LOCK TABLE notifications_app_contact")
-        cursor.execute("SET statement_timeout = 500")
+        cursor.execute(f"SET {limit} = 500")
         try:
             tasks.housekeeping()
         finally:
-            cursor.execute("RESET statement_timeout")
+            cursor.execute(f"RESET {limit}")
 
     (record,) = support.logged(caplog, "retention.failed")
     assert record.kind == "contacts"

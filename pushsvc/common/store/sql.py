@@ -27,7 +27,13 @@ from django.db import (
     transaction,
 )
 from django.db.models import Model
-from psycopg.errors import IdleInTransactionSessionTimeout, QueryCanceled, UniqueViolation
+from psycopg.errors import (
+    ConfigurationLimitExceeded,
+    IdleInTransactionSessionTimeout,
+    LockNotAvailable,
+    QueryCanceled,
+    UniqueViolation,
+)
 from psycopg.sql import Literal
 
 T = TypeVar("T")
@@ -171,9 +177,9 @@ def try_lock(name: str) -> bool:
 
 
 def is_cancelled(error: BaseException) -> bool:
-    """Whether PostgreSQL cancelled the statement, for example after `statement_timeout`. Others may
-    succeed."""
-    return isinstance(error.__cause__, QueryCanceled)
+    """Whether PostgreSQL cancelled the statement because of a limit: `statement_timeout`,
+    `lock_timeout` or `temp_file_limit`. Others may succeed."""
+    return isinstance(error.__cause__, _CANCELLED)
 
 
 @contextmanager
@@ -246,6 +252,7 @@ def write_apart(
 _BEGIN = "SELECT set_config('idle_in_transaction_session_timeout', %(limit)s, true)"
 WAITS_FOR_NO_DISK = "set_config('synchronous_commit', 'off', true)"  # as `is_repeatable`
 _BEGIN_REPEATABLE = f"{_BEGIN}, {WAITS_FOR_NO_DISK}"
+_CANCELLED = (QueryCanceled, LockNotAvailable, ConfigurationLimitExceeded)
 _FEW = 10
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 
