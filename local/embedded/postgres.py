@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import ClassVar
 
+import psutil
 import psycopg
 from psycopg import sql
 from typing_extensions import override
@@ -161,10 +162,11 @@ class Postgres(EmbeddedServer):
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
             running = ProcessRecord.of(int(lines[0]))
-            is_ours = abs(running.started - int(lines[2])) < _PID_FILE_SECONDS
+            created: float = psutil.Process(running.pid).create_time()
+            is_ours = abs(created - int(lines[2])) < _PID_FILE_SECONDS
         except FileNotFoundError:
             return
-        except (ProcessLookupError, ValueError, IndexError):
+        except (ProcessLookupError, psutil.NoSuchProcess, ValueError, IndexError):
             is_ours = False
         if is_ours:
             running.signal(self.stop_signals[0])

@@ -5,12 +5,14 @@ import signal
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Self
+from zlib import crc32
 
 import psutil
 
-# psutil derives the start time from the boot time, which moves when the clock is set.
-_CLOCK_STEP_SECONDS = 2.0
+_TOLERANCE_SECONDS = 2.0
 _POLL_SECONDS = 0.02
 
 
@@ -19,13 +21,13 @@ class ProcessRecord:
     """Identifies a process. A pid alone is not enough, because the system reuses pids."""
 
     pid: int
-    started: float  # seconds since the epoch
+    started: float  # as of `_started`
 
     @classmethod
     def of(cls, pid: int) -> Self:
         """The record of a running process. Raises ProcessLookupError if there is none."""
         try:
-            return cls(pid, psutil.Process(pid).create_time())
+            return cls(pid, _started(psutil.Process(pid)))
         except psutil.NoSuchProcess as error:
             raise ProcessLookupError(pid) from error
 
@@ -33,11 +35,11 @@ class ProcessRecord:
         """Whether this same process still runs. A zombie does not count as running."""
         try:
             process = psutil.Process(self.pid)
-            started: float = process.create_time()
+            started = _started(process)
             has_ended: bool = process.status() == psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
             return False
-        return abs(started - self.started) < _CLOCK_STEP_SECONDS and not has_ended
+        return abs(started - self.started) < _TOLERANCE_SECONDS and not has_ended
 
     def signal(self, number: signal.Signals) -> None:
         """Sends the signal if this same process still runs."""
@@ -55,11 +57,28 @@ class ProcessRecord:
         try:
             if os.getpgid(process.pid) != self.pid:
                 return None
-            started = process.create_time()
+            started = _started(process)
         except (ProcessLookupError, psutil.NoSuchProcess):
             return None
-        is_later = started > self.started - _CLOCK_STEP_SECONDS
+        is_later = started > self.started - _TOLERANCE_SECONDS
         return ProcessRecord(process.pid, started) if is_later else None
+
+
+def _started(process: psutil.Process) -> float:
+    """When the process started, in seconds of a clock that nobody sets, and that begins at another
+    moment after each boot. psutil's times move with the system's clock. Without Linux, they are
+    used."""
+    created: float = process.create_time()
+    begin = _begin()
+    return created if begin is None else created - psutil.boot_time() + begin
+
+
+@cache
+def _begin() -> float | None:
+    try:
+        return float(crc32(Path("/proc/sys/kernel/random/boot_id").read_bytes()))
+    except OSError:
+        return None
 
 
 def wait_ended(records: Iterable[ProcessRecord], *, seconds: float) -> list[ProcessRecord]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+import pytest
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 
@@ -86,6 +87,13 @@ def eventually_none_running(home: Path) -> list[str]:
     with contextlib.suppress(AssertionError):
         eventually(lambda: not running(home), seconds=30)
     return running(home)
+
+
+def set_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To psutil, the system's clock was set forward by an hour: the kernel reports another time of
+    the boot, and always has."""
+    booted = psutil.boot_time()
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: booted + 3600)
 
 
 def is_open(port: int) -> bool:

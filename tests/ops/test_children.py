@@ -7,7 +7,7 @@ import pytest
 
 from local.embedded import EmbeddedError, Home
 from local.supervisor.children import Children
-from tests.ops.helpers import CHECKOUT, eventually, kill
+from tests.ops.helpers import CHECKOUT, eventually, kill, set_clock
 
 WITH_A_GRANDCHILD = "sh -c 'sleep 1001 & echo $! > {file}; exec sleep 1002'"
 DEAF = """sh -c 'trap "" TERM; echo deaf; while true; do sleep 0.1; done'"""
@@ -64,6 +64,14 @@ def test_records_of_processes_that_ended_long_ago_end_nothing(children, home):
     (home / "run" / "children.json").write_text(json.dumps(records))
     assert Children(Home(home), CHECKOUT).end_leftovers() == 0
     assert not children.ended()
+
+
+def test_a_child_is_stopped_after_the_clock_was_set(children, home, monkeypatch):
+    children.start("one", "sleep 1001")
+    pid = pid_of(home, "one")
+    set_clock(monkeypatch)
+    children.stop(["one"], seconds=5)
+    assert not is_running(pid)
 
 
 def test_a_child_that_ends_repeatedly_is_given_up_with_the_end_of_its_log(children):

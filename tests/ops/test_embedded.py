@@ -25,6 +25,7 @@ from tests.ops.helpers import (
     kill,
     read_until,
     running,
+    set_clock,
     spawn,
 )
 
@@ -162,6 +163,16 @@ def test_killed_servers_start_again_at_the_same_addresses(home):
         assert servers.revive() == ["postgres", "redis"]
         assert servers.environment == before
         ask(servers, "SELECT x FROM kept")
+
+
+def test_servers_are_found_and_stopped_after_the_clock_was_set(home, monkeypatch):
+    with started(home) as servers:
+        before = pids(home)
+        set_clock(monkeypatch)
+        start(home, durable=False).leave()
+        assert servers.revive() == []
+        assert pids(home) == before
+    assert not eventually_none_running(home)
 
 
 def test_a_record_that_names_another_live_process_is_ignored(home):

@@ -68,7 +68,7 @@ class Engine:
         """SIGKILL to the server's processes, as if its machine were lost."""
         leader = psutil.Process(server._record.pid)
         processes = [leader, *leader.children(recursive=True)]
-        records = [ProcessRecord(each.pid, each.create_time()) for each in processes]
+        records = [ProcessRecord.of(each.pid) for each in processes]
         for record in records:
             record.signal(signal.SIGKILL)
         assert wait_ended(records, seconds=20.0) == []
