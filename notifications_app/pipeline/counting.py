@@ -261,10 +261,11 @@ WHERE batch.id = change.id
     STATES,
 )
 
-# Whether a row of `notification` was sent as soon as possible. One that was sent in parts, to
-# targets with quiet hours, with a rate, with a test, or stopped took the time that its owner chose.
+# Whether a row of `notification` was sent as soon as possible. One that was sent in parts, by an
+# automation, to targets with quiet hours, with a rate, with a test, or stopped took the time that
+# its owner chose.
 _IS_AT_ONCE: Final = """(coalesce(rate_per_minute, 0) = 0 AND stopped_at IS NULL AND test IS NULL
-    AND (timing IS NULL OR (NOT has_targets OR timing->>'quiet' IS NULL)
+    AND (timing IS NULL AND NOT has_targets OR (NOT has_targets OR timing->>'quiet' IS NULL)
       AND NOT EXISTS (SELECT FROM notifications_app_plan
                       WHERE notification_id = notification.id AND part > 0 AND until IS NULL)))"""
 

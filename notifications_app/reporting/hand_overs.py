@@ -47,9 +47,9 @@ def hand_overs(channels: QuerySet[Channel], found: Statistics) -> Mapping[dateti
     """Of the notifications that ended in each hour or day of the statistics' period, by its start.
 
     Has no entry without notifications. Messages to a test device do not count, nor do notifications
-    that were paused, stopped or sent in parts, that have a rate or a test of variants, or that have
-    targets and quiet hours, because their owner decided their times. Only the newest hours or days
-    are read in which together at most MOST_READ notifications were sent.
+    that were paused, stopped, sent in parts or by an automation, that have a rate or a test of
+    variants, or that have targets and quiet hours, because their owner decided their times. Only
+    the newest hours or days are read in which together at most MOST_READ notifications were sent.
     """
     since = _read_from(found)
     if since is None:
@@ -58,7 +58,7 @@ def hand_overs(channels: QuerySet[Channel], found: Statistics) -> Mapping[dateti
     parts = Plan.objects.filter(notification=OuterRef("pk"), part__gt=0, until=None)
     ended = Notification.objects.filter(
         Q(has_targets=False) | ~Q(timing__has_key="quiet") | Q(timing__quiet=None),
-        Q(timing__isnull=True) | ~Exists(parts),
+        Q(timing__isnull=True, has_targets=False) | ~Exists(parts),
         channel__in=channels,
         status=NotificationStatus.SENT,
         finished_at__gte=since,

@@ -36,6 +36,7 @@ from notifications_app.sends.automations import (
 from notifications_app.sends.services import notification_accept
 from notifications_app.sends.stored_sends import loaded
 from notifications_app.states import DeliveryStatus
+from pushsvc.common import metrics
 from pushsvc.common.errors import Unavailable
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
@@ -45,6 +46,7 @@ from subscriptions_app.people.counting import Changes, Standing, changes_count
 from subscriptions_app.people.linking import devices_link
 from subscriptions_app.tags.services import TagChange, device_tags_change, tag_members_change
 from tests import factories
+from tests.api.support import owner_of
 from tests.pipeline import halting, support
 from tests.segments import attribute
 
@@ -592,6 +594,22 @@ def test_who_clicked_the_correction_of_a_notification_has_clicked_it(sandbox, ch
     unclicked(channel)
     fire()
     assert noted() == {rows[3].pk}
+
+
+def test_the_day_of_an_automation_is_no_time_to_hand_over(sandbox, channel):
+    automated(channel)
+    factories.subscribe_browsers(sandbox, channel, 1)
+    fire()
+    send()
+    passed()
+    metrics.take()
+    send()
+    (welcome,) = made(channel)
+    assert welcome.status == "sent"
+
+    assert f"{metrics.LAST_HAND_OVER.name}\tsum" not in metrics.take()
+    address = f"/channel/{channel.pk}/statistics"
+    assert owner_of(channel).call("GET", address).json()["hand_over"] == []
 
 
 # --- changes --------------------------------------------------------------------------------------

@@ -179,6 +179,7 @@ NIGHT = Quiet("22:00", "08:00")
         ({"timing": by_its_owner(local_at="09:00")}, {"part": 1}, 0),
         ({"timing": by_its_owner(quiet=NIGHT), "has_targets": True}, {}, 0),
         ({"has_targets": True}, {}, 1),
+        ({"has_targets": True}, {"part": 1}, 0),
         ({"stopped_at": Now()}, {}, 0),
     ],
 )
