@@ -155,13 +155,14 @@ def _stage(notification: Notification, facts: _Facts) -> Stage:
 
 
 _IS_PAUSED: Final = ExpressionWrapper(Q(paused_at__isnull=False), BooleanField())
-# Whether it waits for the release of a part. Only sends by local time and tests are looked up.
+# Whether it waits for the release of a part. Only sends by local time, tests and sends to targets,
+# as those of automations, are looked up.
 _OPEN_PARTS: Final = Plan.objects.filter(notification=OuterRef("pk"), status=PlanStatus.PLANNING)
 _OPEN_BATCHES: Final = Batch.objects.filter(notification=OuterRef("pk")).exclude(
     status=BatchStatus.DONE
 )
 _IS_WAITING: Final = Case(
-    When(timing__isnull=True, test__isnull=True, then=Value(False)),
+    When(timing__isnull=True, test__isnull=True, has_targets=False, then=Value(False)),
     default=~Exists(_OPEN_BATCHES) & ~Exists(_OPEN_PARTS.filter(release_at__lte=Now())),
     output_field=BooleanField(),
 )

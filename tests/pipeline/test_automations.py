@@ -24,6 +24,7 @@ from notifications_app.models import (
     Plan,
     Target,
 )
+from notifications_app.reporting.activity import sending_and_due
 from notifications_app.reporting.details import details_of
 from notifications_app.reporting.explaining import notification_explained
 from notifications_app.sends import automation_firing, firing
@@ -610,6 +611,23 @@ def test_the_day_of_an_automation_is_no_time_to_hand_over(sandbox, channel):
     assert f"{metrics.LAST_HAND_OVER.name}\tsum" not in metrics.take()
     address = f"/channel/{channel.pk}/statistics"
     assert owner_of(channel).call("GET", address).json()["hand_over"] == []
+
+
+def test_a_day_that_waits_is_listed_after_what_is_being_sent(sandbox, channel):
+    automated(channel)
+    factories.subscribe_browsers(sandbox, channel, 1)
+    fire()
+    send()
+    campaign = factories.make_notification(channel)
+    support.plan(campaign)
+
+    found, _ = sending_and_due(type(channel).objects.all())
+
+    (welcome, _) = made(channel)
+    assert [(each.notification.pk, each.stage) for each in found] == [
+        (campaign.pk, "sending"),
+        (welcome.pk, "waiting"),
+    ]
 
 
 # --- changes --------------------------------------------------------------------------------------
