@@ -90,5 +90,5 @@ def _states(notification: Notification) -> dict[_Row, TargetState]:
 def _is_waiting(notification: Notification) -> bool:
     if notification.status != NotificationStatus.PROCESSING:
         return notification.status == NotificationStatus.PENDING
-    own = Plan.objects.filter(notification=notification)
+    own = Plan.objects.filter(notification=notification).without_keepers()
     return own.filter(status=PlanStatus.PLANNING).exists()

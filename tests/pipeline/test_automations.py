@@ -2,6 +2,7 @@
 wherever it is killed."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -27,6 +28,7 @@ from notifications_app.models import (
 from notifications_app.reporting.activity import sending_and_due
 from notifications_app.reporting.details import details_of
 from notifications_app.reporting.explaining import notification_explained
+from notifications_app.reporting.targets import target_page
 from notifications_app.sends import automation_firing, firing
 from notifications_app.sends import unclicked as unclicked_module
 from notifications_app.sends.automations import (
@@ -628,6 +630,22 @@ def test_a_day_that_waits_is_listed_after_what_is_being_sent(sandbox, channel):
         (campaign.pk, "sending"),
         (welcome.pk, "waiting"),
     ]
+
+
+def test_a_target_that_is_left_out_does_not_wait_for_the_end_of_the_day(channel):
+    factories.make_category(channel, "offers", default=False)
+    automation = automated(channel)
+    changed(automation, send=replace(loaded(automation.send), category="offers"))
+    factories.add_subscription(channel)
+    fire()
+    (welcome,) = made(channel)
+    own = {"channel_id": channel.pk, "notification_id": welcome.pk, "limit": 10}
+    assert [each.state for each in target_page(**own)] == ["waiting"]
+
+    support.plan(welcome)
+
+    assert welcome.status == "processing"
+    assert [each.state for each in target_page(**own)] == ["left_out"]
 
 
 # --- changes --------------------------------------------------------------------------------------
