@@ -165,8 +165,10 @@ def test_it_writes_what_the_channel_has(alice, tmp_path):
     make_schedule(alice.channel)
     later = {"body": "Later", "image": "https://a.example/b.png", "scheduled_at": FAR}
     targets = [{"external_id": "user-42"}]
-    waiting = alice.send(later | {"targets": targets}).json()["notification_id"]
+    waiting = alice.send(later | {"targets": targets, "cap": "ignore"}).json()["notification_id"]
+    tested = {"variants": [{"name": "a"}, {"name": "b"}], "test": {"share": 99, "minutes": 15}}
     sent = alice.send({"body": "Hello"}).json()["notification_id"]
+    alice.send({"body": "Later", "scheduled_at": FAR} | tested)
     plan()
     fill(owner_of(ready_channel()))
 
@@ -186,15 +188,17 @@ def test_it_writes_what_the_channel_has(alice, tmp_path):
         {"external_id": "user-7", "choices": {}, "opted_out": True},
         {"external_id": "ä", "choices": {"offers": True}, "opted_out": False},
     ]
-    first, second = found["notifications"]
+    first, second, third = found["notifications"]
     assert (first["notification_id"], first["status"]) == (waiting, "pending")
     assert first["content"] == {"body": "Later", "image": "https://a.example/b.png"}
     assert first["targets"] == [{"external_id": "user-42", "subscription_id": None, "vars": None}]
     assert first["scheduled_at"] == "2999-01-01T00:00:00.000Z"
+    assert first["cap"] == "ignore"
     assert (second["notification_id"], second["targets"]) == (sent, [])
+    assert (third["test"]["share"], third["decision"], third["cap"]) == (99, None, "respect")
     assert [row["notification_id"] for row in found["deliveries"]] == [sent]
     (about,) = found["channel"]
-    assert about["rows"]["notifications"] == 2
+    assert about["rows"]["notifications"] == 3
     assert about["channel_id"] == str(alice.channel.pk)
 
 
