@@ -31,7 +31,7 @@ worker_hijack_root_logger = False
 worker_send_task_events = False
 enable_utc = True
 timezone = "UTC"
-beat_scheduler = "django_celery_beat.schedulers:DatabaseScheduler"
+beat_scheduler = "pushsvc.beat:Scheduler"
 beat_schedule = {
     "tick": {
         "task": "notifications_app.tasks.tick",

@@ -7,6 +7,10 @@ import psycopg
 import pytest
 from django.db import connection
 from django.db.models.functions import Now
+from django.utils import timezone
+from django_celery_beat import models
+from django_celery_beat.schedulers import ModelEntry
+from kombu.utils.imports import symbol_by_name
 
 from notifications_app import retention, tasks
 from notifications_app.models import Batch, Delivery, IdempotencyRecord, Notification, Plan
@@ -19,6 +23,7 @@ from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.models import Subscription
 from tests import factories
+from tests.ops.helpers import eventually
 from tests.pipeline import support
 
 MISMATCH = {"reason": "VapidPkHashMismatch"}
@@ -55,6 +60,29 @@ def test_doubled_messages_change_nothing(sandbox, channel, settings):
 
     assert support.counts(notification) == ("sent", 10, 10, 0)
     assert [len(device.receipts) for device, _ in devices] == [1] * 10
+
+
+def new_beat():
+    beat = symbol_by_name(app.conf.beat_scheduler)(app=app)
+    beat._finalize.cancel()  # at the end of the test run there is no database
+    return beat
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_ticks_go_on_after_the_clock_was_set_back(is_restarted, transactional_db, monkeypatch):
+    redis_client().delete("tick")
+    with monkeypatch.context() as clock:
+        for reader in ((ModelEntry, "_default_now"), (models, "now")):
+            clock.setattr(*reader, lambda *_: timezone.now() + timedelta(hours=1))
+        beat = new_beat()
+        eventually(lambda: beat.tick() is not None and support.waiting("tick"))
+        beat.sync()
+
+    redis_client().delete("tick")
+    if is_restarted:
+        beat = new_beat()
+
+    eventually(lambda: beat.tick() is not None and support.waiting("tick"), seconds=30)
 
 
 def test_concurrent_ticks_change_nothing(sandbox, channel, other_channel, settings, monkeypatch):
