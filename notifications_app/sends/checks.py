@@ -43,11 +43,14 @@ class Due:
     timing: Timing | None
 
 
-def with_defaults(channel: Channel, request: SendRequest) -> SendRequest:
+def with_defaults(
+    channel: Channel, request: SendRequest, *, is_started: bool = False
+) -> SendRequest:
     """The request with the channel's platforms and its behavior of a click, unless it names its
-    own. A correction as by `with_correction`, which may raise."""
+    own. A correction as by `with_correction`, which may raise; `is_started` as there."""
     if request.replaces is not None:
-        request = with_correction(channel.id, request, request.replaces)
+        replaces = request.replaces
+        request = with_correction(channel.id, request, replaces, is_started=is_started)
     if channel.web_click != CLICK_DEFAULT and "click" not in request.content.web:
         web = {**request.content.web, "click": channel.web_click}
         request = replace(request, content=replace(request.content, web=web))

@@ -23,9 +23,12 @@ from subscriptions_app.errors import NotificationNotFound
 _TAGGED: Final = ("web", "android")
 
 
-def with_correction(channel_id: UUID, request: SendRequest, replaces: UUID) -> SendRequest:
+def with_correction(
+    channel_id: UUID, request: SendRequest, replaces: UUID, *, is_started: bool = False
+) -> SendRequest:
     """The request with the audience and the place of the notification `replaces`, and with the
-    platforms of that one unless it names its own.
+    platforms of that one unless it names its own. `is_started`: the correction is being sent, so
+    that its audience is not checked again.
 
     Raises NotificationNotFound, StillSending, DeliveriesDeleted, NotCombinable for another tag or
     topic than the corrected notification has, and Invalid if the deliveries are deleted before the
@@ -35,7 +38,8 @@ def with_correction(channel_id: UUID, request: SendRequest, replaces: UUID) -> S
     if found is None:
         raise NotificationNotFound("replaces", replaces)
     _check_ended(found)
-    _check_kept(found, request.scheduled_at)
+    if not is_started:
+        _check_kept(found, request.scheduled_at)
     platforms = tuple(map(Platform, found.target_platforms))
     return replace(
         request,

@@ -124,8 +124,8 @@ def _edited(
 ) -> SendRequest:
     """The send with the changes. Raises if it may not be changed like this."""
     _refuse(before, changes)
-    request = with_defaults(channel, read_edit(before, changes))
     is_started = before.status != NotificationStatus.PENDING
+    request = with_defaults(channel, read_edit(before, changes), is_started=is_started)
     if is_started and "rate_per_minute" in changes and request.rate_per_minute is None:
         request = replace(request, rate_per_minute=channel.rate_per_minute)
     if keeps_values:

@@ -14,6 +14,7 @@ from notifications_app.models import Delivery, Notification, Plan
 from notifications_app.pipeline import planning
 from notifications_app.reporting.explaining import devices_asked, notification_explained
 from notifications_app.retention import purge
+from notifications_app.sends.editing import notification_edit
 from notifications_app.sends.services import notification_accept
 from pushsvc.common.ids import uuid7_at
 from pushsvc.common.store import sql
@@ -21,7 +22,7 @@ from subscriptions_app.addresses import Address
 from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.people.linking import devices_link
 from tests import factories
-from tests.pipeline import phones, support
+from tests.pipeline import halting, phones, support
 
 _ALL = ("web", "android", "ios")
 
@@ -207,3 +208,27 @@ def test_retention_leaves_a_person_the_corrections_of_an_old_message(sandbox, ch
     again = delivered(channel, right, body="Ada, you owe nothing")
     assert support.counts(again) == ("sent", 1, 1, 0)
     assert len(device.receipts) == 3
+
+
+def test_a_running_correction_is_edited_after_the_deliveries_that_it_corrects_are_deleted(
+    sandbox, tampered_channel
+):
+    factories.subscribe_browsers(sandbox, tampered_channel, 1)
+    notification = support.send(tampered_channel)
+    correction = correct(tampered_channel, notification)
+    support.plan(correction)
+    halting.pause(correction)
+    long_ago = sql.now() - timedelta(days=settings.DELIVERY_RETENTION_DAYS + 1)
+    Notification.objects.filter(pk=notification.pk).update(
+        first_hand_over_at=long_ago, finished_at=long_ago
+    )
+    notification.batches.update(finished_at=long_ago)
+    purge()
+
+    notification_edit(
+        channel=tampered_channel, notification_id=correction.pk, changes={"body": "Mended"}
+    )
+
+    halting.resume(correction)
+    support.deliver(correction)
+    assert (correction.body, *support.counts(correction)) == ("Mended", "sent", 1, 1, 0)
