@@ -6,7 +6,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 import redis
-from django.db import OperationalError, connection, transaction
+from django.db import OperationalError, connection
 from django.urls import reverse
 from django.utils import timezone
 
@@ -22,7 +22,6 @@ from notifications_app.reporting.installation import open_batches
 from notifications_app.sends.services import notification_pause, notification_resume
 from pushsvc.common.findings import Kind
 from pushsvc.common.ids import uuid7
-from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
 from tests.admin.notifications.dashboards import all_of, everything_lives, html, running, stat
 from tests.admin.support import fill_hours
@@ -381,17 +380,21 @@ def test_beat_is_called_missing_until_a_tick_ends(alice):
     assert found(alice, Kind.BEAT_MISSING) == []
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_tick_that_the_database_ended_does_not_count(alice):
     everything_lives()
     redis_client().delete("pushsvc:ticked")
     parameters = connection.get_connection_params()
     arguments = {name: parameters[name] for name in ("host", "port", "dbname", "user", "password")}
-    with psycopg.connect(**arguments) as other:
-        other.execute("LOCK TABLE notifications_app_batch IN ACCESS EXCLUSIVE MODE")
+    with psycopg.connect(**arguments) as other, connection.cursor() as cursor:
+        other.execute("LOCK TABLE notifications_app_notification IN ACCESS EXCLUSIVE MODE")
 
-        sql.execute("SET LOCAL lock_timeout = '10ms'", {})
-        with pytest.raises(OperationalError), transaction.atomic():
-            tasks.tick()
+        cursor.execute("SET lock_timeout = 10")
+        try:
+            with pytest.raises(OperationalError):
+                tasks.tick()
+        finally:
+            cursor.execute("RESET lock_timeout")
         other.rollback()
 
     assert len(found(alice, Kind.BEAT_MISSING)) == 1
