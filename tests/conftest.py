@@ -70,6 +70,14 @@ def _no_connections_of_other_files():
 
 
 @pytest.fixture(autouse=True)
+def _no_connections_without_a_push_service(request):
+    """So that the next test's know where its push service is, whichever tests of the file ran."""
+    yield
+    if not {"sandbox", "fcm", "apns"}.intersection(request.fixturenames):
+        connections.shut_down()
+
+
+@pytest.fixture(autouse=True)
 def _rows_are_read_anew(settings):
     """Tests change rows between two requests, and want the second to see it."""
     settings.ROWS_KEPT_SECONDS = 0
