@@ -32,7 +32,14 @@ _SUBJECT_CHARACTERS: Final = 191  # as many as the table of allauth stores
 _ALGORITHMS: Final = frozenset(
     f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits in (256, 384, 512)
 ) | {"EdDSA"}
-_MALFORMED: Final = (LookupError, TypeError, ValueError, AttributeError, jwt.PyJWTError)
+_MALFORMED: Final = (
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    StopIteration,  # the provider does not list the token's key
+    jwt.PyJWTError,
+)
 
 
 class ResponseRefused(OAuth2Error):
@@ -92,7 +99,7 @@ class _Adapter(OpenIDConnectOAuth2Adapter):
         try:
             claims = self._claims(request, options["response"]["id_token"])
             if "email" not in claims and self.openid_config.get("userinfo_endpoint"):
-                claims = self._with_userinfo(claims, token.token)
+                claims = self._userinfo(claims["sub"], token.token)
             identity = _identity(claims)
         except _MALFORMED as error:
             _reraise(error)
@@ -119,13 +126,13 @@ class _Adapter(OpenIDConnectOAuth2Adapter):
             raise ValueError("the token is for another client")
         return claims
 
-    def _with_userinfo(self, claims: dict[str, Any], token: str) -> dict[str, Any]:
-        """The claims with those of userinfo, because many providers give the e-mail address only
-        there (OpenID Connect Core, section 5.4)."""
-        more = _read(self.openid_config["userinfo_endpoint"], Authorization=f"Bearer {token}")
-        if more["sub"] != claims["sub"]:  # section 5.3.2
+    def _userinfo(self, subject: str, token: str) -> dict[str, Any]:
+        """The claims of userinfo, because many providers give the e-mail address only there (OpenID
+        Connect Core, section 5.4). Those of the token say nothing about this address."""
+        claims = _read(self.openid_config["userinfo_endpoint"], Authorization=f"Bearer {token}")
+        if claims["sub"] != subject:  # section 5.3.2
             raise ValueError("userinfo is about somebody else")
-        return {**more, **claims}
+        return claims
 
 
 class Provider(OpenIDConnectProvider):

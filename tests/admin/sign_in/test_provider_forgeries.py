@@ -105,6 +105,14 @@ def test_a_token_signed_by_the_clients_secret_signs_nobody_in(forger):
     assert signed_in_as(forger) is None
 
 
+def test_a_token_signed_by_a_key_that_the_provider_does_not_list_signs_nobody_in(forger):
+    forger.header = {"alg": "RS256", "kid": "two"}
+    client = Client()
+
+    assert come_back(client, begin(forger, client)).status_code == 403
+    assert who(client) is None
+
+
 @pytest.mark.parametrize(
     "answer", [{}, {"access_token": "a", "token_type": "Bearer"}, [], "text", b"no json", b"\xff"]
 )
@@ -170,6 +178,13 @@ def test_userinfo_about_somebody_else_signs_nobody_in(forger):
 
     forger.userinfo["sub"] = "subject"
     assert signed_in_as(forger) == "alice-viewer"
+
+
+def test_a_token_verifies_no_address_of_userinfo(forger):
+    forger.claims = {"email": None, "email_verified": True}
+    forger.userinfo = {"email": "viewer@example.com", "email_verified": False, "sub": "subject"}
+
+    assert signed_in_as(forger) is None
 
 
 @pytest.mark.parametrize("address", ["\u017fam@example.com", "sam@example.com", "SAM@EXAMPLE.COM"])
