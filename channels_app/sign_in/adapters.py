@@ -88,9 +88,10 @@ class AccountAdapter(DefaultAccountAdapter):
     @override
     def is_reauthentication_required(self, *, app: str, **options: Any) -> bool:
         """Not right after a user set up the first second step, because there was no code before."""
-        seconds = settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
-        is_new = two_step.was_just_set_up(self.request, seconds)
-        return not is_new and two_step.is_on(self.request.user)
+        if two_step.is_on(self.request.user):
+            seconds = settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
+            return not two_step.was_just_set_up(self.request, seconds)
+        return two_step.first_needs_password(self.request.user)
 
 
 class MfaAdapter(DefaultMFAAdapter):

@@ -8,6 +8,7 @@ from typing import Any, Final
 from axes.models import AccessAttempt
 from django.conf import settings
 from django.contrib.auth import logout
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -40,7 +41,9 @@ class SecondStepMiddleware:
             access.keep_roles(request.user, need.roles)
             if not need.is_met(request):
                 logout(request)
-            elif need.is_required and not (need.steps or _sets_it_up(request.path_info)):
+            elif need.is_required and not (
+                need.steps or _sets_it_up(request.path_info, request.user)
+            ):
                 return HttpResponseRedirect(reverse("mfa_index"))
         return self._get_response(request)
 
@@ -75,7 +78,9 @@ def _is_trusted(request: HttpRequest) -> bool:
     return settings.OIDC_TRUST_SECOND_STEP and provider_links.vouches(request)
 
 
-def _sets_it_up(path: str) -> bool:
+def _sets_it_up(path: str, user: User) -> bool:
+    if path == reverse("account_reauthenticate"):
+        return two_step.first_needs_password(user)
     return path in {reverse(name) for name in _SETS_IT_UP}
 
 

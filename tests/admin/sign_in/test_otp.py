@@ -1,6 +1,7 @@
 """Two-step sign-in: a code of an authenticator app, or a recovery code, after the password."""
 
 from contextlib import ExitStack
+from datetime import timedelta
 from xml.etree import ElementTree
 
 import pytest
@@ -13,6 +14,7 @@ from django.core.cache import cache
 from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from channels_app.sign_in import hashing, two_step
 from channels_app.sign_in.hashing import HASHES_AT_ONCE, BoundedHasher, Places
@@ -72,6 +74,29 @@ def test_a_user_turns_on_two_step_sign_in_in_the_console(transactional_db, alice
         assert secret not in again
     notes = LogEntry.objects.values_list("additional_data__note", flat=True)
     assert "An authenticator app for two-step sign-in was added." in notes
+
+
+@pytest.mark.parametrize("is_required", [False, True])
+@pytest.mark.parametrize("path", [APP, f"{STEPS}passkey/"])
+def test_the_first_second_step_needs_the_password_unless_the_user_just_signed_in(
+    alice, is_required, path
+):
+    """Otherwise who finds an unlocked computer could sign in for ever, and the user no more."""
+    viewer = alice.members["viewer"]
+    client = signed_in(viewer)
+    assert client.get(path).status_code == 200
+    alice.account.requires_two_step = is_required
+    alice.account.save()
+    viewer.last_login = timezone.now() - timedelta(minutes=6)
+    viewer.save()
+
+    asked = client.get(path)["Location"]
+    assert asked.startswith(PROOF)
+    assert client.post(path)["Location"].startswith(PROOF)
+    assert client.post(asked, {"password": "wrong"}).status_code == 200
+    assert client.get(path).status_code == 302
+    client.post(asked, {"password": PASSWORD})
+    assert client.get(path).status_code == 200
 
 
 def test_a_wrong_code_does_not_turn_on_two_step_sign_in(alice):
