@@ -19,7 +19,8 @@ from pushsvc.common.http.strict_json import MalformedJSON, is_storable, loads_st
 from subscriptions_app.importing.values import Result, refused
 
 MOST_COLUMNS: Final = 200
-FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet takes such a text for a formula
+# A spreadsheet takes such a text for a formula, in some languages with full-width signs too.
+FORMULAS: Final = tuple("=+-@\t\r\uff1d\uff0b\uff0d\uff20")
 _QUOTED: Final = re.compile(r'"(?:[^"]|"")*+"')
 _MOST_HEADER_LINES: Final = 50
 _SEPARATORS: Final = ",;\t|"

@@ -36,7 +36,7 @@ CROSS JOIN LATERAL jsonb_to_record(%(rows)s::jsonb -> (place - 1)::int) AS row
   (text text, key text, number int, flag boolean, moment timestamptz, words jsonb, document jsonb)
 ORDER BY id DESC
 """
-TEXTS = st.text("=+-@\t\r\n;|,\"' \\aä漢\u2028\x01{}%", max_size=9)
+TEXTS = st.text("=+-@\uff1d\uff0b\uff0d\uff20\t\r\n;|,\"' \\aä漢\u2028\x01{}%", max_size=9)
 MOMENTS = st.integers(0, 10**13).map(
     lambda ticks: datetime(1999, 12, 31, tzinfo=UTC) + timedelta(microseconds=ticks * 100)
 )

@@ -199,8 +199,8 @@ def test_rows_without_a_platform_have_that_of_the_file():
 
 
 def test_an_apostrophe_of_our_own_lists_is_not_part_of_the_value():
-    (row,) = token_rows(f"platform,token,a,b\nandroid,{FID},'=1,'t\n")
-    assert row.attributes == {"a": "=1", "b": "'t"}
+    (row,) = token_rows(f"platform,token,a,b,c\nandroid,{FID},'=1,'t,'\uff1d1\n")
+    assert row.attributes == {"a": "=1", "b": "'t", "c": "\uff1d1"}
 
 
 def test_a_name_that_postgresql_cannot_store_is_refused():

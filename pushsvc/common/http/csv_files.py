@@ -13,9 +13,11 @@ from django.http import HttpResponse, StreamingHttpResponse
 from pushsvc.common.timestamps import format_timestamp
 
 _LOCAL: Final = "%Y-%m-%d %H:%M:%S"
-_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+# Spreadsheets in Chinese, Japanese and Korean also read full-width signs as these.
+_FULL_WIDTH: Final = "\uff1d\uff0b\uff0d\uff20"
+_FORMULA_STARTS: Final = tuple(f"=+-@\t\r\n{_FULL_WIDTH}")
 # Spreadsheets of many countries separate cells by semicolons, and do not see our quotes as such.
-_LATER_CELL: Final = re.compile(r"(?s)(?<=.)([;|\t\r\n][ \"']*)(?=[=+\-@])")
+_LATER_CELL: Final = re.compile(rf"(?s)(?<=.)([;|\t\r\n][ \"']*)(?=[=+\-@{_FULL_WIDTH}])")
 
 
 def csv_response(

@@ -98,9 +98,11 @@ _CSV: Final = {
     Kind.WORDS: "array_to_string({}, ' ')",
     Kind.DOCUMENT: "nullif({}, '{{}}')::text",
 }
-_STARTS: Final = "ARRAY[61, 43, 45, 64, 9, 13, 10]"  # = + - @ tab, return, line feed
+# = + - @, these with full width, tab, return, line feed
+_STARTS: Final = "ARRAY[61, 43, 45, 64, 65309, 65291, 65293, 65312, 9, 13, 10]"
 _APOSTROPHE: Final = f"CASE WHEN ascii({{0}}) = ANY ({_STARTS}) THEN '''' END"
-_LATER: Final = """regexp_replace({0}, '(?<=.)([;|\\t\\r\\n][ "'']*)(?=[=+@-])', '\\1''', 'g')"""
+_LATER: Final = """regexp_replace(
+  {0}, '(?<=.)([;|\\t\\r\\n][ "'']*)(?=[=+@\\uff1d\\uff0b\\uff0d\\uff20-])', '\\1''', 'g')"""
 _STARTING: Final = f"concat({_APOSTROPHE}, {{0}})"
 # Most texts need neither quotes nor an apostrophe. JSON always needs quotes, and begins with a
 # brace.

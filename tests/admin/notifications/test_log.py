@@ -91,7 +91,11 @@ def test_rows_are_read_while_they_are_sent(viewer, notification, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "words", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x")', "=1,2\n3"]
+    "words",
+    [
+        *("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x")', "=1,2\n3"),
+        *("\uff1d1+1", "\uff0b1", "\uff0d1", "\uff20SUM(A1)"),
+    ],
 )
 def test_no_cell_is_a_formula(viewer, notification, words):
     deliver(notification, status=2, code="refused", detail=words)
@@ -100,12 +104,15 @@ def test_no_cell_is_a_formula(viewer, notification, words):
     assert row["detail"][1:].replace("\r\n", "\n") == words.replace("\r\n", "\n")
 
 
+@pytest.mark.parametrize("sign", ["=", "\uff1d"])
 @pytest.mark.parametrize("separator", [";", "\t", "|", "\n", ';"', "; "])
-def test_no_part_of_a_cell_is_a_formula_for_another_separator(viewer, notification, separator):
+def test_no_part_of_a_cell_is_a_formula_for_another_separator(
+    viewer, notification, separator, sign
+):
     """Spreadsheets of many countries separate cells by semicolons."""
-    deliver(notification, status=2, code="refused", detail=f"x{separator}=1+1")
+    deliver(notification, status=2, code="refused", detail=f"x{separator}{sign}1+1")
     (row,) = rows_of(viewer.get(log_of(notification)))
-    assert row["detail"] == f"x{separator}'=1+1"
+    assert row["detail"] == f"x{separator}'{sign}1+1"
 
 
 @pytest.mark.parametrize("words", ["1 - 2", "a=b", "x;y", "mail me@example.com"])
