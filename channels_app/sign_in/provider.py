@@ -37,6 +37,7 @@ _MALFORMED: Final = (
     TypeError,
     ValueError,
     AttributeError,
+    RecursionError,
     StopIteration,  # the provider does not list the token's key
     jwt.PyJWTError,
 )
@@ -186,7 +187,10 @@ def _read(address: str, **headers: str) -> dict[str, Any]:
     with ProviderSession() as session:
         response = session.get(address, headers=headers)
     response.raise_for_status()
-    document = response.json()
+    try:
+        document = response.json()
+    except RecursionError as error:
+        raise Failed("the document is nested too deeply") from error
     if not isinstance(document, dict):
         raise Failed("the document is not a JSON object")
     return document

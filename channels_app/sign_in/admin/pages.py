@@ -161,7 +161,10 @@ class CallbackView(ProviderView):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         adapter = Provider(request).get_oauth2_adapter(request)
-        response: HttpResponse = OAuth2CallbackView.adapter_view(adapter)(request)
+        try:
+            response: HttpResponse = OAuth2CallbackView.adapter_view(adapter)(request)
+        except Failed as error:  # of the metadata, which allauth reads before it expects errors
+            refuse(request, error)
         return response
 
 

@@ -114,7 +114,16 @@ def test_a_token_signed_by_a_key_that_the_provider_does_not_list_signs_nobody_in
 
 
 @pytest.mark.parametrize(
-    "answer", [{}, {"access_token": "a", "token_type": "Bearer"}, [], "text", b"no json", b"\xff"]
+    "answer",
+    [
+        {},
+        {"access_token": "a", "token_type": "Bearer"},
+        [],
+        "text",
+        b"no json",
+        b"\xff",
+        b"[" * 9_999,
+    ],
 )
 def test_an_answer_without_a_token_signs_nobody_in(forger, answer):
     forger.answers["/token"] = answer
@@ -221,7 +230,9 @@ def test_a_document_of_another_issuer_or_with_odd_addresses_is_not_used(forger, 
     assert start(forger) == 302  # a failure is not kept
 
 
-@pytest.mark.parametrize("answer", [b"no json", [], "text", b"x" * (600 * 1024)], ids=len)
+@pytest.mark.parametrize(
+    "answer", [b"no json", [], "text", b"x" * (600 * 1024), b"[" * 9_999], ids=len
+)
 def test_an_odd_or_endless_document_is_not_used(forger, answer):
     forger.answers["/.well-known/openid-configuration"] = answer
 
@@ -264,11 +275,12 @@ def test_redirects_and_answers_without_an_end_are_given_up(forger, settings, beh
     assert "/jwks" not in forger.asked
 
 
-def test_a_provider_that_is_away_is_told(forger, settings):
+@pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/token"])
+def test_a_provider_that_is_away_is_told(forger, settings, path):
     client = Client()
     parameters = begin(forger, client)
     settings.OIDC_SECONDS = 0.5
-    forger.answers["/token"] = fall_silent
+    forger.answers[path] = fall_silent
     answer = come_back(client, parameters)
 
     assert answer.status_code == 503
