@@ -351,12 +351,15 @@
     if (name && name !== "channel" && !["test_device", "test_known_as"].includes(name))
       changed(name);
   });
-  // For another channel, the page is loaded again. The draft keeps the text.
-  $("select#channel")?.addEventListener("change", async (event) => {
+  // For another channel, the page is loaded again. The draft keeps the text; if it could not be
+  // saved, the page stays at its channel.
+  const channel = $("select#channel");
+  const current = channel?.value;
+  channel?.addEventListener("change", async () => {
     await drafts.save();
-    const draft = $("[name=draft]").value;
     const isSaved = $("#save-state").dataset.tone !== "bad";
-    location.search = new URLSearchParams(isSaved ? { draft } : { channel: event.target.value });
+    if (isSaved) location.search = new URLSearchParams({ draft: $("[name=draft]").value });
+    else channel.value = current;
   });
   // Test devices that are added in another tab are offered when the user returns, and the newly
   // added one is chosen.

@@ -173,3 +173,18 @@ def test_a_sent_notification_takes_only_its_own_text_out_of_the_tab(console, ali
     expect(page.get_by_label("Title", exact=True)).to_have_value("")
     page.goto(f"{COMPOSE}?draft={other.pk}")
     expect(page.get_by_label("Title", exact=True)).to_have_value("Not saved yet")
+
+
+def test_text_that_could_not_be_saved_stays_where_another_channel_is_chosen(console, alice, sender):
+    console.answers.add(503)
+    make_channel("Another", account=alice.account)
+    page = console.open(f"{COMPOSE}?channel={alice.channel.pk}", sender)
+    page.route("**/draft/save/", lambda route: route.fulfill(status=503))
+    write(page, title="For the others")
+    channel = page.get_by_label("Channel", exact=True)
+
+    with page.expect_response("**/draft/save/"):
+        channel.select_option(label="Another")
+
+    expect(channel).to_have_value(str(alice.channel.pk))
+    expect(page.get_by_label("Title", exact=True)).to_have_value("For the others")
