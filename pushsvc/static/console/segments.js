@@ -24,10 +24,13 @@
       method: "POST",
       body: new FormData(form),
       headers: { "HX-Request": "true" },
-    });
+    }).catch(() => null);
     if (turn !== latest) return;
     const place = document.getElementById("segment-preview");
-    if (answer.ok) place.innerHTML = await answer.text();
+    if (!answer)
+      place.textContent = translated("The service could not be reached. The next change retries.");
+    else if (answer.redirected) place.textContent = translated("Sign in again in another tab.");
+    else if (answer.ok) place.innerHTML = await answer.text();
     else place.textContent = translated("The preview could not be loaded. Reload the page.");
     if (turn === latest) builder.showErrors(listedErrors(place));
   }

@@ -433,3 +433,20 @@ def test_values_of_a_list_are_suggested_and_added_as_lines(console, alice, manag
     segment.refresh_from_db()
     [saved] = segment.rule["all"]
     assert saved["value"] == ["gold", "pro"]
+
+
+def test_a_preview_that_fails_is_said_and_the_rule_stays(console, page):
+    """A cut network, then the end of the session: the sign-in page is not shown as the preview."""
+    rule = page.locator(".ps-rule")
+    preview = page.locator("#segment-preview")
+    page.route("**/preview/**", lambda route: route.abort())
+    fill(rule, "plan", "text", "eq", "pro")
+    expect(preview).to_have_text("The service could not be reached. The next change retries.")
+    console.complaints.clear()  # the browser's, of the cut network
+    page.unroute("**/preview/**")
+
+    page.context.clear_cookies(name="sessionid")
+    parts(rule)["value"].fill("free")
+
+    expect(preview).to_have_text("Sign in again in another tab.")
+    expect(parts(rule)["value"]).to_have_value("free")
