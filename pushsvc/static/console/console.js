@@ -6,10 +6,10 @@ document.addEventListener("click", async (event) => {
   if (!button) return;
   const source = document.querySelector(button.dataset.copy);
   await navigator.clipboard.writeText(source.value ?? source.textContent);
-  const label = button.textContent;
+  button.dataset.label ??= button.textContent; // a second click finds it copied
   button.textContent = translated("Copied");
   setTimeout(() => {
-    button.textContent = label;
+    button.textContent = button.dataset.label;
   }, 1500);
 });
 

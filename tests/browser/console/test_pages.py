@@ -357,3 +357,16 @@ def test_times_are_in_the_readers_time_zone_which_is_shown_at_the_top(console, a
     page.get_by_role("button", name="Save").click()
     page.goto(path)
     expect(page.get_by_text("24 Nov 2026, 16:30")).to_be_visible()
+
+
+def test_a_button_that_copies_gets_its_label_back_after_two_clicks(console, alice, sender):
+    page = console.open(user=sender, permissions=["clipboard-write"])
+    page.clock.install()
+    page.goto(f"/admin/channels_app/channel/{alice.channel.pk}/change/")
+    button = page.locator("[data-copy='#channel-id']")
+
+    button.dblclick()
+    expect(button).to_have_text("Copied")
+    page.clock.run_for(5000)
+
+    expect(button).to_have_text("Copy id")
