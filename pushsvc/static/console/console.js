@@ -31,6 +31,26 @@ document.addEventListener(
   true,
 );
 
+// What a user asked for and did not get is said where it would be shown: a refusal, no answer, or the
+// sign-in page. A part of the page that refreshes itself stays as it is.
+const tellFailure = ({ detail }, words) => {
+  if (detail.requestConfig?.triggeringEvent) detail.target.textContent = words;
+};
+document.addEventListener("htmx:responseError", (event) => {
+  const { status } = event.detail.xhr;
+  tellFailure(event, translated("The service responded with %(status)s.", { status }));
+});
+document.addEventListener("htmx:sendError", (event) => {
+  tellFailure(event, translated("The service cannot be reached."));
+});
+document.addEventListener("htmx:beforeSwap", (event) => {
+  const { xhr, requestConfig } = event.detail;
+  const asked = new URL(requestConfig.path, location.href).pathname;
+  if (!xhr.responseURL || new URL(xhr.responseURL).pathname === asked) return;
+  event.detail.shouldSwap = false;
+  tellFailure(event, translated("Sign in again in another tab."));
+});
+
 // The theme's search field has only a placeholder and no label.
 document.addEventListener("DOMContentLoaded", () => {
   document.querySelector("#searchbar")?.setAttribute("aria-label", translated("Search"));

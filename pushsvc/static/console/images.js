@@ -63,14 +63,19 @@
     upload.reset();
     choose(added);
   });
-  upload.addEventListener("htmx:responseError", ({ detail }) => {
+  // Said at the field, and not instead of the images.
+  upload.addEventListener("htmx:responseError", (event) => {
+    event.stopPropagation();
     const words = {
       413: translated("The file is too large."),
       429: translated("Too many uploads. Wait a minute."),
     };
-    show(file, words[detail.xhr.status] ?? translated("The upload failed. Try again."));
+    show(file, words[event.detail.xhr.status] ?? translated("The upload failed. Try again."));
   });
-  upload.addEventListener("htmx:sendError", () => show(file, "The service could not be reached."));
+  upload.addEventListener("htmx:sendError", (event) => {
+    event.stopPropagation();
+    show(file, translated("The service cannot be reached."));
+  });
 
   function choose(address) {
     field.value = address;

@@ -189,3 +189,24 @@ def test_errors_use_the_words_of_the_form_as_one_types(console, alice, sender):
     expect(page.locator("#error-url")).to_have_text(re.compile("^Enter a web address"))
     page.get_by_role("checkbox", name="Web").uncheck()
     expect(page.locator("#error-target_platforms")).to_have_text("Choose at least one platform.")
+
+
+def test_a_trial_that_fails_says_why(console, alice, sender):
+    console.answers.add(429)
+    page = console.open(COMPOSE, sender)
+    page.get_by_label("Who would get it?").fill("user-1")
+    button = page.get_by_role("button", name="Try", exact=True)
+    result = page.locator("#try-result")
+
+    page.route("**/try/", lambda route: route.fulfill(status=429))
+    button.click()
+    expect(result).to_have_text("The service responded with 429.")
+    page.unroute("**/try/")
+    page.route("**/try/", lambda route: route.abort())
+    button.click()
+    expect(result).to_have_text("The service cannot be reached.")
+    console.complaints.clear()  # the browser's, of the cut network
+    page.unroute("**/try/")
+    page.context.clear_cookies(name="sessionid")
+    button.click()
+    expect(result).to_have_text("Sign in again in another tab.")
