@@ -142,7 +142,11 @@
     function told(name) {
       const place = form.querySelector(`[data-image="${name}"]`);
       const check = checks.get(written(name));
-      const words = check?.error || (check?.found ? `${WORDS[name]} found: ${check.found}.` : "");
+      const file = check?.found;
+      const found = file
+        ? translated("%(kind)s found: %(file)s.", { kind: WORDS[name], file })
+        : "";
+      const words = check?.error || found;
       place.dataset.tone = check?.error ? "warn" : "good";
       if (place.textContent !== words) place.textContent = words;
     }

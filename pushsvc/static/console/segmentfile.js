@@ -214,7 +214,10 @@
     bar.setAttribute("aria-valuenow", percent);
     bar.firstElementChild.style.width = `${percent}%`;
     show($("progress"), true);
-    $("state").textContent = `${number(run.place)} of ${number(run.ids.length)} ids`;
+    $("state").textContent = translated("%(place)s of %(total)s ids", {
+      place: number(run.place),
+      total: number(run.ids.length),
+    });
   }
 
   function showResults() {
@@ -224,7 +227,11 @@
     $("devices").textContent = number(devices);
     $("unknown").textContent = number(unknown.length);
     show($("full"), full > 0);
-    $("full").textContent = `${number(full)} devices did not get the tag, because they have 100.`;
+    $("full").textContent = counted(
+      "%(count)s device did not get the tag, because it has 100.",
+      "%(count)s devices did not get the tag, because they have 100.",
+      full,
+    );
     show($("missing"), unknown.length > 0);
     $("missing-list").replaceChildren(
       ...unknown.slice(0, LISTED).map((id) => {
@@ -235,7 +242,8 @@
       }),
     );
     const rest = unknown.length - LISTED;
-    $("missing-more").textContent = rest > 0 ? `and ${number(rest)} more` : "";
+    $("missing-more").textContent =
+      rest > 0 ? translated("and %(count)s more", { count: number(rest) }) : "";
   }
 
   function download() {

@@ -177,3 +177,15 @@ def test_the_page_is_readable(opened, alice, people, scheme):
     assert not violations_of(page)
     assert not errors_of(page)
     assert not is_wider_than_screen(page)
+
+
+def test_how_far_a_file_has_come_is_said_in_the_readers_language(console, alice, people):
+    path = f"/admin/subscriptions_app/segment/file/{alice.channel.pk}/"
+    page = console.open(path, alice.members["editor"], locale="de-DE")
+    page.locator("#ids-name").fill("Sale")
+    choose(page, "user_id\n" + "\n".join(f"nobody-{n}" for n in range(60)))
+
+    page.locator("#ids-start").click()
+
+    expect(page.locator("#ids-missing-more")).to_have_text("und 10 weitere")
+    expect(page.locator("#ids-state")).to_have_text("60 von 60 Ids")

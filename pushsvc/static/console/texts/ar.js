@@ -14,6 +14,14 @@ window.pushsvcTexts = {
 "%(count)s جهازًا",
 "%(count)s جهاز"
 ],
+"%(count)s device did not get the tag, because it has 100.": [
+"لم يحصل على الوسم %(count)s جهاز، لأن لديه 100.",
+"لم يحصل على الوسم جهاز واحد، لأن لديه 100.",
+"لم يحصل على الوسم جهازان، لأن لديهما 100.",
+"لم تحصل على الوسم %(count)s أجهزة، لأن لديها 100.",
+"لم يحصل على الوسم %(count)s جهازًا، لأن لديها 100.",
+"لم يحصل على الوسم %(count)s جهاز، لأن لديها 100."
+],
 "%(count)s more": [
 "%(count)s أخرى"
 ],
@@ -28,6 +36,9 @@ window.pushsvcTexts = {
 "%(created)s created, %(updated)s updated, %(unchanged)s unchanged, %(refused)s refused": [
 "أُنشئ %(created)s، وحُدّث %(updated)s، ولم يتغير %(unchanged)s، ورُفض %(refused)s"
 ],
+"%(kind)s found: %(file)s.": [
+"عُثر على %(kind)s: %(file)s."
+],
 "%(kind)s, but your browser cannot show it.": [
 "%(kind)s، لكن متصفحك لا يستطيع عرضها."
 ],
@@ -39,6 +50,9 @@ window.pushsvcTexts = {
 ],
 "%(missing)s missing": [
 "%(missing)s ناقصة"
+],
+"%(place)s of %(total)s ids": [
+"%(place)s من %(total)s من المعرّفات"
 ],
 "%(rows)s rows a second": [
 "%(rows)s صفًا في الثانية"
@@ -381,6 +395,9 @@ window.pushsvcTexts = {
 ],
 "all of these": [
 "كل هذه"
+],
+"and %(count)s more": [
+"و%(count)s أخرى"
 ],
 "any of these": [
 "أيًا من هذه"

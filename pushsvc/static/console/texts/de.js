@@ -10,6 +10,10 @@ window.pushsvcTexts = {
 "%(count)s Gerät",
 "%(count)s Geräte"
 ],
+"%(count)s device did not get the tag, because it has 100.": [
+"%(count)s Gerät hat den Tag nicht bekommen, weil es schon 100 hat.",
+"%(count)s Geräte haben den Tag nicht bekommen, weil sie schon 100 haben."
+],
 "%(count)s more": [
 "%(count)s weitere"
 ],
@@ -19,6 +23,9 @@ window.pushsvcTexts = {
 ],
 "%(created)s created, %(updated)s updated, %(unchanged)s unchanged, %(refused)s refused": [
 "%(created)s angelegt, %(updated)s geändert, %(unchanged)s unverändert, %(refused)s abgelehnt"
+],
+"%(kind)s found: %(file)s.": [
+"%(kind)s gefunden: %(file)s."
 ],
 "%(kind)s, but your browser cannot show it.": [
 "%(kind)s, aber Ihr Browser kann es nicht anzeigen."
@@ -31,6 +38,9 @@ window.pushsvcTexts = {
 ],
 "%(missing)s missing": [
 "%(missing)s fehlen"
+],
+"%(place)s of %(total)s ids": [
+"%(place)s von %(total)s Ids"
 ],
 "%(rows)s rows a second": [
 "%(rows)s Zeilen je Sekunde"
@@ -373,6 +383,9 @@ window.pushsvcTexts = {
 ],
 "all of these": [
 "alle davon"
+],
+"and %(count)s more": [
+"und %(count)s weitere"
 ],
 "any of these": [
 "mindestens eine davon"
