@@ -33,12 +33,19 @@
       const given = (values.get(field.name) ?? []).map(([, value]) => value);
       if (field.type === "checkbox" || field.type === "radio")
         field.checked = given.includes(field.value) && !field.disabled;
-      else if (given.length) field.value = given[0];
+      else if (given.length) choose(field, given[0]);
     }
     const names = values.get("data_name") ?? [];
     const texts = values.get("data_value") ?? [];
     content.setRows(names.map(([, name], index) => [name, texts[index]?.[1] ?? ""]));
     conditions?.follow();
+  }
+
+  // Without its option, a deleted segment would become all subscribers.
+  function choose(field, value) {
+    field.value = value;
+    if (field.type === "select-one" && field.value !== value)
+      field.add(new Option(translated("No longer exists"), value, true, true));
   }
 
   function grouped(pairs) {
@@ -69,7 +76,8 @@
       place.hidden = !place.dataset.audience.split(" ").includes(chosen);
   }
 
-  // Shows the builder instead of the field, which contains the rule as JSON.
+  // Shows the builder instead of the field, which contains the rule as JSON. Keeps the field if its
+  // text is no rule.
   function ruleBuilder(rule) {
     if (!rule) return null;
     const { builderOf, known, listedErrors } = window.pushsvcRules;
@@ -82,7 +90,11 @@
       rule.value = JSON.stringify(builder.rule());
     };
     const follow = () => builder.show(parsed(rule.value));
-    follow();
+    try {
+      follow();
+    } catch {
+      return null;
+    }
     builder.showErrors(listedErrors(form));
     $("#rule-as-text").hidden = true;
     place.hidden = false;

@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 from notifications_app.models import Draft
 from tests.browser.console.writing import COMPOSE, NEW_YORK, review, write
-from tests.factories import make_channel, make_draft
+from tests.factories import make_channel, make_draft, make_segment
 
 
 def draft_of(house):
@@ -188,3 +188,31 @@ def test_text_that_could_not_be_saved_stays_where_another_channel_is_chosen(cons
 
     expect(channel).to_have_value(str(alice.channel.pk))
     expect(page.get_by_label("Title", exact=True)).to_have_value("For the others")
+
+
+def test_a_segment_that_was_deleted_meanwhile_does_not_become_all_subscribers(
+    console, alice, sender
+):
+    console.answers |= {400, 503}
+    segment = make_segment(alice.channel, {"tag": "vip"})
+    page = console.open(f"{COMPOSE}?channel={alice.channel.pk}", sender)
+    page.route("**/draft/save/", lambda route: route.fulfill(status=503))
+    write(page, title="For a few")
+    page.get_by_label("Subscribers").select_option(str(segment.pk))
+    segment.delete()
+
+    page.reload()
+    page.get_by_role("button", name="Review").click()
+
+    expect(page.get_by_text("This segment no longer exists. Choose another.")).to_be_visible()
+
+
+def test_a_draft_whose_text_is_no_rule_shows_it_and_can_be_written(console, alice, sender):
+    rule = '{"all": {"tag": "x"}}'
+    draft = make_draft(alice.channel, sender, audience="rule", rule=rule)
+
+    page = console.open(f"{COMPOSE}?draft={draft.pk}", sender)
+
+    expect(page.locator("#rule")).to_have_value(rule)
+    write(page, title="Written")
+    expect(page.locator("#save-state")).to_have_text("Saved")

@@ -213,6 +213,9 @@ window.pushsvcTexts = {
 "Next try in %(seconds)s s.": [
 "المحاولة التالية بعد %(seconds)s ثانية."
 ],
+"No longer exists": [
+"لم يعد موجودًا"
+],
 "No picture": [
 "لا صورة"
 ],

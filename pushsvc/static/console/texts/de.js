@@ -201,6 +201,9 @@ window.pushsvcTexts = {
 "Next try in %(seconds)s s.": [
 "Nächster Versuch in %(seconds)s s."
 ],
+"No longer exists": [
+"Gibt es nicht mehr"
+],
 "No picture": [
 "Kein Bild"
 ],
