@@ -152,14 +152,14 @@ export class Calls {
     const content = body === undefined ? text : JSON.stringify(body, refuseInvalidDates);
     const headers = new Headers(this.#headers);
     if (content !== undefined) headers.set("Content-Type", contentType ?? "application/json");
-    if (idempotencyKey !== undefined) headers.set("Idempotency-Key", idempotencyKey);
+    if (idempotencyKey) headers.set("Idempotency-Key", idempotencyKey);
     const request = new Request(`${this.#url}${path}${written(query)}`, {
       method,
       headers,
       redirect: "manual",
       ...(content === undefined ? {} : { body: content }),
     });
-    const mayRepeat = isRepeatable ?? (SAFE.has(method) || idempotencyKey !== undefined);
+    const mayRepeat = isRepeatable ?? (SAFE.has(method) || Boolean(idempotencyKey));
     const answer = await this.#persist(request, mayRepeat);
     if (answer instanceof Error) throw answer;
     const isClick = answer.status === 302 && path.startsWith("/c/"); // others redirect elsewhere

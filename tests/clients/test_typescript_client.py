@@ -158,7 +158,7 @@ def test_the_package_has_a_version_of_its_own(project):
     assert said.strip() == version
 
 
-def retried(project, *answers, retries=4, call="sendNotification"):
+def retried(project, *answers, retries=4, call="sendNotification", options="{}"):
     """What the program says, and the headers of its requests."""
     shutil.copy(generators.PROGRAMS / "retries.js", project)
     with answering(*answers) as (url, requests):
@@ -169,6 +169,7 @@ def retried(project, *answers, retries=4, call="sendNotification"):
             URL=url,
             RETRIES=str(retries),
             CALL=call,
+            OPTIONS=options,
             CHANNEL=CHANNEL,
         )
     return said.splitlines(), requests
@@ -209,6 +210,13 @@ def test_a_creation_is_retried_only_if_nothing_was_done(project, status, count):
     _, requests = retried(project, told, (201, {}, {}), call="createSegment")
 
     assert len(requests) == count
+
+
+def test_a_send_without_an_idempotency_key_is_not_repeated_if_it_may_have_been_done(project):
+    said, requests = retried(project, BUSY, options='{"idempotencyKey": ""}')
+
+    assert said[-1] == "Refused busy"
+    assert [each["Idempotency-Key"] for each in requests] == [None]
 
 
 @pytest.mark.parametrize(
