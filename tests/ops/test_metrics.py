@@ -8,7 +8,6 @@ import time
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 from django.db import connection
 from django.http import HttpResponse
@@ -39,7 +38,7 @@ from pushsvc.ops.doctor import database
 from pushsvc.web.measuring import MeasuringMiddleware
 from tests.admin.notifications.dashboards import everything_lives
 from tests.factories import make_channel
-from tests.pipeline.support import WANTED_AT
+from tests.pipeline.support import WANTED_AT, other_session
 from tests.pipeline.test_transitions import judged, recipient
 from tests.scrape import scrape
 
@@ -288,10 +287,8 @@ def test_findings_about_single_channels_are_left_to_their_staff():
 @pytest.mark.django_db
 def test_connections_of_other_roles_are_counted():
     """An ordinary role does not see what they do."""
-    parameters = connection.get_connection_params()
-    arguments = {name: parameters[name] for name in ("host", "port", "dbname", "user", "password")}
     sql.execute("CREATE ROLE ordinary_reader", {})
-    with psycopg.connect(**arguments):
+    with other_session():
         sql.execute("SET LOCAL ROLE ordinary_reader", {})
         _, roles = database.connections()
         sql.execute("RESET ROLE", {})

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
@@ -29,6 +30,25 @@ from tests import factories
 from tests.pipeline.exactness import assert_exact as assert_exact
 from tests.pipeline.exactness import assert_outcomes_exact as assert_outcomes_exact
 from tests.pipeline.exactness import assert_people_exact as assert_people_exact
+
+
+def other_session():
+    """Another session of the role in the test's database."""
+    parameters = connection.get_connection_params()
+    names = ("host", "port", "dbname", "user", "password")
+    return psycopg.connect(**{name: parameters[name] for name in names})
+
+
+@contextmanager
+def cancelled_statements(table, limit="statement_timeout"):
+    """PostgreSQL cancels our statements on the table, by this limit. For tests that commit."""
+    with other_session() as holder, connection.cursor() as cursor:
+        holder.execute(f"LOCK TABLE {table}")
+        cursor.execute(f"SET {limit} = {10 if limit == 'lock_timeout' else 500}")  # milliseconds
+        try:
+            yield
+        finally:
+            cursor.execute(f"RESET {limit}")
 
 
 def until(condition, seconds=60):

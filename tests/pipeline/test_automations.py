@@ -12,16 +12,10 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from notifications_app import deletion, erasure, retention, tasks
-from notifications_app.content.values import Content, SendRequest
-from notifications_app.events import Event, events_record
 from notifications_app.models import (
-    Automation,
     AutomationContact,
-    AutomationDay,
     AutomationEntry,
     Contact,
-    Delivery,
-    Notification,
     Plan,
     Target,
 )
@@ -30,15 +24,11 @@ from notifications_app.reporting.details import details_of
 from notifications_app.reporting.explaining import notification_explained
 from notifications_app.reporting.targets import target_page
 from notifications_app.sends import automation_firing, firing
-from notifications_app.sends import unclicked as unclicked_module
 from notifications_app.sends.automations import (
     automation_delete,
     automation_switch,
-    automation_update,
 )
-from notifications_app.sends.services import notification_accept
 from notifications_app.sends.stored_sends import loaded
-from notifications_app.states import DeliveryStatus
 from pushsvc.common import metrics
 from pushsvc.common.errors import Unavailable
 from pushsvc.common.ids import uuid7
@@ -47,58 +37,25 @@ from subscriptions_app.devices.services import subscription_expire
 from subscriptions_app.models import Subscription
 from subscriptions_app.people.counting import Changes, Standing, changes_count
 from subscriptions_app.people.linking import devices_link
-from subscriptions_app.tags.services import TagChange, device_tags_change, tag_members_change
 from tests import factories
 from tests.api.support import owner_of
 from tests.pipeline import halting, support
+from tests.pipeline.automations import (
+    DAY,
+    HOUR,
+    automated,
+    changed,
+    days,
+    ended_day,
+    fire,
+    made,
+    passed,
+    send,
+    waiting,
+)
 from tests.segments import attribute
 
-DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 CLOCK_CHANGES_AT_MIDNIGHT = ("Africa/Cairo", "America/Havana", "America/Santiago", "Asia/Beirut")
-
-
-def fire():
-    """Fires as a worker does, until nothing is due. The minute has passed."""
-    Automation.objects.update(fire_at=Now())
-    assert firing.work(seconds=60) is False
-
-
-def send():
-    support.plan()
-    support.deliver()
-
-
-def automated(channel, **changes):
-    automation = factories.make_automation(channel)
-    return changed(automation, **changes) if changes else automation
-
-
-def changed(automation, **changes):
-    given = {
-        "name": automation.name,
-        "send": loaded(automation.send),
-        "trigger": automation.trigger,
-        "delay_minutes": automation.delay_minutes,
-        "recipient": automation.recipient,
-        "once_per_days": automation.once_per_days,
-    }
-    own = {"channel_id": automation.channel_id, "automation_id": automation.pk}
-    return automation_update(**own, **given | changes)
-
-
-def waiting():
-    return AutomationEntry.objects.count()
-
-
-def days(automation):
-    """[{count: number}] without zeros."""
-    own = AutomationDay.objects.filter(automation=automation).order_by("begins_at")
-    counted = [each.skipped | {"fired": each.fired} for each in own]
-    return [{name: count for name, count in each.items() if count} for each in counted]
-
-
-def made(channel):
-    return list(Notification.objects.filter(channel=channel).order_by("pk"))
 
 
 def deleted_row(channel, row):
@@ -107,13 +64,6 @@ def deleted_row(channel, row):
     changes.note(Standing.of(row), None)
     row.delete()
     changes_count(channel.pk, changes)
-
-
-def passed(by=DAY):
-    """Lets the time pass for the days and keepers of automations."""
-    AutomationDay.objects.update(begins_at=F("begins_at") - by, ends_at=F("ends_at") - by)
-    keepers = Plan.objects.filter(driver="slice", part=0)
-    keepers.update(release_at=F("release_at") - by, due_at=F("due_at") - by)
 
 
 # --- what is sent, and when -----------------------------------------------------------------------
@@ -376,238 +326,13 @@ def test_caps_and_consent_apply_and_explain_knows_them(channel):
     assert verdicts == [("left_out", "cap"), ("left_out", "category"), ("waiting", "")]
 
 
-# --- other events ---------------------------------------------------------------------------------
-
-
-def test_a_tag_is_followed_when_a_device_gets_it_and_not_when_it_has_it(channel):
-    automation = automated(channel, trigger={"event": "subscriptions.tagged", "tag": "cart"})
-    device, other = factories.add_subscriptions(channel, 2)
-    with transaction.atomic():
-        device_tags_change(device.pk, TagChange(added=["cart", "news"]))
-    named = {"external_ids": [], "subscription_ids": [device.pk, other.pk], "remove": False}
-    tag_members_change(channel=channel, tag="cart", **named)
-    tag_members_change(channel=channel, tag="news", **named)
-    entries = AutomationEntry.objects.filter(automation=automation).order_by("pk")
-    assert list(entries.values_list("subscription_id", flat=True)) == [device.pk, other.pk]
-
-
-@pytest.mark.parametrize(
-    ("about", "is_followed"),
-    [
-        ({}, True),
-        ({"label": "sale"}, True),
-        ({"label": "sal"}, False),
-        ({"name": "June"}, True),
-        ({"name": "July", "label": "sale"}, False),
-        ({"action": "buy"}, True),
-        ({"action": "later"}, False),
-    ],
-)
-def test_the_first_click_of_a_notification_is_followed(channel, about, is_followed):
-    automated(channel, trigger={"event": "notifications.clicked", **about})
-    (device,) = factories.add_subscriptions(channel, 1)
-    buttons = [{"id": "buy", "title": "Buy"}]
-    campaign = factories.make_notification(
-        channel, name="June", labels=["sale"], extras={"actions": buttons}
-    )
-    support.plan()
-    for _ in range(2):
-        events_record([Event(campaign.pk, device.pk, "clicked", "buy")])
-    assert waiting() == is_followed
-    AutomationEntry.objects.all().delete()
-
-
-def ended(sandbox, channel, ago=timedelta(hours=25), **fields):
-    """A campaign that ended so long ago, and its four devices. The first clicked it, and it could
-    not be delivered to the second."""
-    devices = factories.subscribe_browsers(sandbox, channel, 4)
-    devices[1][0].behave("gone")
-    campaign = factories.make_notification(channel, **fields)
-    support.plan()
-    support.deliver()
-    rows = [row for _, row in devices]
-    events_record([Event(campaign.pk, rows[0].pk, "clicked")])
-    finished(campaign, ago)
-    return campaign, rows
-
-
-def finished(notification, ago):
-    own = Notification.objects.filter(pk=notification.pk)
-    own.update(finished_at=Now() - ago, first_hand_over_at=Now() - ago)
-
-
-def noted():
-    return set(AutomationEntry.objects.values_list("subscription_id", flat=True))
-
-
-def unclicked(channel, **about):
-    """An automation that follows what was not clicked within a day, and is an hour old."""
-    trigger = {"event": "notifications.unclicked", "hours": 24, **about}
-    automation = automated(channel, trigger=trigger, delay_minutes=60)
-    Automation.objects.update(read_until=F("read_until") - timedelta(hours=2))
-    return automation
-
-
-@pytest.mark.parametrize("most", [1, 2, 100])
-def test_who_got_a_notification_and_did_not_click_it_in_time_is_noted_once(
-    sandbox, channel, monkeypatch, most
-):
-    _, rows = ended(sandbox, channel)
-    ended(sandbox, channel, ago=timedelta(hours=23))
-    ended(sandbox, channel, ago=timedelta(hours=30))
-    unclicked(channel)
-    monkeypatch.setattr(unclicked_module, "SLICE_TARGETS", most)
-    for _ in range(2):
-        fire()
-        assert noted() == {rows[2].pk, rows[3].pk}
-        assert waiting() == 2
-
-
-def unclicked_recipients():
-    delivered = Delivery.objects.filter(status=DeliveryStatus.DELIVERED, clicked_at=None)
-    return set(delivered.values_list("subscription_id", flat=True))
-
-
-def test_notifications_that_ended_at_one_moment_are_each_read_once(sandbox, channel):
-    for _ in range(2):
-        ended(sandbox, channel)
-    Notification.objects.update(finished_at=sql.now() - timedelta(hours=25))
-    unclicked(channel)
-    fire()
-    assert noted() == unclicked_recipients()
-    AutomationEntry.objects.all().delete()
-    fire()
-    assert waiting() == 0
-
-
-def test_a_notification_that_is_not_followed_is_looked_at_once(sandbox, channel):
-    other, _ = ended(sandbox, channel, name="Other")
-    automation = unclicked(channel, name="June")
-    fire()
-    automation.refresh_from_db()
-    other.refresh_from_db()
-    assert automation.read_until > other.finished_at
-
-
-def test_a_notification_that_ends_after_later_ones_is_read_once_too(sandbox, channel):
-    _, rows = ended(sandbox, channel, ago=timedelta(hours=23))
-    ended(sandbox, channel)
-    unclicked(channel)
-    fire()
-    assert waiting() > 0
-    AutomationEntry.objects.all().delete()
-    fire()  # looks until a day ago, and finds none
-    assert waiting() == 0
-
-    earlier = {name: F(name) - HOUR for name in ("first_hand_over_at", "finished_at")}
-    Notification.objects.update(**earlier)
-    Automation.objects.update(read_until=F("read_until") - HOUR)
-    fire()
-    assert noted() == {rows[2].pk, rows[3].pk}
-    AutomationEntry.objects.all().delete()
-    fire()
-    assert waiting() == 0
-
-
-@pytest.mark.parametrize(
-    ("about", "is_followed"),
-    [
-        ({"label": "sale"}, True),
-        ({"label": "other"}, False),
-        ({"name": "June"}, True),
-        ({"name": "July"}, False),
-        ({}, True),
-    ],
-)
-def test_a_name_or_a_label_tells_which_notifications_were_not_clicked(
-    sandbox, channel, about, is_followed
-):
-    ended(sandbox, channel, name="June", labels=["sale"])
-    unclicked(channel, **about)
-    fire()
-    assert waiting() == (2 if is_followed else 0)
-
-
-def test_what_an_automation_sent_is_followed_only_by_name_or_label_and_never_by_itself(
-    sandbox, channel
-):
-    first = automated(channel)
-    factories.subscribe_browsers(sandbox, channel, 1)
-    fire()
-    send()
-    passed()
-    send()
-    (welcome,) = made(channel)
-    finished(welcome, timedelta(hours=25))
-    unclicked(channel)
-    fire()
-    assert waiting() == 0
-    trigger = {"event": "notifications.unclicked", "hours": 24, "name": "Welcome"}
-    changed(first, trigger=trigger)
-    Automation.objects.update(read_until=Now() - timedelta(hours=48))
-    fire()
-    assert waiting() == 0
-    unclicked(channel, name="Welcome")
-    fire()
-    assert waiting() == 1
-
-
-def corrected(channel, notification, **fields):
-    """A correction of the notification, which ended a day ago."""
-    request = SendRequest(
-        content=Content(body="Mended"), target_platforms=(), replaces=notification.pk, **fields
-    )
-    correction = notification_accept(channel=channel, request=request)
-    send()
-    finished(correction, timedelta(hours=25))
-    return correction
-
-
-@pytest.mark.parametrize(("about", "is_followed"), [({}, False), ({"name": "Mended"}, True)])
-def test_a_correction_is_followed_only_by_name_or_label(sandbox, channel, about, is_followed):
-    factories.subscribe_browsers(sandbox, channel, 1)
-    direct = factories.make_direct_notification(channel, subscriptions=Subscription.objects.all())
-    send()
-    corrected(channel, direct, name="Mended")
-    unclicked(channel, **about)
-    fire()
-    assert waiting() == is_followed
-
-
-def test_an_automation_does_not_follow_the_correction_of_its_own_notification(sandbox, channel):
-    automation = automated(channel)
-    factories.subscribe_browsers(sandbox, channel, 1)
-    fire()
-    send()
-    passed()
-    send()
-    (welcome,) = made(channel)
-    corrected(channel, welcome, name="Mended")
-    trigger = {"event": "notifications.unclicked", "hours": 24, "name": "Mended"}
-    changed(automation, trigger=trigger, delay_minutes=60)
-    Automation.objects.update(read_until=Now() - timedelta(hours=48))
-    fire()
-    assert waiting() == 0
-
-
-def test_who_clicked_the_correction_of_a_notification_has_clicked_it(sandbox, channel):
-    campaign, rows = ended(sandbox, channel)
-    correction = corrected(channel, campaign)
-    events_record([Event(correction.pk, rows[2].pk, "clicked")])
-    unclicked(channel)
-    fire()
-    assert noted() == {rows[3].pk}
+# --- reports --------------------------------------------------------------------------------------
 
 
 def test_the_day_of_an_automation_is_no_time_to_hand_over(sandbox, channel):
     automated(channel)
-    factories.subscribe_browsers(sandbox, channel, 1)
-    fire()
-    send()
-    passed()
     metrics.take()
-    send()
-    (welcome,) = made(channel)
+    welcome = ended_day(sandbox, channel)
     assert welcome.status == "sent"
 
     assert f"{metrics.LAST_HAND_OVER.name}\tsum" not in metrics.take()

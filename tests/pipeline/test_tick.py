@@ -3,9 +3,7 @@
 from datetime import timedelta
 from functools import partial
 
-import psycopg
 import pytest
-from django.db import connection
 from django.db.models.functions import Now
 from django.utils import timezone
 from django_celery_beat import models
@@ -347,16 +345,9 @@ def test_a_statement_that_is_cancelled_stops_no_other_work(
     records = IdempotencyRecord.objects
     records.create(channel=tampered_channel, key="old", body_sha256="", response="{}")
     records.update(created_at=past)
-    parameters = connection.get_connection_params()
-    arguments = {name: parameters[name] for name in ("host", "port", "dbname", "user", "password")}
 
-    with psycopg.connect(**arguments) as holder, connection.cursor() as cursor:
-        holder.execute("LOCK TABLE notifications_app_contact")
-        cursor.execute(f"SET {limit} = 500")
-        try:
-            tasks.housekeeping()
-        finally:
-            cursor.execute(f"RESET {limit}")
+    with support.cancelled_statements("notifications_app_contact", limit):
+        tasks.housekeeping()
 
     (record,) = support.logged(caplog, "retention.failed")
     assert record.kind == "contacts"

@@ -5,10 +5,8 @@ import re
 import socket
 from datetime import timedelta
 
-import psycopg
 import pytest
 from auditlog.models import LogEntry
-from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 from django.urls import reverse
@@ -245,16 +243,9 @@ def test_a_kind_that_cannot_be_read_hides_no_other(alice, server, monkeypatch):
 
 def test_a_kind_whose_statement_is_cancelled_hides_no_other(alice, server, transactional_db):
     pause(alice)
-    parameters = connection.get_connection_params()
-    arguments = {name: parameters[name] for name in ("host", "port", "dbname", "user", "password")}
 
-    with psycopg.connect(**arguments) as holder, connection.cursor() as cursor:
-        holder.execute("LOCK TABLE channels_app_apikey")
-        cursor.execute("SET statement_timeout = 500")
-        try:
-            tasks.housekeeping()
-        finally:
-            cursor.execute("RESET statement_timeout")
+    with support.cancelled_statements("channels_app_apikey"):
+        tasks.housekeeping()
 
     assert len(mailed(server)) == 2
 

@@ -3,10 +3,9 @@
 import time
 from datetime import timedelta
 
-import psycopg
 import pytest
 import redis
-from django.db import OperationalError, connection
+from django.db import OperationalError
 from django.urls import reverse
 from django.utils import timezone
 
@@ -32,6 +31,7 @@ from tests.factories import (
     make_schedule,
     make_sent_notification,
 )
+from tests.pipeline.support import cancelled_statements
 
 
 def found(house, *kinds):
@@ -384,18 +384,10 @@ def test_beat_is_called_missing_until_a_tick_ends(alice):
 def test_a_tick_that_the_database_ended_does_not_count(alice):
     everything_lives()
     redis_client().delete("pushsvc:ticked")
-    parameters = connection.get_connection_params()
-    arguments = {name: parameters[name] for name in ("host", "port", "dbname", "user", "password")}
-    with psycopg.connect(**arguments) as other, connection.cursor() as cursor:
-        other.execute("LOCK TABLE notifications_app_notification IN ACCESS EXCLUSIVE MODE")
 
-        cursor.execute("SET lock_timeout = 10")
-        try:
-            with pytest.raises(OperationalError):
-                tasks.tick()
-        finally:
-            cursor.execute("RESET lock_timeout")
-        other.rollback()
+    waits = cancelled_statements("notifications_app_notification", "lock_timeout")
+    with waits, pytest.raises(OperationalError):
+        tasks.tick()
 
     assert len(found(alice, Kind.BEAT_MISSING)) == 1
 
