@@ -80,8 +80,8 @@ def clicks_part(source: str) -> str:
 
 
 def counters_delete(channel_id: UUID) -> int:
-    """Deletes the channel's totals, and adds KEPT_TOTALS to those of deleted channels. Returns how
-    many shares it deleted. Safe to repeat."""
+    """Deletes the channel's totals, and adds its KEPT_TOTALS to `DeletedTotals`. Returns the number
+    of deleted shares. Safe to repeat."""
     return int(sql.rows(_DELETE, {"channel": channel_id})[0][0])
 
 

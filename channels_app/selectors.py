@@ -294,8 +294,8 @@ def totals_of(channels: QuerySet[Channel]) -> ChannelTotals:
 
 
 def installation_totals() -> ChannelTotals:
-    """The totals of all channels, also of deleted ones as far as they are KEPT_TOTALS. One
-    statement, so that these do not fall while a channel is deleted."""
+    """The totals of all channels. KEPT_TOTALS include deleted channels. One statement, so that they
+    do not fall while a channel is deleted."""
     deleted = {
         name: Coalesce(Subquery(DeletedTotals.objects.values(name)[:1]), 0) for name in KEPT_TOTALS
     }

@@ -9,7 +9,7 @@ from typing_extensions import override
 class Scheduler(DatabaseScheduler):  # type: ignore[misc]
     @override
     def tick(self, *arguments: Any, **named: Any) -> Any:
-        """Runs what is due. What ran at a time that is still to come, runs one period from now.
+        """Runs due tasks. A task whose last run is in the future is due one period from now.
         Otherwise there would be no ticks until the clock reaches that time again."""
         now, entries = self.app.now(), self._schedule.values()
         if any(each.model.last_run_at > now for each in entries):

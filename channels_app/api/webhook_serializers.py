@@ -133,8 +133,8 @@ class ReplayInput(StrictSerializer):
     state = Choice(
         [WebhookState.FAILED, WebhookState.DELIVERED],
         required=False,
-        help_text="Messages in this state; with `failed`, the default, also those that wait for"
-        " another attempt.",
+        help_text="The state of the messages to send again. `failed` (the default) includes"
+        " messages that wait for another attempt.",
     )
 
 

@@ -39,7 +39,7 @@ KEPT_TOTALS = ("notifications_sent", "recipients", "delivered", "bounced", "clic
 
 
 class DeletedTotals(models.Model):
-    """One row: the totals of all deleted channels, so that those of the installation never fall."""
+    """One row: the totals of all deleted channels, so that the installation's totals never fall."""
 
     notifications_sent = models.BigIntegerField(default=0)
     recipients = models.BigIntegerField(default=0)

@@ -213,8 +213,8 @@ class AppForm(ActivateTOTPForm):
 
 
 class _Answer(forms.CharField):
-    """What a browser says for a passkey, as JSON. Unlike Django's field, it also refuses JSON that
-    is too deep to parse or that no page could show again."""
+    """A browser's response for a passkey, as JSON. Unlike Django's field, it refuses JSON that is
+    nested too deeply, or that a page could not render again."""
 
     widget = forms.HiddenInput
 
@@ -250,7 +250,7 @@ class PasskeySignInForm(_SignedForm, LoginWebAuthnForm):
 
 
 class OwnPasskeyForm(_SignedForm, ReauthenticateWebAuthnForm):
-    """Asks a signed-in user for proof."""
+    """Confirms the identity of a signed-in user."""
 
 
 class PasskeyForm(AddWebAuthnForm):

@@ -129,7 +129,7 @@ class _Adapter(OpenIDConnectOAuth2Adapter):
 
     def _userinfo(self, subject: str, token: str) -> dict[str, Any]:
         """The claims of userinfo, because many providers give the e-mail address only there (OpenID
-        Connect Core, section 5.4). Those of the token say nothing about this address."""
+        Connect Core, section 5.4). The token's claims do not apply to this address."""
         claims = _read(self.openid_config["userinfo_endpoint"], Authorization=f"Bearer {token}")
         if claims["sub"] != subject:  # section 5.3.2
             raise ValueError("userinfo is about somebody else")

@@ -22,8 +22,8 @@ def sessions_purge(limit: int) -> int:
 
 
 def failures_purge(limit: int) -> int:
-    """Deletes at most `limit` failed sign-ins that lock nobody out any more. Returns how many.
-    django-axes deletes them only at the next sign-in of anybody."""
+    """Deletes at most `limit` failed sign-ins that no longer count for a lock-out, and returns how
+    many. django-axes deletes them only when somebody signs in or out."""
     return sql.execute(_PURGE_FAILURES, {"age": settings.AXES_COOLOFF_TIME, "limit": limit})
 
 

@@ -3544,7 +3544,7 @@ export interface components {
              * @description And before this time. Default: now.
              */
             until?: string | Date | null;
-            /** @description Messages in this state; with `failed`, the default, also those that wait for another attempt. */
+            /** @description The state of the messages to send again. `failed` (the default) includes messages that wait for another attempt. */
             state?: (string & components["schemas"]["ReplayState"]) | null;
         };
         /** @description How many messages are sent again. */

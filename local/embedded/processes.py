@@ -65,9 +65,8 @@ class ProcessRecord:
 
 
 def _started(process: psutil.Process) -> float:
-    """When the process started, in seconds of a clock that nobody sets, and that begins at another
-    moment after each boot. psutil's times move with the system's clock. Without Linux, they are
-    used."""
+    """The start time in seconds, on a clock that cannot be set and that has another zero after each
+    boot. On systems other than Linux it is psutil's, which moves with the system's clock."""
     created: float = process.create_time()
     begin = _begin()
     return created if begin is None else created - psutil.boot_time() + begin

@@ -156,7 +156,7 @@ def _stage(notification: Notification, facts: _Facts) -> Stage:
 
 _IS_PAUSED: Final = ExpressionWrapper(Q(paused_at__isnull=False), BooleanField())
 # Whether it waits for the release of a part. Only sends by local time, tests and sends to targets,
-# as those of automations, are looked up.
+# such as an automation's, are looked up.
 _OPEN_PARTS: Final = Plan.objects.filter(notification=OuterRef("pk"), status=PlanStatus.PLANNING)
 _OPEN_BATCHES: Final = Batch.objects.filter(notification=OuterRef("pk")).exclude(
     status=BatchStatus.DONE

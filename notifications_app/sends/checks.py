@@ -152,7 +152,7 @@ def channel_check(channel: Channel, request: SendRequest) -> None:
 
 
 def _is_wide(request: SendRequest) -> bool:
-    """Whether it is for more than those whom it, or the notification that it corrects, names."""
+    """Whether the audience is wider than the targets of the send, or of the send it corrects."""
     if request.targets or request.only_subscription_id:
         return False
     if request.root_id is None:

@@ -40,7 +40,8 @@ class MailServer:
             raise ValueError("not a mail server")
         if user and security == Security.NONE:
             raise ValueError("a password without TLS")
-        parts.hostname.encode("idna"), f"{user}{password}".encode("ascii")  # as smtplib does
+        parts.hostname.encode("idna")  # smtplib can use no others
+        f"{user}{password}".encode("ascii")
         return cls(parts.hostname, parts.port or _PORTS[security], security, user, password)
 
 

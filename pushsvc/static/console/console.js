@@ -31,8 +31,8 @@ document.addEventListener(
   true,
 );
 
-// What a user asked for and did not get is said where it would be shown: a refusal, no answer, or the
-// sign-in page. A part of the page that refreshes itself stays as it is.
+// Shows why a part of the page that the user requested could not be loaded: an error, no response, or
+// a redirect to the sign-in page. Parts that refresh themselves stay as they are.
 const tellFailure = ({ detail }, words) => {
   if (detail.requestConfig?.triggeringEvent) detail.target.textContent = words;
 };
