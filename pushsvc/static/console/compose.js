@@ -164,23 +164,17 @@
     asking = new AbortController();
     let found;
     try {
-      const answer = await fetch(form.dataset.check, {
-        method: "POST",
-        body: new FormData(form),
+      const answer = await window.pushsvcPost(form.dataset.check, form, {
         signal: asking.signal,
         headers: { Accept: "application/json" },
       });
-      if (!answer.ok) throw new Error(String(answer.status));
+      if (!answer.ok)
+        throw new Error(
+          translated("The service responded with %(status)s.", { status: answer.status }),
+        );
       found = await answer.json();
     } catch (error) {
-      if (error.name !== "AbortError")
-        told([
-          text(
-            "p",
-            translated("The service could not be reached. The next change retries."),
-            "ps-error",
-          ),
-        ]);
+      if (error.name !== "AbortError") told([text("p", error.message, "ps-error")]);
       return;
     }
     show(found);

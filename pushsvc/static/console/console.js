@@ -31,6 +31,32 @@ document.addEventListener(
   true,
 );
 
+// Posts the form for a script. Without a response of the service, raises an error with words for the
+// user. A new sign-in in another tab replaces the token of forms, so a refused token is renewed once.
+window.pushsvcPost = async (address, form, options = {}) => {
+  const post = () => fetch(address, { ...options, method: "POST", body: new FormData(form) });
+  let answer;
+  try {
+    answer = await post();
+    if (answer.status === 403 && (await renewed(form.elements.csrfmiddlewaretoken)))
+      answer = await post();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Error(translated("The service could not be reached. The next change retries."));
+  }
+  if (answer.redirected) throw new Error(translated("Sign in again in another tab."));
+  return answer;
+};
+
+async function renewed(field) {
+  const answer = await fetch(location.href);
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const token = page.querySelector("[name=csrfmiddlewaretoken]")?.value;
+  if (answer.redirected || !token) return false;
+  for (const each of document.getElementsByName(field.name)) each.value = token;
+  return true;
+}
+
 // Shows why a part of the page that the user requested could not be loaded: an error, no response, or
 // a redirect to the sign-in page. Parts that refresh themselves stay as they are.
 const tellFailure = ({ detail }, words) => {

@@ -61,13 +61,7 @@
     }
 
     async function posted() {
-      let answer;
-      try {
-        answer = await fetch(form.dataset.save, { method: "POST", body: new FormData(form) });
-      } catch {
-        throw new Error(translated("The service could not be reached. The next change retries."));
-      }
-      if (answer.redirected) throw new Error(translated("Sign in again in another tab."));
+      const answer = await window.pushsvcPost(form.dataset.save, form);
       const isJson = answer.headers.get("Content-Type")?.startsWith("application/json");
       const said = isJson ? await answer.json() : {};
       if (!answer.ok)

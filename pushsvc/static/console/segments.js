@@ -20,18 +20,15 @@
 
   async function preview() {
     const turn = ++latest;
-    const answer = await fetch(form.dataset.preview, {
-      method: "POST",
-      body: new FormData(form),
-      headers: { "HX-Request": "true" },
-    }).catch(() => null);
+    const headers = { "HX-Request": "true" };
+    const posted = window.pushsvcPost(form.dataset.preview, form, { headers });
+    const answer = await posted.catch((error) => error);
     if (turn !== latest) return;
     const place = document.getElementById("segment-preview");
-    if (!answer)
-      place.textContent = translated("The service could not be reached. The next change retries.");
-    else if (answer.redirected) place.textContent = translated("Sign in again in another tab.");
-    else if (answer.ok) place.innerHTML = await answer.text();
-    else place.textContent = translated("The preview could not be loaded. Reload the page.");
+    if (answer.ok) place.innerHTML = await answer.text();
+    else
+      place.textContent =
+        answer.message ?? translated("The preview could not be loaded. Reload the page.");
     if (turn === latest) builder.showErrors(listedErrors(place));
   }
 

@@ -4,7 +4,9 @@ import re
 
 from playwright.sync_api import expect
 
+from channels_app.sign_in.sessions import sessions_end
 from notifications_app.models import Draft
+from tests.browser.console.test_signing_in import sign_in
 from tests.browser.console.writing import COMPOSE, NEW_YORK, review, write
 from tests.factories import make_channel, make_draft, make_segment
 
@@ -216,3 +218,24 @@ def test_a_draft_whose_text_is_no_rule_shows_it_and_can_be_written(console, alic
     expect(page.locator("#rule")).to_have_value(rule)
     write(page, title="Written")
     expect(page.locator("#save-state")).to_have_text("Saved")
+
+
+def test_saving_goes_on_after_a_new_sign_in_in_another_tab(console, alice, carol):
+    console.answers.add(403)
+    page = console.open(COMPOSE, carol)
+    write(page, title="Half of a thought")
+    expect(page.locator("#save-state")).to_have_text("Saved")
+    sessions_end(carol)
+    write(page, title="Signed out")
+    expect(page.locator("#save-state")).to_have_text("Not saved: Sign in again in another tab.")
+    expect(page.get_by_text("Sign in again in another tab.")).to_have_count(2)
+
+    tab = page.context.new_page()
+    tab.goto("/admin/login/")
+    sign_in(tab, carol)
+    expect(tab.get_by_role("button", name=carol.username)).to_be_visible()
+    write(page, title="A whole thought")
+
+    expect(page.locator("#save-state")).to_have_text("Saved")
+    expect(page.get_by_text("Sign in again in another tab.")).to_have_count(0)
+    assert draft_of(alice).form["title"] == "A whole thought"
