@@ -117,10 +117,9 @@ class NotificationQuerySet(StateQuerySet[Row]):
         )
 
     def complete(self, *, plans: QuerySet[Any], batches: QuerySet[Any]) -> Self:
-        """Notifications in `processing` without a plan in `planning` and without unfinished
-        batches."""
+        """Notifications in `processing` without a plan in `planning` and without open batches."""
         own_plans = plans.filter(notification=OuterRef("pk"), status=PlanStatus.PLANNING)
-        own_batches = batches.filter(notification=OuterRef("pk")).exclude(status=BatchStatus.DONE)
+        own_batches = batches.filter(notification=OuterRef("pk"), finished_at__isnull=True)
         return self.filter(
             ~Exists(own_plans), ~Exists(own_batches), status=NotificationStatus.PROCESSING
         )
@@ -169,6 +168,11 @@ class PlanQuerySet(StateQuerySet[Row]):
 
 
 class BatchQuerySet(StateQuerySet[Row]):
+    def open(self) -> Self:
+        """Those that are not done. Asked by the moment, because the index of open batches has it as
+        its condition: see there."""
+        return self.filter(finished_at__isnull=True)
+
     def leased(self) -> Self:
         return self.filter(status=BatchStatus.LEASED)
 

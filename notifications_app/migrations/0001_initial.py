@@ -299,6 +299,7 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(condition=models.Q(('status__in', ['ready', 'leased', 'parked', 'done'])), name='batch_status'),
                     models.CheckConstraint(condition=models.Q(('recipient_count__gte', django.db.models.expressions.CombinedExpression(models.F('delivered_count'), '+', models.F('bounced_count')))), name='batch_running_sums'),
                     models.CheckConstraint(condition=models.Q(models.Q(('status', 'done'), _negated=True), ('recipient_count', django.db.models.expressions.CombinedExpression(models.F('delivered_count'), '+', models.F('bounced_count'))), _connector='OR'), name='batch_terminal_sums'),
+                    models.CheckConstraint(condition=models.Q(models.Q(('finished_at__isnull', False), ('status', 'done')), models.Q(models.Q(('status', 'done'), _negated=True), ('finished_at__isnull', True)), _connector='OR'), name='batch_finished_when_done'),
                     models.CheckConstraint(condition=models.Q(('bounced_count__gte', django.db.models.expressions.CombinedExpression(models.F('refused_count'), '+', models.F('suspect_count')))), name='batch_bounce_sums'),
                 ],
                 'indexes': [
@@ -310,7 +311,7 @@ class Migration(migrations.Migration):
                     models.Index(condition=models.Q(('status', 'done')), fields=['finished_at'], name='batch_finished'),
                     models.Index(fields=['plan', '-claimed_at'], name='batch_plan_claimed'),
                     models.Index(fields=['channel', 'platform', '-claimed_at'], name='batch_channel_claimed'),
-                    models.Index(condition=models.Q(('status', 'done'), _negated=True), fields=['notification'], name='batch_open'),
+                    models.Index(condition=models.Q(('finished_at__isnull', True)), fields=['notification'], name='batch_open'),
                     models.Index(condition=models.Q(('lease_losses__gte', 3), models.Q(('status', 'done'), _negated=True)), fields=['notification'], name='batch_breaking'),
                 ],
             },

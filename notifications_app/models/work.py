@@ -244,6 +244,11 @@ class Batch(models.Model):
                 name="batch_terminal_sums",
             ),
             models.CheckConstraint(
+                condition=Q(status="done", finished_at__isnull=False)
+                | ~Q(status="done") & Q(finished_at__isnull=True),
+                name="batch_finished_when_done",
+            ),
+            models.CheckConstraint(
                 condition=Q(bounced_count__gte=F("refused_count") + F("suspect_count")),
                 name="batch_bounce_sums",
             ),
@@ -272,7 +277,11 @@ class Batch(models.Model):
             models.Index(
                 fields=["channel", "platform", "-claimed_at"], name="batch_channel_claimed"
             ),
-            models.Index(fields=["notification"], condition=~Q(status="done"), name="batch_open"),
+            # Not by the status, because "ready" would imply it. PostgreSQL could then read all open
+            # batches for each plan, as long as its statistics say that every batch is done.
+            models.Index(
+                fields=["notification"], condition=Q(finished_at__isnull=True), name="batch_open"
+            ),
             models.Index(fields=["notification"], condition=BREAKING_BATCH, name="batch_breaking"),
         ]
 

@@ -146,10 +146,12 @@ def overdue_batches() -> QuerySet[Any]:
     parked_for = timedelta(seconds=settings.PARKED_SECONDS)
     parked = Batch.objects.parked().unhalted().filter(parked_at__lt=Now() - parked_for)
     # Only batches of overdue plans are read, so batches that are in time cost nothing. Filtered by
-    # notification too, because the index of unfinished batches begins with it.
+    # notification too, because the index of open batches begins with it.
     over = Plan.objects.out_of_time()
-    late = Batch.objects.idle().filter(
-        notification__in=over.values("notification"), plan__in=over.values("pk")
+    late = (
+        Batch.objects.open()
+        .idle()
+        .filter(notification__in=over.values("notification"), plan__in=over.values("pk"))
     )
     found = Batch.objects.filter(pk__in=parked.values("pk").union(late.values("pk"), all=True))
     is_stopped = When(notification__stopped_at__isnull=False, then=Value(STOPPED))

@@ -355,7 +355,7 @@ WITH complete AS (
     AND NOT EXISTS (SELECT FROM notifications_app_plan
                     WHERE notification_id = notification.id AND status = %(plan_planning)s)
     AND NOT EXISTS (SELECT FROM notifications_app_batch
-                    WHERE notification_id = notification.id AND status <> %(batch_done)s)
+                    WHERE notification_id = notification.id AND finished_at IS NULL)
 ), ended AS (
 UPDATE notifications_app_notification notification
 SET status = CASE WHEN sums.recipients > 0 AND sums.refused = sums.recipients

@@ -158,7 +158,7 @@ WHERE id = ANY(ARRAY(
   WHERE delivering.status = %(plan_delivering)s AND NOT EXISTS (
     SELECT FROM notifications_app_batch
     WHERE notification_id = delivering.notification_id AND plan_id = delivering.id
-      AND status <> %(batch_done)s)
+      AND finished_at IS NULL)
   ORDER BY delivering.id LIMIT %(limit)s
   FOR NO KEY UPDATE SKIP LOCKED))
 """

@@ -281,7 +281,7 @@ SELECT {", ".join(f"batch.{each.column}" for each in _LOCKED_FIELDS)},
   notification.first_hand_over_at IS NOT NULL AS is_begun,
   (SELECT count(*) FROM (
     SELECT FROM notifications_app_batch
-    WHERE notification_id = batch.notification_id AND status <> %(batch_done)s
+    WHERE notification_id = batch.notification_id AND finished_at IS NULL
     LIMIT cardinality(%(ids)s::bigint[]) + 1) AS open)
   + (SELECT count(*) FROM notifications_app_plan
      WHERE notification_id = batch.notification_id AND status = %(plan_planning)s) AS open_parts

@@ -158,9 +158,7 @@ _IS_PAUSED: Final = ExpressionWrapper(Q(paused_at__isnull=False), BooleanField()
 # Whether it waits for the release of a part. Only sends by local time, tests and sends to targets,
 # such as an automation's, are looked up.
 _OPEN_PARTS: Final = Plan.objects.filter(notification=OuterRef("pk"), status=PlanStatus.PLANNING)
-_OPEN_BATCHES: Final = Batch.objects.filter(notification=OuterRef("pk")).exclude(
-    status=BatchStatus.DONE
-)
+_OPEN_BATCHES: Final = Batch.objects.filter(notification=OuterRef("pk")).open()
 _IS_WAITING: Final = Case(
     When(timing__isnull=True, test__isnull=True, has_targets=False, then=Value(False)),
     default=~Exists(_OPEN_BATCHES) & ~Exists(_OPEN_PARTS.filter(release_at__lte=Now())),
@@ -216,7 +214,7 @@ LATERAL (
     LEFT JOIN channels_app_providercredential credential
       ON credential.channel_id = batch.channel_id AND credential.platform = batch.platform
     LEFT JOIN notifications_app_sendrate rate ON rate.notification_id = batch.notification_id
-    WHERE batch.notification_id = notification.id AND batch.status <> %(done)s) AS batch) AS open
+    WHERE batch.notification_id = notification.id AND batch.finished_at IS NULL) AS batch) AS open
 WHERE notification.id = ANY(%(ids)s)
 """
 
@@ -226,6 +224,5 @@ _STATES: Final = {
     "leased": BatchStatus.LEASED,
     "ready": BatchStatus.READY,
     "parked": BatchStatus.PARKED,
-    "done": BatchStatus.DONE,
     "patience": _PATIENCE,
 }

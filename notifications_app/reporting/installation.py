@@ -12,7 +12,7 @@ from django.db.models.lookups import LessThanOrEqual
 from channels_app.models import Feed, WebhookAttempt, WebhookState
 from notifications_app.models import HAS_NO_RATE, RECIPIENTS_LEFT, WANTED_SINCE, Batch, Notification
 from notifications_app.reporting.limited import is_not_limited
-from notifications_app.states import BatchStatus, NotificationStatus
+from notifications_app.states import NotificationStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def waiting_webhooks() -> tuple[int, timedelta]:
 
 def open_batches() -> Mapping[tuple[str, str], OpenBatches]:
     """Open batches by platform and status. Pairs without batches are missing."""
-    groups = Batch.objects.exclude(status=BatchStatus.DONE).values("platform", "status")
+    groups = Batch.objects.open().values("platform", "status")
     may_be_late = Q(plan__halted_at__isnull=True) & is_not_limited() & HAS_NO_RATE
     first = Min(WANTED_SINCE, filter=may_be_late)
     is_due = may_be_late & Q(LessThanOrEqual(WANTED_SINCE, Now()))

@@ -17,7 +17,8 @@ from channels_app.models import Channel
 from notifications_app.models import RECIPIENTS_LEFT, Batch, Notification
 from notifications_app.pipeline import web_rate
 from notifications_app.pipeline.web_rate import Limit
-from notifications_app.states import BatchStatus, NotificationStatus
+from notifications_app.querysets import BatchQuerySet
+from notifications_app.states import NotificationStatus
 from pushsvc.common.findings import Finding, Kind
 from pushsvc.common.platforms import Platform
 from pushsvc.common.quantities import duration
@@ -88,7 +89,7 @@ def limited_by(notification: Notification) -> str | None:
         return None
     services = [limit.service for limit in limits]
     batches = Batch.objects.filter(notification_id=notification.pk, push_service__in=services)
-    waiting = set(_open(batches).values_list("push_service", flat=True))
+    waiting = set(batches.open().values_list("push_service", flat=True))
     return next((service for service in services if service in waiting), None)
 
 
@@ -153,17 +154,18 @@ def limited(
         )
 
 
-def _outlook(limit: Limit, batches: QuerySet[Any], now: datetime) -> Outlook:
+def _outlook(limit: Limit, batches: BatchQuerySet[Any], now: datetime) -> Outlook:
     groups = _groups(batches, limit.service)
     waiting = sum(recipients for _, recipients in groups)
     lasts = timedelta(minutes=waiting / limit.per_minute)
     return Outlook(limit, waiting, lasts, _expiring(groups, limit.per_minute, now))
 
 
-def _groups(batches: QuerySet[Any], service: str) -> list[tuple[datetime | None, int]]:
+def _groups(batches: BatchQuerySet[Any], service: str) -> list[tuple[datetime | None, int]]:
     """How many recipients wait until each deadline, the earliest first."""
     groups = (
-        _open(batches.filter(push_service=service, plan__halted_at__isnull=True))
+        batches.filter(push_service=service, plan__halted_at__isnull=True)
+        .open()
         .annotate(until=Least("plan__deadline_at", "notification__expires_at"))
         .values("until")
         .annotate(recipients=Sum(RECIPIENTS_LEFT))
@@ -181,10 +183,6 @@ def _expiring(groups: Sequence[tuple[datetime | None, int]], per_minute: int, no
         called += min(room, recipients)
         expiring += max(0, recipients - room)
     return expiring
-
-
-def _open(batches: QuerySet[Any]) -> QuerySet[Any]:
-    return batches.exclude(status=BatchStatus.DONE)
 
 
 def _rounded(per_minute: int) -> int:

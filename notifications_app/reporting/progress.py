@@ -271,11 +271,11 @@ def _planned_at(plans: Sequence[Plan]) -> datetime | None:
 
 
 def _waiting(notification_id: UUID) -> tuple[Waiting, ...]:
-    """Waiting recipients, read by the index of unfinished batches."""
+    """Waiting recipients, read by the index of open batches."""
     batches = Batch.objects.filter(notification_id=notification_id)
     is_later = Q(status=BatchStatus.READY, due_at__gt=Now())
     groups = (
-        batches.exclude(status=BatchStatus.DONE)
+        batches.open()
         .annotate(later=Case(When(is_later, then=True), default=False))
         .values("platform", "status", "later")
         .annotate(recipients=Sum(RECIPIENTS_LEFT), next_at=Min("due_at"))

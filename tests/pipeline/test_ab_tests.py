@@ -230,6 +230,7 @@ def counted(channel, metric, counts, **test):
             platform="web",
             push_service="fcm",
             status="done",
+            finished_at=Now(),
             recipient_count=delivered,
             delivered_count=delivered,
             variant=variant,

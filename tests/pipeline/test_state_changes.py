@@ -4,6 +4,7 @@ from collections import Counter
 from itertools import permutations
 
 import pytest
+from django.db.models.functions import Now
 
 from channels_app.models import ProviderCredential
 from channels_app.pauses import platform_pause
@@ -61,9 +62,14 @@ def test_a_row_changes_only_to_a_state_that_its_state_may_become(tampered_channe
     support.plan()
     counts = {"recipient_count": 0} if model in (Notification, Batch) else {}
 
+    def with_moment(status):
+        """A batch is done at a moment."""
+        is_done = status == BatchStatus.DONE
+        return {"finished_at": Now() if is_done else None} if model is Batch else {}
+
     for before, after in permutations(MODELS[model], 2):
-        model.objects.update(status=before, **counts)
-        became = model.objects.become(after)
+        model.objects.update(status=before, **counts, **with_moment(before))
+        became = model.objects.become(after, **with_moment(after))
 
         assert became == (after in next_states(before))
         assert model.objects.get().status == (after if became else before)

@@ -3,6 +3,7 @@
 import pytest
 from django.db import IntegrityError, transaction
 from django.db.models import F
+from django.db.models.functions import Now
 
 from notifications_app.errors import NotCancellable
 from notifications_app.models import Batch, Delivery, Notification, Plan
@@ -120,7 +121,12 @@ def test_the_database_refuses_a_notification_that_does_not_add_up(
     [
         ("batch_status", {"status": "lost"}),
         ("batch_running_sums", {"delivered_count": 3, "bounced_count": 1}),
-        ("batch_terminal_sums", {"status": "done", "delivered_count": 2}),
+        (
+            "batch_terminal_sums",
+            {"status": "done", "finished_at": Now(), "delivered_count": 2},
+        ),
+        ("batch_finished_when_done", {"status": "done", "delivered_count": 3}),
+        ("batch_finished_when_done", {"finished_at": Now()}),
         ("batch_bounce_sums", {"bounced_count": 1, "refused_count": 1, "suspect_count": 1}),
         ("delivered_count", {"delivered_count": F("delivered_count") - 1}),
     ],

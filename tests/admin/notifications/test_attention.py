@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 import redis
 from django.db import OperationalError
+from django.db.models.functions import Now
 from django.urls import reverse
 from django.utils import timezone
 
@@ -282,7 +283,10 @@ def test_a_finding_about_unclaimed_batches_says_how_long_they_wait(alice, second
         ({"lease_losses": 100, "status": "leased"}, True),
         ({"lease_losses": 3, "status": "parked"}, True),
         ({"lease_losses": 2}, False),
-        ({"lease_losses": 3, "status": "done", "delivered_count": 10}, False),
+        (
+            {"lease_losses": 3, "status": "done", "finished_at": Now(), "delivered_count": 10},
+            False,
+        ),
     ],
 )
 def test_a_notification_that_crashes_workers_is_shown(alice, batch, is_told):
