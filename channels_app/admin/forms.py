@@ -1,6 +1,5 @@
 """The forms of a channel's pages. The forms only read values; the services check them."""
 
-from datetime import UTC
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -12,6 +11,7 @@ from typing_extensions import override
 from channels_app.console.shared_forms import SharedForm
 from channels_app.models import Account, Channel, Identity, Scope
 from pushsvc.common.console.forms import ConsoleForm
+from pushsvc.common.console.zones import SkippedTime, moment_on_clock
 from pushsvc.common.links import CLICKS
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.texts import later
@@ -152,7 +152,9 @@ class KeyForm(ConsoleForm):
         zone = cleaned.pop("zone", "") or self.initial["zone"]
         if expires_at := cleaned.get("expires_at"):
             try:
-                cleaned["expires_at"] = expires_at.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+                cleaned["expires_at"] = moment_on_clock(expires_at, ZoneInfo(zone))
+            except SkippedTime as error:
+                self.add_error("expires_at", str(error))
             except OverflowError:  # it has another date in UTC, which does not exist
                 self.add_error("expires_at", self.fields["expires_at"].error_messages["invalid"])
         return cleaned

@@ -32,6 +32,7 @@ from notifications_app.content.values import (
 from notifications_app.models import Notification
 from notifications_app.sends.schema import read_send
 from notifications_app.timing import CHANNEL
+from pushsvc.common.console.zones import SkippedTime, moment_on_clock
 from pushsvc.common.errors import BadRequest, FieldError, Invalid
 from pushsvc.common.http.drf import errors_of
 from pushsvc.common.http.strict_json import MalformedJSON, check_text, loads_strict
@@ -453,19 +454,13 @@ def _start(form: ComposeForm, errors: list[FieldError]) -> datetime | None:
 def _moment(form: ComposeForm, text: str, attr: str, errors: list[FieldError]) -> datetime | None:
     """Parses a local time. A time that occurs twice means the first of the two."""
     try:
-        zone = ZoneInfo(form.time_zone)
-        local = _without_offset(text).replace(tzinfo=zone)
-        moment = local.astimezone(UTC)
+        return moment_on_clock(_without_offset(text), ZoneInfo(form.time_zone))
+    except SkippedTime as error:
+        words = str(error)
     except (ValueError, OverflowError, OSError, LookupError):
-        errors.append(FieldError(attr, "not_a_timestamp", gettext("Choose a day and a time.")))
-        return None
-    if moment.astimezone(zone).replace(tzinfo=None) != local.replace(tzinfo=None):
-        skipped = gettext(
-            "This time does not exist in %(time_zone)s: clocks are put forward that day."
-        ) % {"time_zone": form.time_zone}
-        errors.append(FieldError(attr, "not_a_timestamp", skipped))
-        return None
-    return moment
+        words = gettext("Choose a day and a time.")
+    errors.append(FieldError(attr, "not_a_timestamp", words))
+    return None
 
 
 def _without_offset(text: str) -> datetime:

@@ -3,12 +3,14 @@
 Both are cookies, because lists and figures need the zone before a script runs.
 """
 
+from datetime import UTC, datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
+from django.utils.translation import gettext
 
 from pushsvc.common.timestamps import timezone_names
 
@@ -40,6 +42,22 @@ def choose_zone(response: HttpResponseBase, name: str) -> None:
         httponly=True,
         samesite="Lax",
     )
+
+
+class SkippedTime(ValueError):
+    """Clocks of the zone never show the time. The message is for the reader."""
+
+
+def moment_on_clock(local: datetime, zone: ZoneInfo) -> datetime:
+    """The moment in UTC at which clocks of the zone show this time, the first of two. Raises
+    SkippedTime, and OverflowError if UTC has no such year."""
+    moment = local.replace(tzinfo=zone).astimezone(UTC)
+    if moment.astimezone(zone).replace(tzinfo=None) != local.replace(tzinfo=None):
+        words = gettext(
+            "This time does not exist in %(time_zone)s: clocks are put forward that day."
+        )
+        raise SkippedTime(words % {"time_zone": zone.key})
+    return moment
 
 
 def _known(name: str) -> str:

@@ -1,6 +1,6 @@
 // A condition of a rule: its fields on the page, and their values.
 (() => {
-  const { isNumber, joined, asLines, momentIn, number, showMoment, texts, valuesIn } =
+  const { isNumber, joined, asLines, momentIn, number, showMoment, showSkipped, texts, valuesIn } =
     window.pushsvcValues;
   const zone = window.pushsvcTimes.timeZone();
   const TEXT = [
@@ -352,6 +352,7 @@
       value.dataset.part = "value";
       if (operator.value.endsWith("-days")) return [operator, value];
       showMoment(value, rule.value);
+      value.addEventListener("blur", showSkipped);
       return [operator, value, zone];
     }
 

@@ -17,6 +17,9 @@
     Object.assign(input.dataset, { shown: input.value, utc: `${at.toISOString().slice(0, 19)}Z` });
   }
 
+  // For a time that clocks skip, shows the one that the rule has instead.
+  const showSkipped = ({ target }) => showMoment(target, momentIn(target));
+
   // The moment in UTC. One that was not changed stays as it was, because clocks that go back show a
   // time twice.
   function momentIn({ value, dataset }) {
@@ -70,6 +73,7 @@
     momentIn,
     number,
     showMoment,
+    showSkipped,
     texts,
     valuesIn,
   };

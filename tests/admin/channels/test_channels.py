@@ -252,6 +252,16 @@ def test_a_key_expires_on_the_clock_of_the_page_that_was_shown(alice):
     assert [f"{each:%Y-%m-%d %H:%M}" for each in times] == ["2031-11-24 07:30", "2031-11-23 14:30"]
 
 
+def test_a_key_does_not_expire_at_a_time_that_clocks_skip(alice):
+    given = {"name": "Shop", "scopes": ["send"], "expires_at": "2031-03-30T02:30"}
+
+    page = manager(alice).post(address("channel_keys", alice), given | {"zone": "Europe/Berlin"})
+
+    assert page.status_code == 400
+    assert "This time does not exist in Europe/Berlin" in page.content.decode()
+    assert not ApiKey.objects.filter(name="Shop").exists()
+
+
 def test_a_key_needs_a_name(alice):
     client, page = manager(alice), address("channel_keys", alice)
     refused = client.post(page, {"name": " ", "scopes": ["send"]})

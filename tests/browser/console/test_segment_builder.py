@@ -272,6 +272,20 @@ def test_a_moment_that_a_clock_shows_twice_stays_as_it_was(edited):
     assert "2026-11-01T09:30:00Z" in str(segment.rule)
 
 
+def test_a_moment_that_clocks_skip_becomes_the_one_that_the_rule_has(edited):
+    rule = {"field": "created_at", "operator": "gte", "value": "2026-01-01T09:30:00Z"}
+    segment, page = edited(rule, timezone_id="America/Los_Angeles")
+    moment = page.get_by_label("Date and time (America/Los_Angeles)")
+
+    moment.fill("2026-03-08T02:30")
+    moment.blur()
+
+    expect(moment).to_have_value("2026-03-08T01:30")
+    save(page)
+    segment.refresh_from_db()
+    assert "2026-03-08T09:30:00Z" in str(segment.rule)
+
+
 def test_an_unfinished_rule_is_not_saved_and_its_error_is_shown_beside_it(console, page, alice):
     console.answers.add(400)
     page.get_by_label("Name").fill("Nothing yet")
