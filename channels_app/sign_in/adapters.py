@@ -80,10 +80,14 @@ class AccountAdapter(DefaultAccountAdapter):
 
     @override
     def get_reauthentication_methods(self, user: Any) -> list[dict[str, str]]:
-        """A password counts only with a code, and a code only if the user has no password."""
+        """A password counts only with a code, and a code only if the user has no password. Who has
+        neither signs in by the provider again."""
         offered = super().get_reauthentication_methods(user)
         needless = "mfa_reauthenticate" if user.has_usable_password() else "reauthenticate"
-        return [method for method in offered if method["id"] != needless]
+        methods = [method for method in offered if method["id"] != needless]
+        if not methods and settings.OIDC_ISSUER:
+            methods = [{"id": "provider", "url": reverse("provider_start")}]
+        return methods
 
     @override
     def is_reauthentication_required(self, *, app: str, **options: Any) -> bool:
@@ -91,7 +95,7 @@ class AccountAdapter(DefaultAccountAdapter):
         if two_step.is_on(self.request.user):
             seconds = settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
             return not two_step.was_just_set_up(self.request, seconds)
-        return two_step.first_needs_password(self.request.user)
+        return provider_links.first_step_needs_proof(self.request)
 
 
 class MfaAdapter(DefaultMFAAdapter):

@@ -8,7 +8,6 @@ from typing import Any, Final
 from axes.models import AccessAttempt
 from django.conf import settings
 from django.contrib.auth import logout
-from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -26,6 +25,12 @@ from pushsvc.common.http.client_address import counted_ip
 from pushsvc.common.http.handlers import is_console
 
 _SETS_IT_UP: Final = ("mfa_index", "mfa_activate_totp", "mfa_add_webauthn", "admin:logout")
+_PROVES: Final = (
+    "account_reauthenticate",
+    "provider_start",
+    "provider_callback",
+    "provider_choice",
+)
 
 
 class SecondStepMiddleware:
@@ -41,9 +46,7 @@ class SecondStepMiddleware:
             access.keep_roles(request.user, need.roles)
             if not need.is_met(request):
                 logout(request)
-            elif need.is_required and not (
-                need.steps or _sets_it_up(request.path_info, request.user)
-            ):
+            elif need.is_required and not (need.steps or _sets_it_up(request)):
                 return HttpResponseRedirect(reverse("mfa_index"))
         return self._get_response(request)
 
@@ -78,9 +81,10 @@ def _is_trusted(request: HttpRequest) -> bool:
     return settings.OIDC_TRUST_SECOND_STEP and provider_links.vouches(request)
 
 
-def _sets_it_up(path: str, user: User) -> bool:
-    if path == reverse("account_reauthenticate"):
-        return two_step.first_needs_password(user)
+def _sets_it_up(request: HttpRequest) -> bool:
+    path = request.path_info
+    if path in {reverse(name) for name in _PROVES}:
+        return provider_links.first_step_needs_proof(request)
     return path in {reverse(name) for name in _SETS_IT_UP}
 
 

@@ -99,9 +99,12 @@ class _Adapter(OpenIDConnectOAuth2Adapter):
         """The person for whom the provider vouches. Raises ResponseRefused or Failed."""
         try:
             claims = self._claims(request, options["response"]["id_token"])
+            entered_at = claims.get("auth_time")
             if "email" not in claims and self.openid_config.get("userinfo_endpoint"):
                 claims = self._userinfo(claims["sub"], token.token)
             identity = _identity(claims)
+            if isinstance(entered_at, int):
+                identity["auth_time"] = entered_at
         except _MALFORMED as error:
             _reraise(error)
         return self.get_provider().sociallogin_from_response(request, {"id_token": identity})

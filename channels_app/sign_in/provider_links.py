@@ -18,6 +18,7 @@ from allauth.account.stages import LoginStage
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialAccount
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
@@ -36,6 +37,7 @@ from channels_app.sign_in.sessions import sessions_end
 from pushsvc.common.texts import later
 
 _VOUCHES: Final = "provider_vouches"
+_ENTERED_AT: Final = "provider_entered_at"
 _CHOOSING: Final = "provider_users"
 _STEP_SECONDS: Final = 300  # for the choice
 _DEACTIVATED: Final = later("Your user of this service is deactivated.")
@@ -78,6 +80,8 @@ class SocialAdapter(DefaultSocialAccountAdapter):
     @override
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
         """Finds the user. Raises ImmediateHttpResponse with a page for the choice or an error."""
+        if "is_proof" in sociallogin.state and _is_old(_entered_at(sociallogin)):
+            refuse(request, None)
         try:
             users = users_of(sociallogin.account)
         except NobodyFound as error:
@@ -114,6 +118,7 @@ class LinkStage(LoginStage):
         self.login.user.refresh_from_db(fields=["password"])
         self.request.session.set_expiry(None)  # it may have been a visitor's
         self.request.session[_VOUCHES] = True
+        self.request.session[_ENTERED_AT] = min(_entered_at(sign_in), time.time())
         return None, True
 
 
@@ -125,6 +130,16 @@ def is_linked(user: User) -> bool:
 def vouches(request: HttpRequest) -> bool:
     """Whether the session began with a sign-in by the provider."""
     return bool(request.session.get(_VOUCHES))
+
+
+def first_step_needs_proof(request: HttpRequest) -> bool:
+    """Whether the user, who has no second step, must prove themselves to set one up: not if they
+    just gave their password, here or to the provider."""
+    last = getattr(request.user, "last_login", None)
+    signed_in_at = last.timestamp() if last else 0.0
+    if vouches(request):
+        signed_in_at = request.session.get(_ENTERED_AT, 0.0)
+    return _is_old(signed_in_at)
 
 
 def waiting_choice(request: HttpRequest) -> dict[str, Any] | None:
@@ -197,6 +212,18 @@ def unlink(*, user: User) -> None:
         sessions_end(user)
         note = "The link to the sign-in provider was removed."
         audit.record(user, audit.Action.UPDATE, note=note)
+
+
+def _entered_at(sign_in: Any) -> float:
+    """When the person gave the provider their password, or whatever it asks for; 0 if unknown. A
+    provider that was to ask and does not say when it did has asked now."""
+    unknown = time.time() if "is_proof" in sign_in.state else 0.0
+    at: float = sign_in.account.extra_data["id_token"].get("auth_time", unknown)
+    return at
+
+
+def _is_old(moment: float) -> bool:
+    return moment < time.time() - settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
 
 
 def _links(person: SocialAccount) -> Any:

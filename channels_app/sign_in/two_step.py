@@ -7,19 +7,16 @@ passed with.
 
 import time
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from allauth.mfa import signals
 from allauth.mfa.models import Authenticator
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 from django.dispatch import receiver
 from django.http import HttpRequest
-from django.utils import timezone
 
 from channels_app import audit
 from channels_app.models import Role
@@ -79,14 +76,6 @@ def is_on(user: User) -> bool:
 def was_just_set_up(request: HttpRequest, seconds: float) -> bool:
     """Whether the session set up the user's first step in the last `seconds`."""
     return bool(request.session.get(_SET_UP_AT, 0.0) > time.time() - seconds)
-
-
-def first_needs_password(user: User) -> bool:
-    """Whether this user, who has no second step, must prove themselves to set one up: not if they
-    just signed in, nor without a password, because there is no other proof."""
-    seconds = settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
-    is_recent = user.last_login and user.last_login > timezone.now() - timedelta(seconds=seconds)
-    return user.has_usable_password() and not is_recent
 
 
 @transaction.atomic

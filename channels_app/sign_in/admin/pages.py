@@ -140,17 +140,23 @@ class ProviderView(View):
 
 class StartView(ProviderView):
     """Sends the browser to the provider. Starts of an address are limited as sign-ins are, because
-    each stores a session."""
+    each stores a session. Who is signed in must prove themselves there, even with a session of the
+    provider."""
 
     def get(self, request: HttpRequest) -> HttpResponseBase:
         quota = settings.SIGN_INS_PER_MINUTE
         enforce(Limit("provider-sign-ins", counted_address(request), quota, 60))
-        if not request.user.is_authenticated:
+        proof = {}
+        if request.user.is_authenticated:
+            most = str(settings.ACCOUNT_REAUTHENTICATION_TIMEOUT)
+            asked = {"prompt": "login", "max_age": most}
+            proof = {"auth_params": asked, "is_proof": True}
+        else:
             request.session.set_expiry(_VISIT_SECONDS)
         provider = Provider(request)
         next_url = provider.get_redirect_from_request_kwargs(request).get("next_url")
         try:
-            response: HttpResponseBase = provider.redirect(request, "login", next_url)
+            response: HttpResponseBase = provider.redirect(request, "login", next_url, **proof)
         except Failed as error:
             refuse(request, error)
         return response

@@ -1,5 +1,7 @@
 """Sign-in by OpenID Connect at a certified provider, as a browser does it."""
 
+from urllib.parse import unquote
+
 import pytest
 from allauth.socialaccount.models import SocialAccount
 from auditlog.models import LogEntry
@@ -265,6 +267,25 @@ def test_an_account_that_requires_two_steps_has_it_set_up_or_trusts_the_provider
     viewer.set_password(PASSWORD)  # as by a link, because the sign-in by the provider removed it
     viewer.save()
     assert signed_in(viewer).get("/admin/")["Location"] == SET_UP
+
+
+@pytest.mark.parametrize("is_required", [False, True])
+@pytest.mark.parametrize("page", ["app/", "passkey/"])
+def test_the_first_second_step_needs_a_new_sign_in_at_the_provider(
+    alice, viewer, issuer, is_required, page
+):
+    """A session of the provider, as in an unlocked browser, is no proof of the person."""
+    alice.account.requires_two_step = is_required
+    alice.account.save()
+    person, client, page = Person("v", EMAIL), Client(), f"{SET_UP}{page}"
+    providers.sign_in(person)
+    providers.sign_in(person, client)
+
+    asked = client.get(page)["Location"]
+    assert unquote(asked) == f"{START}?next={page}"
+    assert client.post(page)["Location"] == asked
+    assert providers.sign_in(person, client, asked)["Location"] == page
+    assert client.get(page).status_code == 200
 
 
 # --- where it is off ------------------------------------------------------------------------------

@@ -77,6 +77,35 @@ def test_a_token_with_wrong_claims_signs_nobody_in(forger, claims):
     assert not SocialAccount.objects.exists()
 
 
+SET_UP = "/admin/auth/user/two-step/app/"
+
+
+@pytest.mark.parametrize(
+    ("ago", "status"), [(10, 200), (-(10**400), 200), (400, 302), (10**400, 302), (None, 302)]
+)
+def test_a_sign_in_counts_as_proof_if_the_provider_says_that_it_is_recent(forger, ago, status):
+    forger.claims = {"auth_time": None if ago is None else int(time.time()) - ago}
+    client = Client()
+    come_back(client, begin(forger, client))
+
+    assert client.get(SET_UP).status_code == status
+
+
+@pytest.mark.parametrize(("ago", "is_accepted"), [(10, True), (None, True), (400, False)])
+def test_a_proof_at_the_provider_must_be_recent(forger, ago, is_accepted):
+    """Some providers do not say when it was."""
+    client = Client()
+    come_back(client, begin(forger, client))
+    forger.claims = {"auth_time": None if ago is None else int(time.time()) - ago}
+
+    asked = begin(forger, client, client.get(SET_UP)["Location"])
+    assert (asked["prompt"], asked["max_age"]) == ("login", "300")
+    answer = come_back(client, asked)
+
+    assert answer.status_code == (302 if is_accepted else 403)
+    assert client.get(SET_UP).status_code == (200 if is_accepted else 302)
+
+
 def test_a_token_without_a_signature_signs_nobody_in(forger):
     header, payload, _ = forger.id_token().split(".")
     client = Client()
