@@ -6,23 +6,36 @@ names the table, in SQL.
 
 from typing import Final
 
-# Conditions on a row of the ledger. Status 1 is delivered, and 2 is bounced.
+# Who clicked a later correction of the notification `named` has clicked it. ARRAY, so that the
+# corrections, of which there are usually none, are looked up once for all rows.
+_CLICKED: Final = """(delivery.clicked_at IS NOT NULL OR EXISTS (
+  SELECT FROM notifications_app_delivery AS corrected
+  WHERE corrected.notification_id = ANY(ARRAY(
+      SELECT correction.id FROM notifications_app_notification AS named
+      JOIN notifications_app_notification AS correction
+        ON correction.root_id = coalesce(named.root_id, named.id) AND correction.id > named.id
+      WHERE named.id = {named}))
+    AND corrected.subscription_id = delivery.subscription_id AND corrected.clicked_at IS NOT NULL
+  OFFSET 0))"""
+# Conditions on the row of the ledger `delivery`. Status 1 is delivered, and 2 is bounced.
 _CONDITIONS: Final = {
-    "delivered": "status = 1",
-    "bounced": "status = 2",
-    "received": "received_at IS NOT NULL",
-    "clicked": "clicked_at IS NOT NULL",
-    "not_clicked": "status = 1 AND clicked_at IS NULL",
-    "not_received": "status = 1 AND received_at IS NULL",
+    "delivered": "delivery.status = 1",
+    "bounced": "delivery.status = 2",
+    "received": "delivery.received_at IS NOT NULL",
+    "clicked": _CLICKED,
+    "not_clicked": f"delivery.status = 1 AND NOT {_CLICKED}",
+    "not_received": "delivery.status = 1 AND delivery.received_at IS NULL",
 }
 
 
 def outcome_part(notification: str, outcome: str) -> str:
     """The condition that the notification ended with `outcome` for the row named `subscription`.
-    One lookup in the ledger's primary key. `notification`: a placeholder for its id."""
+    One lookup in the ledger's primary key, and for clicks one for each correction. `notification`:
+    a placeholder for its id."""
+    named = f"{notification}::uuid"
     return f"""EXISTS (SELECT FROM notifications_app_delivery AS delivery
-  WHERE delivery.notification_id = {notification}::uuid
-    AND delivery.subscription_id = subscription.id AND {_CONDITIONS[outcome]} OFFSET 0)"""
+  WHERE delivery.notification_id = {named} AND delivery.subscription_id = subscription.id
+    AND {_CONDITIONS[outcome].format(named=named)} OFFSET 0)"""
 
 
 def ledger_window_part(audience: str, outcome: str, columns: str = "") -> str:
@@ -30,12 +43,13 @@ def ledger_window_part(audience: str, outcome: str, columns: str = "") -> str:
     `audience`: the text of the condition. The size of a window is the number of recipients that are
     read, whatever became of them, so that its work is bounded. Parameters: those of `audience`,
     `channel`, `platform`, `named` (the notification), `cursor` and `window`."""
+    has_ended_so = _CONDITIONS[outcome].format(named="%(named)s::uuid")
     return f"""
         SELECT named.id, push_service, {columns}
           subscription.id IS NOT NULL AND {audience} AS is_recipient
         FROM (
-          SELECT subscription_id AS id, {_CONDITIONS[outcome]} AS has_ended_so
-          FROM notifications_app_delivery
+          SELECT subscription_id AS id, {has_ended_so} AS has_ended_so
+          FROM notifications_app_delivery AS delivery
           WHERE notification_id = %(named)s AND subscription_id > %(cursor)s
           ORDER BY subscription_id LIMIT %(window)s
         ) AS named LEFT JOIN LATERAL (

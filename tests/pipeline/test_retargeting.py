@@ -38,6 +38,18 @@ def _transition(due, status):
     return Transition(due, status, attempts=1, code=code)
 
 
+def corrected(channel, notification):
+    """A correction that was delivered."""
+    rule = {"notification": str(notification.id), "outcome": "delivered"}
+    root_id = notification.root_id or notification.id
+    correction = factories.make_notification(channel, root_id=root_id, rule=rule)
+    support.plan(correction)
+    lease = support.claim()
+    ended = [_transition(due, DELIVERED) for due in support.due_rows(lease)]
+    outcomes.record([lease], ended)
+    return correction
+
+
 def sent_to(channel, rule):
     segment = factories.make_segment(channel, rule, str(uuid7()))
     notification = factories.make_notification(channel, segment_id=segment.id)
@@ -63,6 +75,26 @@ def test_a_follow_up_goes_to_exactly_those_with_the_outcome(channel, earlier, ou
     others = sent_to(channel, {"not": rule})
     assert set(others).isdisjoint(recipients[place] for place in places)
     assert len(others) == 7 - len(places)
+
+
+@pytest.mark.parametrize("is_window", [True, False], ids=["read from the ledger", "channel read"])
+def test_a_click_on_a_correction_is_one_on_what_it_corrects(channel, earlier, is_window):
+    """Also on the correction of a correction, and not on one that came before."""
+    wrong, recipients = earlier
+    first = corrected(channel, wrong)
+    second = corrected(channel, first)
+    events_record(
+        [Event(first.id, recipients[2], "clicked"), Event(second.id, recipients[3], "clicked")]
+    )
+
+    def matching(notification, outcome):
+        rule = {"notification": str(notification.id), "outcome": outcome}
+        return sent_to(channel, rule if is_window else {"any": [rule, {"tag": "none"}]})
+
+    assert matching(wrong, "clicked") == recipients[:4]
+    assert matching(wrong, "not_clicked") == []
+    assert matching(first, "not_clicked") == recipients[:2]
+    assert matching(second, "not_clicked") == recipients[:3]
 
 
 def test_a_notification_without_deliveries_matches_nobody(channel, earlier):
