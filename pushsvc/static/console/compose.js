@@ -412,8 +412,10 @@
       if (isSent) event.preventDefault();
       isSent = true;
     });
-    window.addEventListener("pageshow", () => {
+    const again = () => {
       isSent = false;
-    });
+    };
+    window.addEventListener("pageshow", again);
+    window.navigation?.addEventListener("navigateerror", again); // stopped, as by Esc
   }
 })();

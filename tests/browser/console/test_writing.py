@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from notifications_app.models import Notification
 from tests.admin.support import subscriber
 from tests.browser.console.support import PHONE, press_until, violations_of
-from tests.browser.console.writing import COMPOSE, NEW_YORK, write
+from tests.browser.console.writing import COMPOSE, NEW_YORK, review, write
 from tests.factories import add_crowd, make_device, make_sent_notification
 
 PIXEL = bytes.fromhex(
@@ -189,6 +189,33 @@ def test_errors_use_the_words_of_the_form_as_one_types(console, alice, sender):
     expect(page.locator("#error-url")).to_have_text(re.compile("^Enter a web address"))
     page.get_by_role("checkbox", name="Web").uncheck()
     expect(page.locator("#error-target_platforms")).to_have_text("Choose at least one platform.")
+
+
+def test_lines_count_as_the_service_counts_them(console, alice, sender):
+    page = console.open(COMPOSE, sender)
+    count, error = page.locator("#count-body"), page.locator("#error-body")
+
+    write(page, body="\n" * 100 + "🥐" * 156)
+    expect(count).to_have_text("256 of 255 characters")
+    expect(error).to_have_text("Must be at most 255 characters long.")
+    write(page, body="\n" * 100 + "🥐" * 155)
+    expect(count).to_have_text("255 of 255 characters")
+    expect(error).to_be_empty()
+
+
+def test_a_review_that_the_browser_stopped_can_be_asked_for_again(console, alice, sender):
+    page = console.open(COMPOSE, sender)
+    write(page)
+    expect(page.locator("#save-state")).to_have_text("Saved")
+    address = re.compile(r"/compose/\?")
+    page.route(address, lambda route: None)
+    with page.expect_request(address):
+        page.evaluate("setTimeout(() => document.querySelector('#compose').requestSubmit())")
+
+    page.context.new_cdp_session(page).send("Page.stopLoading")  # as the key Esc does
+    page.unroute(address)
+
+    review(page)
 
 
 def test_a_trial_that_fails_says_why(console, alice, sender):
