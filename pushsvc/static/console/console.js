@@ -34,22 +34,35 @@ document.addEventListener(
 // Posts the form for a script. Without a response of the service, raises an error with words for the
 // user. A new sign-in in another tab replaces the token of forms, so a refused token is renewed once.
 window.pushsvcPost = async (address, form, options = {}) => {
-  const post = () => fetch(address, { ...options, method: "POST", body: new FormData(form) });
+  const limit = window.pushsvcLimit();
+  const signal = options.signal ? AbortSignal.any([options.signal, limit]) : limit;
+  const post = () =>
+    fetch(address, { ...options, signal, method: "POST", body: new FormData(form) });
   let answer;
   try {
     answer = await post();
-    if (answer.status === 403 && (await renewed(form.elements.csrfmiddlewaretoken)))
+    if (answer.status === 403 && (await renewed(form.elements.csrfmiddlewaretoken, signal)))
       answer = await post();
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
+  } catch {
+    if (signal.aborted) throw signal.reason;
     throw new Error(translated("The service could not be reached. The next change retries."));
   }
   if (answer.redirected) throw new Error(translated("Sign in again in another tab."));
   return answer;
 };
 
-async function renewed(field) {
-  const answer = await fetch(location.href);
+// Ends a request that takes too long, with words for the user.
+window.pushsvcLimit = () => {
+  const limit = new AbortController();
+  const words = translated(
+    "The service did not respond. Your input is kept. The next change retries.",
+  );
+  setTimeout(() => limit.abort(new Error(words)), 30_000);
+  return limit.signal;
+};
+
+async function renewed(field, signal) {
+  const answer = await fetch(location.href, { signal });
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const token = page.querySelector("[name=csrfmiddlewaretoken]")?.value;
   if (answer.redirected || !token) return false;

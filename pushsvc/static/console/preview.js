@@ -190,7 +190,7 @@
       const body = new FormData();
       for (const name of ["csrfmiddlewaretoken", "channel"]) body.set(name, field(name).value);
       body.set("address", address);
-      const answer = await fetch(checkAt, { method: "POST", body });
+      const answer = await fetch(checkAt, { method: "POST", body, signal: window.pushsvcLimit() });
       if (!answer.ok) throw new Error(String(answer.status));
       return await answer.json();
     }

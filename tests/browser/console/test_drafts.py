@@ -114,6 +114,31 @@ def test_a_review_waits_until_a_draft_is_saved(console, alice, sender):
     assert not Draft.objects.filter(channel=alice.channel).exists()
 
 
+def test_a_save_that_gets_no_answer_ends_and_is_tried_again(console, alice, sender):
+    draft = make_draft(alice.channel, sender, title="Ours", platforms=["web"])
+    page = console.open(f"{COMPOSE}?draft={draft.pk}", sender)
+    page.clock.install()
+    page.route("**/draft/save/", lambda route: None)
+    with page.expect_request("**/draft/save/"):
+        write(page, title="Mine")
+    page.clock.fast_forward(30_000)
+    said = "Not saved: The service did not respond. Your input is kept. The next change retries."
+    expect(page.locator("#save-state")).to_have_text(said)
+    page.unroute("**/draft/save/")
+    write(page, title="Mine again")
+    expect(page.locator("#save-state")).to_have_text("Saved")
+    assert draft_of(alice).form["title"] == "Mine again"
+
+    page.route("**/draft/save/", lambda route: None)
+    with page.expect_request("**/draft/save/"):
+        write(page, title="Mine at last")
+    page.get_by_role("button", name="Review before sending").click()
+    page.clock.fast_forward(30_000)
+
+    expect(page.locator("#review")).to_be_visible()
+    expect(page.locator(".ps-compose-message")).to_contain_text("Mine at last")
+
+
 def test_a_draft_goes_along_to_another_channel(console, alice, sender):
     other = make_channel("Another", account=alice.account)
     page = console.open(f"{COMPOSE}?channel={alice.channel.pk}", sender)

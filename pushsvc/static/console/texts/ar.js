@@ -342,6 +342,9 @@ window.pushsvcTexts = {
 "The service could not be reached. The next change retries.": [
 "تعذّر الوصول إلى الخدمة. التغيير التالي يعيد المحاولة."
 ],
+"The service did not respond. Your input is kept. The next change retries.": [
+"لم تستجب الخدمة. ما كتبتَه محفوظ. التغيير التالي يعيد المحاولة."
+],
 "The service responded with %(status)s.": [
 "ردت الخدمة بـ%(status)s."
 ],

@@ -330,6 +330,9 @@ window.pushsvcTexts = {
 "The service could not be reached. The next change retries.": [
 "Der Dienst war nicht erreichbar. Die nächste Änderung versucht es erneut."
 ],
+"The service did not respond. Your input is kept. The next change retries.": [
+"Der Dienst hat nicht geantwortet. Ihre Eingabe bleibt erhalten. Die nächste Änderung versucht es erneut."
+],
 "The service responded with %(status)s.": [
 "Der Dienst antwortete mit %(status)s."
 ],
