@@ -203,6 +203,24 @@ def test_a_cancelled_import_goes_on_and_a_busy_service_is_asked_again(opened, co
     assert counts(page) == ["0", "0", "2,099", "0"]
 
 
+def test_a_double_click_on_a_button_of_the_import_counts_once(opened, console, alice):
+    """Otherwise the second one hits the button that has taken its place."""
+    console.answers.add(400)
+    page = opened()
+    choose(page, tokens(range(1, 2 * PART)) + 'android,"open\n')
+    button = page.get_by_role("button", name="Dry run")
+    with lines_sent(page) as lines:
+        button.dblclick()
+        expect(page.locator("#import-error")).to_contain_text("Line")
+        assert lines == [2, 2002]
+        press(page, "Import")
+        expect(state(page)).to_contain_text("Stopped before line 2,002.")
+        lines.clear()
+        page.get_by_role("button", name="Continue").dblclick()
+        expect(state(page)).to_contain_text("Stopped before line 2,002.")
+        assert lines == [2002]
+
+
 @pytest.mark.parametrize(
     ("row", "words"),
     [
