@@ -1,17 +1,39 @@
 // Shared by the pages of the console. Pages also have their own file; no page has code in its HTML.
 
-// <button data-copy="#id-of-an-element">: puts that element's text (or value) on the clipboard.
+// <button data-copy="#id-of-an-element">: puts that element's text (or value) on the clipboard. Otherwise
+// selects it.
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy]");
   if (!button) return;
   const source = document.querySelector(button.dataset.copy);
-  await navigator.clipboard.writeText(source.value ?? source.textContent);
+  const isCopied = await copy(source.value ?? source.textContent);
+  button.focus();
+  if (!isCopied) getSelection().selectAllChildren(source);
   button.dataset.label ??= button.textContent; // a second click finds it copied
-  button.textContent = translated("Copied");
+  button.textContent = isCopied ? translated("Copied") : translated("Selected: copy it now");
   setTimeout(() => {
     button.textContent = button.dataset.label;
   }, 1500);
 });
+
+// Without https, as on another machine's address, there is no navigator.clipboard.
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const field = Object.assign(document.createElement("textarea"), {
+      value: text,
+      readOnly: true,
+    });
+    field.className = "sr-only";
+    document.body.append(field);
+    field.select();
+    const isCopied = document.execCommand("copy");
+    field.remove();
+    return isCopied;
+  }
+}
 
 // [data-shown-once] is in the response to a form, which a reload would send again.
 document.addEventListener("DOMContentLoaded", () => {

@@ -359,6 +359,31 @@ def test_times_are_in_the_readers_time_zone_which_is_shown_at_the_top(console, a
     expect(page.get_by_text("24 Nov 2026, 16:30")).to_be_visible()
 
 
+def test_a_button_copies_also_without_https(console, alice, sender):
+    """As on another machine's address, where browsers have no navigator.clipboard."""
+    page = console.open(user=sender)
+    site = "http://console.test"
+
+    def answer(route):
+        found = route.fetch(url=route.request.url.replace(site, console.address))
+        headers = {each: text for each, text in found.headers.items() if "opener" not in each}
+        route.fulfill(response=found, headers=headers)  # the browser reports that it ignores it
+
+    page.route(f"{site}/**", answer)
+    page.goto(f"{site}/admin/channels_app/channel/{alice.channel.pk}/change/")
+    assert not page.evaluate("isSecureContext")
+    button = page.locator("[data-copy='#channel-id']")
+
+    button.click()
+
+    expect(button).to_have_text("Copied")
+    expect(button).to_be_focused()
+    page.goto(f"{site}/admin/notifications_app/notification/")
+    page.locator("#searchbar").focus()
+    page.keyboard.press("Control+V")
+    expect(page.locator("#searchbar")).to_have_value(str(alice.channel.pk))
+
+
 def test_a_button_that_copies_gets_its_label_back_after_two_clicks(console, alice, sender):
     page = console.open(user=sender, permissions=["clipboard-write"])
     page.clock.install()

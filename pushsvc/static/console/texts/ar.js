@@ -270,6 +270,9 @@ window.pushsvcTexts = {
 "Search": [
 "بحث"
 ],
+"Selected: copy it now": [
+"محدَّد: انسخه الآن"
+],
 "Sign in again in another tab.": [
 "سجّل الدخول مجددًا في علامة تبويب أخرى."
 ],

@@ -258,6 +258,9 @@ window.pushsvcTexts = {
 "Search": [
 "Suchen"
 ],
+"Selected: copy it now": [
+"Markiert: jetzt kopieren"
+],
 "Sign in again in another tab.": [
 "Melden Sie sich in einem anderen Tab wieder an."
 ],
