@@ -28,6 +28,7 @@ from django.db.models import (
     When,
 )
 from django.db.models.functions import Coalesce, Greatest, Least, Now, Power
+from django.db.models.lookups import IsNull
 from typing_extensions import override
 
 from notifications_app.states import (
@@ -63,6 +64,13 @@ class Leased(Protocol):
 
     @property
     def number(self) -> int: ...
+
+
+def any_key(rows: QuerySet[Any]) -> Subquery:
+    """The key of any of the rows, which refer to a row outside; null if there is none. With Exists,
+    PostgreSQL may compare each row outside with all rows inside, while it believes that these are
+    few. This looks them up for each."""
+    return Subquery(rows.order_by().values("pk")[:1])
 
 
 class StateQuerySet(QuerySet[Row]):
@@ -121,7 +129,9 @@ class NotificationQuerySet(StateQuerySet[Row]):
         own_plans = plans.filter(notification=OuterRef("pk"), status=PlanStatus.PLANNING)
         own_batches = batches.filter(notification=OuterRef("pk"), finished_at__isnull=True)
         return self.filter(
-            ~Exists(own_plans), ~Exists(own_batches), status=NotificationStatus.PROCESSING
+            IsNull(any_key(own_plans), True),
+            IsNull(any_key(own_batches), True),
+            status=NotificationStatus.PROCESSING,
         )
 
 
@@ -133,7 +143,8 @@ class PlanQuerySet(StateQuerySet[Row]):
     def plannable(self) -> Self:
         """Plans with windows left and without a lease."""
         unleased = Q(lease_until__isnull=True) | Q(lease_until__lt=Now())
-        return self.unhalted().filter(unleased, status=PlanStatus.PLANNING, due_at__lte=Now())
+        found = self.filter(status=PlanStatus.PLANNING, due_at__lte=Now(), recipient_count__gte=0)
+        return found.unhalted().filter(unleased)
 
     def unhalted(self) -> Self:
         """Those whose notification is neither paused nor stopped."""
@@ -142,17 +153,6 @@ class PlanQuerySet(StateQuerySet[Row]):
     def without_keepers(self) -> Self:
         """Those that have recipients or may get some."""
         return self.exclude(driver="slice", part=0)
-
-    def with_deadline(self) -> Self:
-        """Adds `call_until`, after which no call may begin."""
-        return self.annotate(call_until=Least("deadline_at", "notification__expires_at"))
-
-    def out_of_time(self) -> Self:
-        """Unfinished plans with recipients that are past their deadline or stopped, but not those
-        of paused notifications."""
-        open_ = self.with_deadline().exclude(status=PlanStatus.DONE).filter(recipient_count__gt=0)
-        is_over = Q(call_until__lt=Now()) | Q(notification__stopped_at__isnull=False)
-        return open_.filter(is_over, notification__paused_at__isnull=True)
 
     def hand_back(self) -> int:
         """Ends the leases. Plans of which no window was written stay new. Otherwise newer plans

@@ -133,7 +133,14 @@ class Plan(models.Model):
                 condition=~Q(status="done") & Q(recipient_count__gt=0),
                 name="plan_with_recipients",
             ),
-            models.Index(fields=["due_at"], condition=Q(status="planning"), name="plan_due"),
+            # Every plan has a count. Only statements that say so can use this index. Otherwise
+            # PostgreSQL might read all plans that wait for each notification or batch, while it
+            # believes that none waits.
+            models.Index(
+                fields=["due_at"],
+                condition=Q(status="planning", recipient_count__gte=0),
+                name="plan_due",
+            ),
             # For ticks, which end plans. Without done plans, because these are kept.
             models.Index(
                 fields=["id"],
@@ -270,8 +277,17 @@ class Batch(models.Model):
                 condition=Q(status="ready", recipient_count__lte=SMALL_BATCH),
                 name="batch_ready_small",
             ),
-            models.Index(fields=["lease_until"], condition=Q(status="leased"), name="batch_leased"),
-            models.Index(fields=["parked_at"], condition=Q(status="parked"), name="batch_parked"),
+            # Only statements that ask for these times can use them, not those about given batches.
+            models.Index(
+                fields=["lease_until"],
+                condition=Q(status="leased", lease_until__isnull=False),
+                name="batch_leased",
+            ),
+            models.Index(
+                fields=["parked_at"],
+                condition=Q(status="parked", parked_at__isnull=False),
+                name="batch_parked",
+            ),
             models.Index(fields=["finished_at"], condition=Q(status="done"), name="batch_finished"),
             models.Index(fields=["plan", "-claimed_at"], name="batch_plan_claimed"),
             models.Index(

@@ -12,17 +12,19 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import BooleanField, Case, Exists, F, Func, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Now
+from django.db.models.lookups import IsNull, LessThan
 
 from channels_app.selectors import usable_credentials
-from notifications_app.models import SMALL_BATCH, Batch, Plan
+from notifications_app.models import SMALL_BATCH, Batch, Notification, Plan
 from notifications_app.pipeline import send_rates
 from notifications_app.pipeline.breakers import UNKNOWN_HOSTS
 from notifications_app.pipeline.lease import RENEW_SECONDS, Lease
 from notifications_app.pipeline.transitions import CREDENTIALS_REFUSED, EXPIRED, STOPPED
-from notifications_app.querysets import MOST_LEASE_LOSSES
-from notifications_app.states import STATES, BatchStatus
+from notifications_app.querysets import MOST_LEASE_LOSSES, BatchQuerySet, any_key
+from notifications_app.states import IDLE, STATES, BatchStatus, PlanStatus
 from pushsvc.common import metrics
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.store import sql
@@ -32,6 +34,11 @@ _PLANS_AT_ONCE = 8
 _MOST_COUNTED = 101  # one more than a claim takes
 _SILENT_SECONDS = RENEW_SECONDS + 2.0  # without a renewal
 _REST_SECONDS = 5.0  # in which a live process still renews its lease
+_IS_LATE = Q(status__in=IDLE, notification__paused_at__isnull=True) & (
+    Q(plan__deadline_at__lt=Now())
+    | Q(notification__expires_at__lt=Now())
+    | Q(notification__stopped_at__isnull=False)
+)
 
 
 def claim(
@@ -122,7 +129,9 @@ def unpark(limit: int = 1000) -> int:
     many. Their time of parking is kept if the same credentials are accepted again, until a pass
     hands them back, so that a platform that is paused again at once prolongs no wait."""
     own = {"channel": OuterRef("channel"), "platform": OuterRef("platform")}
-    parked = Batch.objects.parked().filter(Exists(usable_credentials().filter(**own)))
+    parked = Batch.objects.parked().filter(
+        Exists(usable_credentials().filter(**own)), parked_at__isnull=False
+    )
     ids = list(parked.order_by("pk").values_list("pk", flat=True)[:limit])
     return sql.execute(UNPARK, STATES | {"ids": ids}) if ids else 0
 
@@ -138,22 +147,39 @@ def overdue(limit: int = 200) -> list[tuple[int, str]]:
 
 def bounce_code(batch_id: int) -> str | None:
     """The code with which the overdue batch is to be bounced. None if it is not overdue."""
-    return overdue_batches().filter(pk=batch_id).values_list("bounce_code", flat=True).first()
+    found = _with_bounce_code(Batch.objects.filter(_is_parked_too_long() | _IS_LATE, pk=batch_id))
+    return found.values_list("bounce_code", flat=True).first()
 
 
 def overdue_batches() -> QuerySet[Any]:
     """Overdue batches, each with its `bounce_code`."""
-    parked_for = timedelta(seconds=settings.PARKED_SECONDS)
-    parked = Batch.objects.parked().unhalted().filter(parked_at__lt=Now() - parked_for)
-    # Only batches of overdue plans are read, so batches that are in time cost nothing. Filtered by
-    # notification too, because the index of open batches begins with it.
-    over = Plan.objects.out_of_time()
-    late = (
-        Batch.objects.open()
-        .idle()
-        .filter(notification__in=over.values("notification"), plan__in=over.values("pk"))
+    parked = Batch.objects.filter(_is_parked_too_long())
+    # Only batches of overdue plans are read, so batches that are in time cost nothing. Found by
+    # notification, because the index of open batches begins with it. In an array, because
+    # PostgreSQL might read all plans for each batch, while it believes that there are few.
+    is_over = Q(expires_at__lt=Now()) | Q(stopped_at__isnull=False)
+    is_over |= Q(LessThan(OuterRef("deadline_at"), Now()))
+    own = Notification.objects.filter(is_over, pk=OuterRef("notification"), paused_at__isnull=True)
+    plans = Plan.objects.exclude(status=PlanStatus.DONE).filter(recipient_count__gt=0)
+    over = plans.filter(IsNull(any_key(own), False))
+    is_of_over = Func(
+        F("notification"),
+        ArraySubquery(over.values("notification")),
+        template="%(expressions)s)",
+        arg_joiner=" = ANY (",
+        output_field=BooleanField(),
     )
-    found = Batch.objects.filter(pk__in=parked.values("pk").union(late.values("pk"), all=True))
+    late = Batch.objects.open().filter(_IS_LATE, is_of_over)
+    ids = parked.values("pk").union(late.values("pk"), all=True)
+    return _with_bounce_code(Batch.objects.filter(pk__in=ids))
+
+
+def _is_parked_too_long() -> Q:
+    since = Now() - timedelta(seconds=settings.PARKED_SECONDS)
+    return Q(status=BatchStatus.PARKED, plan__halted_at__isnull=True, parked_at__lt=since)
+
+
+def _with_bounce_code(found: BatchQuerySet[Batch]) -> QuerySet[Any]:
     is_stopped = When(notification__stopped_at__isnull=False, then=Value(STOPPED))
     is_parked = When(status=BatchStatus.PARKED, then=Value(CREDENTIALS_REFUSED))
     return found.annotate(bounce_code=Case(is_stopped, is_parked, default=Value(EXPIRED)))
@@ -225,7 +251,8 @@ def _unknown_hosts_to_skip(platform: Platform, processes: int) -> list[str]:
 _HAVE_UNKNOWN_HOSTS_ROOM = sql.with_constants(
     """
 SELECT count(*) < %(most)s FROM notifications_app_batch
-WHERE status = %(batch_leased)s AND platform = %(platform)s AND push_service = %(service)s
+WHERE status = %(batch_leased)s AND lease_until IS NOT NULL
+  AND platform = %(platform)s AND push_service = %(service)s
 """,
     STATES | {"service": UNKNOWN_HOSTS},
 )
@@ -316,7 +343,7 @@ WHERE id = (
 # small batches, so that other plans and the full batches of a large notification cost nothing. A
 # plan is looked up for each batch, because a join might read all plans. All are chosen before any
 # is locked, so that other workers can claim the rest. ARRAY, because PostgreSQL might evaluate a
-# set again for each batch.
+# set again for each batch. CASE, because PostgreSQL might read all ready batches to find these.
 CLAIM_COMPANIONS = sql.with_constants(
     f"""
 WITH small AS (
@@ -336,7 +363,7 @@ WITH small AS (
 WHERE id IN (
   SELECT id FROM notifications_app_batch
   WHERE id = ANY (ARRAY(SELECT id FROM small WHERE recipients <= %(room)s))
-    AND status = %(batch_ready)s
+    AND CASE WHEN id > 0 THEN status = %(batch_ready)s END
   FOR NO KEY UPDATE SKIP LOCKED)
 {_LEASED}
 """,  # noqa: S608 - a number of our own

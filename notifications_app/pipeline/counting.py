@@ -340,8 +340,9 @@ _FEED: Final = feed_call(
 
 # In SQL, because an update of the ORM neither joins nor returns rows. One statement, so that no
 # other transaction changes a row between the check, the sums and the update. LATERAL, so that sums
-# are read by index. Also returns the seconds since the time of a notification that was sent at
-# once, without pauses.
+# are read by index. OFFSET, so that plans and batches are looked up for each notification: a join
+# might read all open batches. Also returns the seconds since the time of a notification that was
+# sent at once, without pauses.
 FINISH = sql.with_constants(
     f"""
 WITH complete AS (
@@ -353,9 +354,9 @@ WITH complete AS (
     WHERE notification_id = notification.id AND shard <> 0) AS unmerged
   WHERE id = ANY(%(notifications)s::uuid[]) AND status = %(notification_processing)s
     AND NOT EXISTS (SELECT FROM notifications_app_plan
-                    WHERE notification_id = notification.id AND status = %(plan_planning)s)
+                    WHERE notification_id = notification.id AND status = %(plan_planning)s OFFSET 0)
     AND NOT EXISTS (SELECT FROM notifications_app_batch
-                    WHERE notification_id = notification.id AND finished_at IS NULL)
+                    WHERE notification_id = notification.id AND finished_at IS NULL OFFSET 0)
 ), ended AS (
 UPDATE notifications_app_notification notification
 SET status = CASE WHEN sums.recipients > 0 AND sums.refused = sums.recipients

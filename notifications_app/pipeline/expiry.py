@@ -147,7 +147,8 @@ def _of_small_send(plan: Any, held: Sequence[GoneSubscription]) -> list[GoneSubs
 
 
 # In SQL, because the ORM locks rows only in an explicit transaction: two more round trips in every
-# tick. SKIP LOCKED: two ticks at once do not wait for each other.
+# tick. SKIP LOCKED: two ticks at once do not wait for each other. OFFSET: open batches are looked
+# up for each plan. A join might compare it with all.
 CLOSE = """
 UPDATE notifications_app_plan plan
 SET status = CASE WHEN EXISTS (SELECT FROM notifications_app_batch
@@ -158,7 +159,7 @@ WHERE id = ANY(ARRAY(
   WHERE delivering.status = %(plan_delivering)s AND NOT EXISTS (
     SELECT FROM notifications_app_batch
     WHERE notification_id = delivering.notification_id AND plan_id = delivering.id
-      AND finished_at IS NULL)
+      AND finished_at IS NULL OFFSET 0)
   ORDER BY delivering.id LIMIT %(limit)s
   FOR NO KEY UPDATE SKIP LOCKED))
 """

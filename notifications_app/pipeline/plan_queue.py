@@ -218,6 +218,8 @@ def started_at_once(chosen: str) -> str:
 _PLANNABLE: Final = """plan.status = %(plan_planning)s AND plan.due_at <= statement_timestamp()
     AND plan.halted_at IS NULL
     AND (plan.lease_until IS NULL OR plan.lease_until < statement_timestamp())"""
+# By the index of plans that are due.
+_FOUND: Final = f"{_PLANNABLE} AND plan.recipient_count >= 0"
 
 # The row without an id says whether timed notifications and begun plans are due. So these cost
 # other sends no statement. The commit does not wait for the disk, because a start that a crash of
@@ -250,26 +252,29 @@ SELECT NULL, (SELECT id FROM turn ORDER BY id OFFSET %(most_channels)s - 1 LIMIT
   EXISTS (SELECT FROM notifications_app_notification WHERE {DUE} AND {TIMED}),
   {sql.WAITS_FOR_NO_DISK} IS NOT NULL
     AND EXISTS (SELECT FROM notifications_app_plan plan
-                WHERE {_PLANNABLE} AND sliced_at IS NOT NULL)
+                WHERE {_FOUND} AND sliced_at IS NOT NULL)
 """,  # noqa: S608 - text of our own
     STATES | START_PARAMETERS,
 )
 
 # In SQL, because an update of the ORM does not return rows. SKIP LOCKED: planners that claim at the
-# same time get different plans.
+# same time get different plans. LATERAL, because a join might compare all waiting plans with one
+# another. Both are ordered, so that no more plans are locked than claimed.
 _NEW: Final = f"""
-  SELECT plan.id, waiting.number
-  FROM notifications_app_plan plan JOIN (
+  SELECT own.id, waiting.number FROM (
     SELECT id, row_number() OVER (PARTITION BY channel_id ORDER BY id) AS turn,
       count(*) OVER () AS number
     FROM notifications_app_plan plan
-    WHERE {_PLANNABLE} AND sliced_at IS NULL) AS waiting USING (id)
-  WHERE {_PLANNABLE} AND sliced_at IS NULL
-  ORDER BY waiting.turn, plan.id LIMIT %(most)s
-  FOR NO KEY UPDATE OF plan SKIP LOCKED"""  # noqa: S608 - text of our own
+    WHERE {_FOUND} AND sliced_at IS NULL
+    ORDER BY turn, id) AS waiting
+  CROSS JOIN LATERAL (
+    SELECT id FROM notifications_app_plan plan
+    WHERE plan.id = waiting.id AND {_PLANNABLE} AND sliced_at IS NULL
+    FOR NO KEY UPDATE SKIP LOCKED) AS own
+  ORDER BY waiting.turn, waiting.id LIMIT %(most)s"""  # noqa: S608 - text of our own
 _BEGUN: Final = f"""
   SELECT id, 1 AS number FROM notifications_app_plan plan
-  WHERE {_PLANNABLE} AND sliced_at IS NOT NULL
+  WHERE {_FOUND} AND sliced_at IS NOT NULL
   ORDER BY channel_id <= %(after)s, channel_id, sliced_at, id LIMIT 1
   FOR NO KEY UPDATE SKIP LOCKED"""  # noqa: S608 - text of our own
 _CLAIM: Final = """

@@ -1,8 +1,36 @@
 """Notifications that a planner starts, claims and plans."""
 
+from django.db.models.functions import Now
+
+from notifications_app.models import Batch, Delivery, Notification, Plan
 from notifications_app.pipeline import plan_queue, planning
+from pushsvc.common.store import sql
 from tests import factories
 from tests.pipeline import support
+
+_TABLES = ", ".join(each._meta.db_table for each in (Batch, Notification, Plan))
+
+
+def planned_for_one(channel, count):
+    """Planned notifications with one recipient each."""
+    factories.add_subscriptions(channel, 1)
+    for _ in range(count):
+        factories.make_notification(channel)
+    support.plan()
+
+
+def quiet_hours():
+    """PostgreSQL may believe from now on that nothing waits, and that whatever was there was
+    done."""
+    planned_for_one(factories.make_channel(), 240)
+    Batch.objects.update(status="done", finished_at=Now(), delivered_count=1)
+    Plan.objects.update(status="done")
+    ended = {"status": "sent", "finished_at": Now(), "recipient_count": 1, "delivered_count": 1}
+    Notification.objects.update(**ended)
+    sql.execute(f"ANALYZE {_TABLES}", {})
+    Notification.objects.all().delete()
+    Delivery.objects.all().delete()
+    sql.execute(f"ANALYZE {_TABLES}", {})
 
 
 def started(channel, count, **fields):

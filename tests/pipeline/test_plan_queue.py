@@ -12,7 +12,7 @@ from notifications_app.pipeline.plan_queue import RoundRobin
 from pushsvc.common.store import sql
 from tests import factories
 from tests.pipeline import support
-from tests.pipeline.plans import claim, noted_calls, planned, recipients, started
+from tests.pipeline.plans import claim, noted_calls, planned, quiet_hours, recipients, started
 
 pytestmark = pytest.mark.usefixtures("patient_transactions")
 
@@ -156,6 +156,15 @@ def test_a_start_reads_no_more_however_many_are_due(channel, other_channel, monk
 
     assert read < 200
     assert Plan.objects.filter(channel=other_channel).count() == 1
+
+
+def test_a_claim_reads_each_waiting_plan_a_few_times_however_many_wait(channel):
+    quiet_hours()
+    for _ in range(240):
+        factories.make_notification(channel)
+    plan_queue.start_due(240)
+
+    assert support.most_rows_read(lambda: claim(most=5), as_if_large=True) < 10 * 240
 
 
 def test_concurrent_planners_never_claim_a_plan_twice(channel):

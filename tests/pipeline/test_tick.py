@@ -12,7 +12,7 @@ from kombu.utils.imports import symbol_by_name
 
 from notifications_app import retention, tasks
 from notifications_app.models import Batch, Delivery, IdempotencyRecord, Notification, Plan
-from notifications_app.pipeline import planning
+from notifications_app.pipeline import batches, outcomes, planning
 from pushsvc.celery import app
 from pushsvc.common import worker
 from pushsvc.common.store import sql
@@ -23,6 +23,7 @@ from subscriptions_app.models import Subscription
 from tests import factories
 from tests.ops.helpers import eventually
 from tests.pipeline import support
+from tests.pipeline.plans import planned_for_one, quiet_hours
 
 MISMATCH = {"reason": "VapidPkHashMismatch"}
 
@@ -208,6 +209,29 @@ def test_the_tick_ends_waiting_batches_at_the_deadline(sandbox, channel):
 
     assert support.counts(notification) == ("sent", 1, 0, 1)
     assert support.codes(notification) == ["expired"]
+
+
+def test_a_tick_reads_each_row_a_few_times_however_many_sends_run(channel):
+    quiet_hours()
+    planned_for_one(channel, 240)
+
+    assert support.most_rows_read(support.tick, as_if_large=True) < 10 * 240
+
+
+@pytest.mark.parametrize("since", ["deadline", "parking"])
+def test_a_bounce_reads_only_its_own_batch_however_many_are_overdue(channel, settings, since):
+    quiet_hours()
+    planned_for_one(channel, 240)
+    if since == "deadline":
+        Plan.objects.update(deadline_at=Now())
+    else:
+        settings.PARKED_SECONDS = 0
+        Batch.objects.update(status="parked", parked_at=Now())
+    batch_id, code = batches.overdue()[0]
+
+    read = support.most_rows_read(lambda: outcomes.bounce_overdue(batch_id, code), as_if_large=True)
+
+    assert read < 10
 
 
 def test_sums_that_differ_are_corrected_from_the_batches_and_logged(

@@ -8,7 +8,7 @@ import pytest
 from django.db.models.functions import Now
 
 from notifications_app.models import Batch
-from notifications_app.pipeline import dispatch, outcomes
+from notifications_app.pipeline import dispatch, outcomes, plan_queue
 from notifications_app.pipeline.breakers import UNKNOWN_HOSTS
 from notifications_app.pipeline.lease import LeaseLost
 from notifications_app.pipeline.transitions import Transition
@@ -18,6 +18,7 @@ from tests import factories
 from tests.calls import when_called
 from tests.pipeline import support
 from tests.pipeline.halting import pause, resume, stop
+from tests.pipeline.plans import planned_for_one, quiet_hours
 
 
 def planned(channel, notifications, **fields):
@@ -217,6 +218,21 @@ def test_a_joint_flush_writes_nothing_for_a_lost_batch_and_everything_for_the_ot
     with pytest.raises(LeaseLost):
         outcomes.record(leases, late)
     outcomes.record([current], accepted(current))
+
+
+def test_a_flush_reads_neither_plans_nor_batches_of_other_sends(channel):
+    quiet_hours()
+    planned_for_one(channel, 240)
+    for _ in range(240):
+        factories.make_notification(channel)
+    plan_queue.start_due(240)
+
+    def read(leases):
+        taken = [each for lease in leases for each in accepted(lease)]
+        return support.most_rows_read(lambda: outcomes.record(leases, taken), as_if_large=True)
+
+    assert read(support.claim_together(most=20)) < 2 * 240
+    assert read(support.claim_together(most=100)[:1]) < 9
 
 
 def test_a_flush_renews_the_leases_of_batches_without_an_outcome(channel):
