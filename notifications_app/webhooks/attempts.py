@@ -170,9 +170,11 @@ _DUE: Final = """
 webhook_id = hook.id AND state = 'waiting' AND due_at <= statement_timestamp()
 AND (lease_until IS NULL OR lease_until < statement_timestamp())
 """
+# Ordered, and looked up for each webhook because of OFFSET, so that PostgreSQL reads the webhook's
+# part of an index. Otherwise it might scan the table for each, expecting to find a message soon.
 _MAY_BE_CALLED: Final = f"""
 hook.is_enabled AND (hook.held_until IS NULL OR hook.held_until <= statement_timestamp())
-AND EXISTS (SELECT FROM channels_app_webhookattempt WHERE {_DUE})
+AND EXISTS (SELECT FROM channels_app_webhookattempt WHERE {_DUE} ORDER BY due_at OFFSET 0)
 AND {_ROOM} > 0
 """
 

@@ -25,6 +25,7 @@ from channels_app.models import (
 from notifications_app import tasks
 from notifications_app.events import events_record
 from notifications_app.webhooks import attempts, calls, turns
+from pushsvc.common.store import sql
 from pushsvc.common.store.crypto import encrypt
 from pushsvc.common.store.redis_client import redis_client
 from sandbox.certificate import server_chain
@@ -281,6 +282,21 @@ def test_webhooks_with_all_their_calls_in_flight_hide_no_others(
     webhooks.webhook_test(channel_id=other_channel.id, webhook_id=live.pk)
 
     assert [each.webhook_id for each in claim()] == [live.pk]
+
+
+def test_a_claim_does_not_read_all_messages_that_wait_for_a_webhook_that_is_held(channel):
+    held, *_ = Webhook.objects.bulk_create(Webhook(channel=channel, url="/") for _ in range(60))
+    Webhook.objects.filter(pk=held.pk).update(held_until=Now() + timedelta(minutes=5))
+    messages = WebhookMessage.objects.bulk_create(
+        WebhookMessage(channel_id=channel.id, type="webhook.test", body=b"{}") for _ in range(2000)
+    )
+    WebhookAttempt.objects.bulk_create(
+        WebhookAttempt(message=each, webhook=held, due_at=Now() - timedelta(seconds=number))
+        for number, each in enumerate(messages)
+    )
+    sql.execute("ANALYZE channels_app_webhook, channels_app_webhookattempt", {})
+
+    assert support.most_rows_read(claim) < 2 * 60
 
 
 def test_a_failing_webhook_is_tried_ever_more_rarely(channel, receiver):
