@@ -2,6 +2,8 @@
 
 from uuid import UUID
 
+from django.db.models import Subquery
+
 from channels_app.feeds import making_stop
 from channels_app.models import Channel
 from channels_app.webhooks import person_remove
@@ -46,7 +48,8 @@ def _keys(channel_id: UUID, external_id: str) -> list[UUID]:
 
 
 def _devices(channel_id: UUID, external_id: str) -> list[UUID]:
-    own = Subscription.objects.filter(
-        channel_id=channel_id, person__external_id=external_id, person__channel_id=channel_id
-    )
+    # By the person alone. Otherwise PostgreSQL might read the whole channel, if its statistics are
+    # from the time before it had devices.
+    person = Person.objects.filter(channel_id=channel_id, external_id=external_id)
+    own = Subscription.objects.filter(person=Subquery(person.values("id")))
     return list(own.values_list("id", flat=True))

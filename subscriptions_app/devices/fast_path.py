@@ -90,7 +90,8 @@ def _statements(platform: Platform, has_person: bool) -> tuple[str, dict[str, in
 
 # Raw, because the ORM has no RETURNING for an update. It needs no address lock: if a registration
 # changes the row meanwhile, PostgreSQL evaluates the condition again. It compares hashes of `auth`,
-# so that its time reveals nothing about the stored value.
+# so that its time reveals nothing about the stored value. CASE, because PostgreSQL might read all
+# active subscriptions of the channel, if its statistics are from the time before it had many.
 _UPDATE: Final = """
 UPDATE subscriptions_app_subscription
 SET registered_at = clock_timestamp(), p256dh = %(p256dh)s, push_service = %(push_service)s,
@@ -99,7 +100,7 @@ SET registered_at = clock_timestamp(), p256dh = %(p256dh)s, push_service = %(pus
   timezone_changed_at = CASE WHEN timezone = coalesce(%(timezone)s, timezone)
     THEN timezone_changed_at ELSE clock_timestamp() END
 WHERE channel_id = %(channel)s AND platform = %(platform)s AND address_sha256 = %(digest)s
-  AND NOT is_set_aside AND expired_at IS NULL
+  AND CASE WHEN NOT is_set_aside THEN expired_at IS NULL END
   AND sha256(convert_to(auth, 'UTF8')) = %(auth_sha256)s
   AND (%(vapid_key)s::uuid IS NULL OR vapid_key_id = %(vapid_key)s::uuid){person}
 RETURNING id

@@ -176,11 +176,12 @@ RETURNING subscription.platform, subscription.person_id, subscription.id, locked
 """
 
 
-# Raw, because the ORM has no RETURNING for an update.
+# Raw, because the ORM has no RETURNING for an update. CASE, because PostgreSQL might read all
+# active subscriptions of the channel, if its statistics are from the time before it had many.
 _UNSUBSCRIBE = """
 UPDATE subscriptions_app_subscription
 SET expired_at = statement_timestamp(), expired_code = %(code)s
 WHERE channel_id = %(channel)s AND platform = %(platform)s AND address_sha256 = %(digest)s
-  AND expired_at IS NULL
+  AND CASE WHEN NOT is_set_aside THEN expired_at IS NULL END
 RETURNING platform, person_id, id, expired_code
 """

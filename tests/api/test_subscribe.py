@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from channels_app.selectors import current_vapid_key
+from pushsvc.common.store import sql
 from subscriptions_app.api.serializers import SubscribeInput
 from subscriptions_app.models import Subscription
 from tests.api.devices import (
@@ -18,8 +19,8 @@ from tests.api.devices import (
     subscribers,
 )
 from tests.api.support import NOWHERE, NOWHERE_BARE, code, errors, owner_of
-from tests.factories import browser, make_channel, phone
-from tests.pipeline.support import in_threads
+from tests.factories import add_crowd, browser, make_channel, phone
+from tests.pipeline.support import in_threads, most_rows_read
 
 pytestmark = pytest.mark.django_db
 
@@ -27,6 +28,19 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def alice(db):
     return owner_of(make_channel(android_enabled=True, ios_enabled=True))
+
+
+@pytest.mark.parametrize("path", ["/subscribe", "/unsubscribe"])
+def test_a_known_browser_is_found_without_reading_a_channel_that_grew_lately(alice, path):
+    """PostgreSQL knows of no device of the channel."""
+    add_crowd(make_channel(), 3_000)
+    sql.execute("ANALYZE subscriptions_app_subscription", {})
+    add_crowd(alice.channel, 300)
+    device = browser(HERE)
+    alice.subscribe(device)
+    body = device if path == "/subscribe" else {"endpoint": HERE}
+
+    assert most_rows_read(lambda: alice.device(path, body), as_if_large=True) < 10
 
 
 def test_a_new_browser_is_stored_and_counted(alice):

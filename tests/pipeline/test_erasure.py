@@ -358,3 +358,17 @@ def test_who_wants_a_category_is_as_the_model_says(default, steps):
     reached = [n for n in range(4) if model.active[n] and model.wants(n, default)]
     assert support.planned_ids(notification) == sorted(service.ids[n] for n in reached)
     support.assert_people_exact(service.channel)
+
+
+def test_an_erasure_does_not_read_a_channel_that_grew_lately(channel, other_channel):
+    """PostgreSQL knows of no device of the channel."""
+    factories.add_crowd(other_channel, 3_000)
+    sql.execute("ANALYZE subscriptions_app_subscription", {})
+    factories.add_crowd(channel, 300)
+    factories.add_subscriptions(channel, 1, person=factories.make_person(channel))
+
+    read = support.most_rows_read(
+        lambda: person_forget(channel=channel, external_id="user-42"), as_if_large=True
+    )
+
+    assert read < 50
