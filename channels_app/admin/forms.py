@@ -10,12 +10,11 @@ from typing_extensions import override
 
 from channels_app.console.shared_forms import SharedForm
 from channels_app.models import Account, Channel, Identity, Scope
-from pushsvc.common.console.forms import ConsoleForm
+from pushsvc.common.console.forms import ConsoleForm, ZoneField
 from pushsvc.common.console.zones import SkippedTime, moment_on_clock
 from pushsvc.common.links import CLICKS
 from pushsvc.common.platforms import PLATFORM_NAMES
 from pushsvc.common.texts import later
-from pushsvc.common.timestamps import timezone_names
 
 
 class ChannelForm(ConsoleForm):
@@ -131,11 +130,7 @@ class KeyForm(ConsoleForm):
         help_text=later("Leave empty for a key that never expires."),
     )
     # Of the page that was shown: the reader may choose another one meanwhile.
-    zone = forms.ChoiceField(
-        required=False,
-        choices=lambda: [(name, name) for name in timezone_names()],
-        widget=forms.HiddenInput,
-    )
+    zone = ZoneField(required=False, widget=forms.HiddenInput)
 
     @classmethod
     def of(cls, zone: str, data: Any = None) -> "KeyForm":

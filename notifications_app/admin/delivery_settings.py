@@ -19,8 +19,8 @@ from notifications_app.sends.delivery_settings import (
     delivery_settings_replace,
 )
 from notifications_app.sends.schema import MAX_RATE
+from pushsvc.common.console.forms import ZoneField
 from pushsvc.common.texts import later
-from pushsvc.common.timestamps import timezone_names
 
 _CAPS: Final = tuple(
     (f"cap_limit_{number}", f"cap_hours_{number}") for number in range(1, MOST_CAPS + 1)
@@ -54,9 +54,8 @@ class DeliverySettingsForm(SharedForm):
         [name for cap in _CAPS for name in cap], ("caps",)
     )
 
-    timezone = forms.ChoiceField(
+    timezone = ZoneField(
         label=later("Time zone"),
-        choices=lambda: [(name, name) for name in timezone_names()],
         help_text=later("For subscribers whose own time zone is unknown."),
     )
     rate_per_minute = forms.IntegerField(

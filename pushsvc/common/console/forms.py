@@ -2,10 +2,39 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from django import forms
+from django.forms.utils import flatatt
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from typing_extensions import override
 
 from pushsvc.common.errors import Conflict, Invalid
+from pushsvc.common.timestamps import timezone_names
+
+
+class _ZoneSelect(forms.Select):
+    """Without a template for each option, as Django's has, because there are 600."""
+
+    @override
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        options = format_html_join(
+            "",
+            "<option{}>{}</option>",
+            ((" selected" if each == value else "", each) for each in timezone_names()),
+        )
+        own = flatatt(self.build_attrs(self.attrs, {"name": name, **(attrs or {})}))
+        return format_html("<select{}>{}</select>", own, options)
+
+
+class ZoneField(forms.ChoiceField):
+    """A time zone by its name in tzdata."""
+
+    widget = _ZoneSelect
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(choices=lambda: [(name, name) for name in timezone_names()], **options)
 
 
 class ConsoleForm(forms.Form):
