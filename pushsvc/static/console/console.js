@@ -53,6 +53,18 @@ document.addEventListener(
   true,
 );
 
+// The second click of a double click sends no form: it can come after the next page has loaded.
+document.addEventListener(
+  "click",
+  (event) => {
+    const button = event.target.closest("button, input");
+    if (event.detail < 2 || !button?.form || button.type !== "submit") return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  },
+  true,
+);
+
 // Posts the form for a script. Without a response of the service, raises an error with words for the
 // user. A new sign-in in another tab replaces the token of forms, so a refused token is renewed once.
 window.pushsvcPost = async (address, form, options = {}) => {

@@ -218,6 +218,21 @@ def test_a_review_that_the_browser_stopped_can_be_asked_for_again(console, alice
     review(page)
 
 
+def test_a_double_click_on_review_does_not_send(console, alice, sender):
+    """Its second click can come after the review has loaded, with a button under the pointer."""
+    page = console.open(COMPOSE, sender)
+    write(page)
+    review(page)
+    page.get_by_role("button", name="Send it to 0").hover()
+
+    page.mouse.down(click_count=2)
+    page.mouse.up(click_count=2)
+    page.get_by_role("button", name="Back to editing").click()
+
+    expect(page.get_by_label("Title", exact=True)).to_have_value("Fresh bread")
+    assert not Notification.objects.filter(channel=alice.channel).exists()
+
+
 def test_a_trial_that_fails_says_why(console, alice, sender):
     console.answers.add(429)
     page = console.open(COMPOSE, sender)
