@@ -70,7 +70,7 @@ def any_key(rows: QuerySet[Any]) -> Subquery:
     """The key of any of the rows, which refer to a row outside; null if there is none. With Exists,
     PostgreSQL may compare each row outside with all rows inside, while it believes that these are
     few. This looks them up for each."""
-    return Subquery(rows.order_by().values("pk")[:1])
+    return Subquery(rows.values("pk")[:1])
 
 
 class StateQuerySet(QuerySet[Row]):

@@ -4,14 +4,16 @@ from datetime import timedelta
 from typing import Any, Final, Self
 
 from django.db import models
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import OuterRef, Q, QuerySet
 from django.db.models.functions import Now
+from django.db.models.lookups import IsNull
 from typing_extensions import override
 
 from channels_app import audit
 from channels_app.feeds import EventKind
 from notifications_app.content.values import AUDITED_FIELDS
 from notifications_app.models.repeated import RepeatedSend
+from notifications_app.querysets import any_key
 
 MAX_DELAY_MINUTES: Final = 30 * 24 * 60
 
@@ -206,8 +208,11 @@ class AutomationDay(models.Model):
         return {name: getattr(self, name) for name in SKIPPED}
 
 
-def _has_due() -> Exists:
-    return Exists(AutomationEntry.objects.filter(automation=OuterRef("pk"), due_at__lte=Now()))
+def _has_due() -> IsNull:
+    # Ordered, so that PostgreSQL reads the automation's part of an index. Otherwise it might read
+    # all entries for an automation that has none, expecting to find one soon.
+    due = AutomationEntry.objects.filter(automation=OuterRef("pk"), due_at__lte=Now())
+    return IsNull(any_key(due.order_by("due_at")), False)
 
 
 def automation_of(notification_id: Any) -> "QuerySet[Automation]":

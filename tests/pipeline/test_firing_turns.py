@@ -10,7 +10,7 @@ from notifications_app.sends import automation_firing, firing
 from pushsvc.common.ids import uuid7
 from pushsvc.common.store import sql
 from tests import factories
-from tests.pipeline.support import logged
+from tests.pipeline.support import logged, most_rows_read, tick
 
 pytestmark = pytest.mark.django_db
 SLICE = 2
@@ -67,6 +67,21 @@ def test_automations_with_more_take_turns(turns):
     first = ["Large", "Also large", "Small"]
     assert of_automations(turns)[:5] == [*first, "Large", "Also large"]
     assert not AutomationEntry.objects.exists()
+
+
+def test_a_tick_does_not_read_who_waits_for_one_automation_for_each_of_the_others(channel):
+    """PostgreSQL knows that everybody who waits is due."""
+    for _ in range(40):
+        factories.make_automation(factories.make_channel())
+    crowded = factories.make_automation(channel)
+    AutomationEntry.objects.bulk_create(
+        AutomationEntry(automation=crowded, subscription_id=uuid7(), due_at=Now())
+        for _ in range(3000)
+    )
+    sql.execute("ANALYZE notifications_app_automation, notifications_app_automationentry", {})
+    Automation.objects.filter(pk=crowded.pk).update(fire_at=Now() + timedelta(minutes=1))
+
+    assert most_rows_read(tick) < 100
 
 
 def test_an_automation_with_many_notifications_to_read_takes_turns(turns):
