@@ -6,7 +6,7 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Case, F, Q, When
 from django.db.models.functions import Now
 from typing_extensions import override
 
@@ -236,10 +236,13 @@ class Notification(models.Model):
                 name="notification_segment_open",
             ),
             models.Index(fields=["channel", "-id"], name="notification_newest"),
+            # For inboxes. By an expression, because PostgreSQL might otherwise read all sends of
+            # the channel by another index, if its statistics know of none.
             models.Index(
-                fields=["channel", "-id"],
+                Case(When(has_targets=False, only_subscription_id__isnull=True, then="channel")),
+                F("id").desc(),
                 condition=Q(has_targets=False, only_subscription_id__isnull=True),
-                name="notification_broadcast",  # for inboxes
+                name="notification_broadcast",
             ),
             # For lists of a period, and of the few with these statuses.
             models.Index(fields=["channel", "scheduled_at"], name="notification_period"),
