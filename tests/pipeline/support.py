@@ -13,6 +13,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
+from channels_app.models import WebhookAttempt, WebhookMessage
 from notifications_app import tasks
 from notifications_app.models import (
     Batch,
@@ -20,6 +21,7 @@ from notifications_app.models import (
     EventHour,
     Notification,
     Plan,
+    Target,
 )
 from notifications_app.pipeline import batches, breakers, dispatch, plan_queue, planning
 from notifications_app.pipeline.transitions import DueDelivery
@@ -366,14 +368,14 @@ def nested_loops():
 
 
 def _forget_deleted_rows():
-    """An index has the rows of earlier tests until a vacuum, and a bitmap's count has them, too."""
+    """An index has deleted rows and earlier versions until a vacuum, and a bitmap's count has them,
+    too."""
     if not connection.in_atomic_block:
         sql.execute(f"VACUUM (INDEX_CLEANUP ON) {', '.join(_READ_TABLES)}", {})
 
 
-_READ_TABLES = [
-    model._meta.db_table for model in (Plan, Batch, Delivery, Notification, Subscription, Tag)
-]
+_READ = (Plan, Batch, Delivery, Notification, Target, Subscription, Tag)
+_READ_TABLES = [each._meta.db_table for each in (*_READ, WebhookAttempt, WebhookMessage)]
 
 
 def _explained(statement, *, as_if_large):
