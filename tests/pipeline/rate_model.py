@@ -133,8 +133,9 @@ class Sending:
             self.clock.now += CALL_SECONDS
             is_accepted = self.service.accepts(self.clock.now)
             recent.append(not is_accepted)
-            flush.append(is_accepted)
-            self.note(is_accepted)
+            wait = None if is_accepted else self.service.wait(self.clock.now)
+            flush.append(wait)
+            self.note(wait)
             if stops_after is not None:
                 stops_after -= 1
             elif len(recent) >= LEAST_RECENT and 2 * sum(recent) >= len(recent):
@@ -146,29 +147,30 @@ class Sending:
             self.record(flush, standing)
         return made > 0
 
-    def note(self, is_accepted):
+    def note(self, wait):
         self.calls += 1
         self.left -= 1
-        if is_accepted:
+        if wait is None:
             self.accepted += 1
         else:
-            wait = max(DEFERRED_SECONDS, self.service.wait(self.clock.now))
-            self.deferred.append(self.clock.now + wait)
+            self.deferred.append(self.clock.now + max(DEFERRED_SECONDS, wait))
 
     def record(self, flush, standing):
+        """`flush`: of each call None, or the Retry-After of its 429."""
         self.clock.wait(0)
         recent = flush[-MOST_RECENT:]
+        waits = [wait for wait in recent if wait is not None]
         web_rate.record(
             SERVICE,
             self.channel,
             Evidence(len(flush), 0),
             Throttling(
-                accepted=sum(flush),
+                accepted=flush.count(None),
                 calls=len(flush),
-                throttled=flush.count(False),
+                throttled=len(flush) - flush.count(None),
                 recent=len(recent),
-                recent_throttled=recent.count(False),
-                retry_after=self.service.wait(self.clock.now) if recent.count(False) else 0.0,
+                recent_throttled=len(waits),
+                retry_after=min(waits, default=0.0),
             ),
             is_trial=standing.is_trial,
         )
