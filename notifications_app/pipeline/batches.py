@@ -155,23 +155,29 @@ def overdue_batches() -> QuerySet[Any]:
     """Overdue batches, each with its `bounce_code`."""
     parked = Batch.objects.filter(_is_parked_too_long())
     # Only batches of overdue plans are read, so batches that are in time cost nothing. Found by
-    # notification, because the index of open batches begins with it. In an array, because
-    # PostgreSQL might read all plans for each batch, while it believes that there are few.
+    # notification, because the index of open batches begins with it.
     is_over = Q(expires_at__lt=Now()) | Q(stopped_at__isnull=False)
     is_over |= Q(LessThan(OuterRef("deadline_at"), Now()))
     own = Notification.objects.filter(is_over, pk=OuterRef("notification"), paused_at__isnull=True)
     plans = Plan.objects.exclude(status=PlanStatus.DONE).filter(recipient_count__gt=0)
     over = plans.filter(IsNull(any_key(own), False))
-    is_of_over = Func(
-        F("notification"),
-        ArraySubquery(over.values("notification")),
+    late = Batch.objects.open().filter(
+        _IS_LATE, _is_in("notification", over.values("notification"))
+    )
+    ids = parked.values("pk").union(late.values("pk"), all=True)
+    return _with_bounce_code(Batch.objects.filter(_is_in("pk", ids)))
+
+
+def _is_in(field: str, found: QuerySet[Any]) -> Func:
+    """As `IN`, but PostgreSQL finds the values first. Otherwise it might search them for each
+    batch, while it believes that there are few."""
+    return Func(
+        F(field),
+        ArraySubquery(found),
         template="%(expressions)s)",
         arg_joiner=" = ANY (",
         output_field=BooleanField(),
     )
-    late = Batch.objects.open().filter(_IS_LATE, is_of_over)
-    ids = parked.values("pk").union(late.values("pk"), all=True)
-    return _with_bounce_code(Batch.objects.filter(pk__in=ids))
 
 
 def _is_parked_too_long() -> Q:

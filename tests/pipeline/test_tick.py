@@ -218,6 +218,20 @@ def test_a_tick_reads_each_row_a_few_times_however_many_sends_run(channel):
     assert support.most_rows_read(support.tick, as_if_large=True) < 10 * 240
 
 
+def test_overdue_batches_are_read_a_few_times_although_many_others_were_done_lately(
+    channel, tampered_channel
+):
+    """PostgreSQL still believes that the others wait."""
+    planned_for_one(tampered_channel, 240)
+    sql.execute("ANALYZE", {})
+    Batch.objects.update(status="done", finished_at=Now(), delivered_count=1)
+    Plan.objects.update(status="done")
+    planned_for_one(channel, 240)
+    Plan.objects.filter(channel=channel).update(deadline_at=Now())
+
+    assert support.most_rows_read(batches.overdue) < 10 * 240
+
+
 @pytest.mark.parametrize("since", ["deadline", "parking"])
 def test_a_bounce_reads_only_its_own_batch_however_many_are_overdue(channel, settings, since):
     quiet_hours()
