@@ -68,8 +68,7 @@ document.addEventListener(
 // Posts the form for a script. Without a response of the service, raises an error with words for the
 // user. A new sign-in in another tab replaces the token of forms, so a refused token is renewed once.
 window.pushsvcPost = async (address, form, options = {}) => {
-  const limit = window.pushsvcLimit();
-  const signal = options.signal ? AbortSignal.any([options.signal, limit]) : limit;
+  const signal = window.pushsvcLimit(options.signal);
   const post = () =>
     fetch(address, { ...options, signal, method: "POST", body: new FormData(form) });
   let answer;
@@ -85,9 +84,10 @@ window.pushsvcPost = async (address, form, options = {}) => {
   return answer;
 };
 
-// Ends a request that takes too long, with words for the user.
-window.pushsvcLimit = () => {
+// Ends a request that takes too long, with words for the user, and with the `other` signal.
+window.pushsvcLimit = (other) => {
   const limit = new AbortController();
+  other?.addEventListener("abort", () => limit.abort(other.reason));
   const words = translated(
     "The service did not respond. Your input is kept. The next change retries.",
   );
