@@ -156,7 +156,7 @@ class Migration(migrations.Migration):
                     models.Index(condition=models.Q(('status', 'processing')), fields=['id'], name='notification_running'),
                     models.Index(condition=models.Q(('decides_at__isnull', False), ('status', 'processing')), fields=['decides_at'], name='notification_deciding'), models.Index(condition=models.Q(('segment_id__isnull', False), ('status__in', ['pending', 'processing'])), fields=['segment_id'], name='notification_segment_open'),
                     models.Index(fields=['channel', '-id'], name='notification_newest'),
-                    models.Index(models.Case(models.When(has_targets=False, only_subscription_id__isnull=True, then='channel')), models.OrderBy(models.F('id'), descending=True), condition=models.Q(('has_targets', False), ('only_subscription_id__isnull', True)), name='notification_broadcast'),
+                    models.Index(models.Case(models.When(models.Q(('has_targets', False), ('only_subscription_id__isnull', True), ('started_at__isnull', False)), then='channel')), models.OrderBy(models.F('id'), descending=True), condition=models.Q(('has_targets', False), ('only_subscription_id__isnull', True), ('started_at__isnull', False)), name='notification_broadcast'),
                     models.Index(fields=['channel', 'scheduled_at'], name='notification_period'),
                     models.Index(condition=models.Q(('status__in', ['failed', 'cancelled'])), fields=['channel', '-id'], name='notification_unsent'),
                     models.Index(condition=models.Q(('status', 'sent')), fields=['channel', 'finished_at'], name='notification_ended'),

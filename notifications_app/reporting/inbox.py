@@ -197,8 +197,8 @@ WITH device AS MATERIALIZED (
   SELECT * FROM unnest(%(devices)s::uuid[], %(linked)s::timestamptz[]) AS own (id, linked_at)
 ), candidate AS MATERIALIZED (
   (SELECT id FROM notifications_app_notification
-   WHERE CASE WHEN NOT has_targets AND only_subscription_id IS NULL THEN channel_id END
-       = %(channel)s
+   WHERE CASE WHEN NOT has_targets AND only_subscription_id IS NULL AND started_at IS NOT NULL
+         THEN channel_id END = %(channel)s
      AND NOT has_targets AND only_subscription_id IS NULL AND started_at IS NOT NULL
    ORDER BY id DESC LIMIT %(most)s)
   UNION
