@@ -53,12 +53,14 @@ document.addEventListener(
   true,
 );
 
-// The second click of a double click sends no form: it can come after the next page has loaded.
+// The second click of a double click sends no form, because it can come after the next page has loaded. Nor
+// does it count in [data-once], where another button takes the place of the one that was clicked.
 document.addEventListener(
   "click",
   (event) => {
     const button = event.target.closest("button, input");
-    if (event.detail < 2 || !button?.form || button.type !== "submit") return;
+    const isGuarded = (button?.form && button.type === "submit") || button?.closest("[data-once]");
+    if (event.detail < 2 || !isGuarded) return;
     event.preventDefault();
     event.stopImmediatePropagation();
   },

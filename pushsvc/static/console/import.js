@@ -585,9 +585,6 @@
   $("format").addEventListener("change", () => look($("format").value));
   $("encoding").addEventListener("change", () => look($("format").value));
   $("how").addEventListener("input", previewSoon);
-  // The second click of a double click would hit the button that has taken the place of the first.
-  const dropSecond = (event) => event.detail > 1 && event.stopPropagation();
-  $("run").addEventListener("click", dropSecond, true);
   $("dry").addEventListener("click", () => begin(true));
   $("start").addEventListener("click", () => begin(false));
   $("cancel").addEventListener("click", cancel);
