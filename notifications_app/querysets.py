@@ -67,9 +67,9 @@ class Leased(Protocol):
 
 
 def any_key(rows: QuerySet[Any]) -> Subquery:
-    """The key of any of the rows, which refer to a row outside; null if there is none. With Exists,
-    PostgreSQL may compare each row outside with all rows inside, while it believes that these are
-    few. This looks them up for each."""
+    """The key of one of `rows`, which refer to an outer row; null if there are none. Looked up for
+    each outer row. With Exists, PostgreSQL may compare each outer row with all of `rows` instead,
+    if its statistics say that these are few."""
     return Subquery(rows.values("pk")[:1])
 
 
@@ -169,8 +169,7 @@ class PlanQuerySet(StateQuerySet[Row]):
 
 class BatchQuerySet(StateQuerySet[Row]):
     def open(self) -> Self:
-        """Those that are not done. Asked by the moment, because the index of open batches has it as
-        its condition: see there."""
+        """Those that are not done. Uses the condition of the index `batch_open`."""
         return self.filter(finished_at__isnull=True)
 
     def leased(self) -> Self:

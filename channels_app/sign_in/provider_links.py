@@ -215,8 +215,8 @@ def unlink(*, user: User) -> None:
 
 
 def _entered_at(sign_in: Any) -> float:
-    """When the person gave the provider their password, or whatever it asks for; 0 if unknown. A
-    provider that was to ask and does not say when it did has asked now."""
+    """When the provider last authenticated the person, in seconds since the epoch; 0 if unknown.
+    If the provider was asked to do so again and states no time, this is now."""
     unknown = time.time() if "is_proof" in sign_in.state else 0.0
     at: float = sign_in.account.extra_data["id_token"].get("auth_time", unknown)
     return at

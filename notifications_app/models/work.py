@@ -133,9 +133,9 @@ class Plan(models.Model):
                 condition=~Q(status="done") & Q(recipient_count__gt=0),
                 name="plan_with_recipients",
             ),
-            # Every plan has a count. Only statements that say so can use this index. Otherwise
-            # PostgreSQL might read all plans that wait for each notification or batch, while it
-            # believes that none waits.
+            # The count is never null or negative, but only statements that check this can use the
+            # index. With old statistics, others might read all waiting plans for each notification
+            # or batch.
             models.Index(
                 fields=["due_at"],
                 condition=Q(status="planning", recipient_count__gte=0),
@@ -277,7 +277,8 @@ class Batch(models.Model):
                 condition=Q(status="ready", recipient_count__lte=SMALL_BATCH),
                 name="batch_ready_small",
             ),
-            # Only statements that ask for these times can use them, not those about given batches.
+            # Statements about given batches do not check these times, so they cannot use the two
+            # indexes.
             models.Index(
                 fields=["lease_until"],
                 condition=Q(status="leased", lease_until__isnull=False),
@@ -293,8 +294,9 @@ class Batch(models.Model):
             models.Index(
                 fields=["channel", "platform", "-claimed_at"], name="batch_channel_claimed"
             ),
-            # Not by the status, because "ready" would imply it. PostgreSQL could then read all open
-            # batches for each plan, as long as its statistics say that every batch is done.
+            # Not a condition on the status, because `status = 'ready'` would imply it. While its
+            # statistics say that every batch is done, PostgreSQL could read the whole index for
+            # each plan.
             models.Index(
                 fields=["notification"], condition=Q(finished_at__isnull=True), name="batch_open"
             ),

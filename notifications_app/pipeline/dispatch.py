@@ -54,8 +54,8 @@ _UNREADABLE = Misconfigured("key_unreadable", "The stored credentials cannot be 
 
 
 def deliver(platform: Platform, *, seconds: float, pace: worker.Pace | None = None) -> bool:
-    """Serves due batches of the platform. Returns False when none is left, True when the time is
-    over or the worker must stop. Any number of workers may run it at once. `pace` receives the
+    """Serves due batches of the platform. Returns False if none is left, and True if the time is
+    up or the worker must stop. Any number of workers may run it at once. `pace` receives the
     number of claimed batches."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and not worker.is_stopping():

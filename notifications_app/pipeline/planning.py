@@ -62,8 +62,8 @@ _round_robin = RoundRobin()  # of this process
 
 
 def work(*, seconds: float, pace: worker.Pace | None = None) -> bool:
-    """Starts due notifications and plans slices. Returns False when nothing is left, True when the
-    time is over or the worker must stop. `pace` receives the number of started notifications."""
+    """Starts due notifications and plans slices. Returns False if nothing is left, and True if the
+    time is up or the worker must stop. `pace` receives the number of notifications that start."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and not worker.is_stopping():
         started = start_due(round_robin=_round_robin)
