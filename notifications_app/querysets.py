@@ -12,12 +12,15 @@ from functools import reduce
 from operator import or_
 from typing import Any, Protocol, Self, TypeVar
 
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import (
+    BooleanField,
     Case,
     DurationField,
     Exists,
     ExpressionWrapper,
     F,
+    Func,
     Min,
     Model,
     OuterRef,
@@ -71,6 +74,19 @@ def any_key(rows: QuerySet[Any]) -> Subquery:
     each outer row. With Exists, PostgreSQL may compare each outer row with all of `rows` instead,
     if its statistics say that these are few."""
     return Subquery(rows.values("pk")[:1])
+
+
+def is_in(field: str, found: QuerySet[Any]) -> Func:
+    """As `IN`, but PostgreSQL finds the values first, and once. For `IN` it may search them again
+    for each row, while it believes that there are few. A search that locks a limited number of rows
+    then finds others each time."""
+    return Func(
+        F(field),
+        ArraySubquery(found),
+        template="%(expressions)s)",
+        arg_joiner=" = ANY (",
+        output_field=BooleanField(),
+    )
 
 
 class StateQuerySet(QuerySet[Row]):
@@ -294,7 +310,7 @@ class IdempotencyRecordQuerySet(QuerySet[Row]):
         # A record that is locked is being replaced, because its key is in use again.
         old = self.expired().select_for_update(skip_locked=True)
         ids = old.order_by("created_at").values("pk")[:limit]
-        deleted, _ = self.filter(pk__in=ids).delete()
+        deleted, _ = self.filter(is_in("pk", ids)).delete()
         return deleted
 
 

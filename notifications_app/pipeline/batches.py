@@ -12,8 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import BooleanField, Case, Exists, F, Func, OuterRef, Q, QuerySet, Value, When
+from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Now
 from django.db.models.lookups import IsNull, LessThan
 
@@ -23,7 +22,7 @@ from notifications_app.pipeline import send_rates
 from notifications_app.pipeline.breakers import UNKNOWN_HOSTS
 from notifications_app.pipeline.lease import RENEW_SECONDS, Lease
 from notifications_app.pipeline.transitions import CREDENTIALS_REFUSED, EXPIRED, STOPPED
-from notifications_app.querysets import MOST_LEASE_LOSSES, BatchQuerySet, any_key
+from notifications_app.querysets import MOST_LEASE_LOSSES, BatchQuerySet, any_key, is_in
 from notifications_app.states import IDLE, STATES, BatchStatus, PlanStatus
 from pushsvc.common import metrics
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
@@ -161,23 +160,9 @@ def overdue_batches() -> QuerySet[Any]:
     own = Notification.objects.filter(is_over, pk=OuterRef("notification"), paused_at__isnull=True)
     plans = Plan.objects.exclude(status=PlanStatus.DONE).filter(recipient_count__gt=0)
     over = plans.filter(IsNull(any_key(own), False))
-    late = Batch.objects.open().filter(
-        _IS_LATE, _is_in("notification", over.values("notification"))
-    )
+    late = Batch.objects.open().filter(_IS_LATE, is_in("notification", over.values("notification")))
     ids = parked.values("pk").union(late.values("pk"), all=True)
-    return _with_bounce_code(Batch.objects.filter(_is_in("pk", ids)))
-
-
-def _is_in(field: str, found: QuerySet[Any]) -> Func:
-    """As `IN`, but PostgreSQL finds the values first. Otherwise it might search them for each
-    batch, while it believes that there are few."""
-    return Func(
-        F(field),
-        ArraySubquery(found),
-        template="%(expressions)s)",
-        arg_joiner=" = ANY (",
-        output_field=BooleanField(),
-    )
+    return _with_bounce_code(Batch.objects.filter(is_in("pk", ids)))
 
 
 def _is_parked_too_long() -> Q:

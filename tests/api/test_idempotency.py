@@ -7,6 +7,7 @@ from django.db.models.functions import Now
 from channels_app.models import Channel
 from notifications_app.models import IdempotencyRecord, Notification
 from notifications_app.sends.idempotency import once
+from pushsvc.common.store import sql
 from tests.api.support import NOWHERE, code, errors, owner_of
 from tests.pipeline.support import in_threads, waits_for_nobody
 
@@ -99,7 +100,13 @@ def test_after_a_day_a_key_may_be_used_with_another_body(alice):
     assert code(keyed(alice, {"body": "x"}), 422) == "idempotency_key_reused"
 
 
-def test_old_answers_are_deleted_in_steps(alice):
+@pytest.mark.parametrize("known", [0, 1, 3, 50])
+def test_old_answers_are_deleted_in_steps_whatever_the_statistics_say(alice, known):
+    for number in range(known):
+        keyed(alice, {"body": "x"}, f"{number}")
+    sql.execute(f"ANALYZE {IdempotencyRecord._meta.db_table}", {})
+    IdempotencyRecord.objects.all().delete()
+
     for key in "abc":
         keyed(alice, {"body": "x"}, key)
     grow_older(24)
