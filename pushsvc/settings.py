@@ -36,7 +36,7 @@ _APPS_WITH_ROWS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
-    "auditlog",
+    "channels_app.apps.AuditLogConfig",
     "pushsvc",
     "channels_app",
     "subscriptions_app",

@@ -51,6 +51,16 @@ END $$
 """
 
 
+class _AlterAuditLog(migrations.AlterField):
+    """Alters a field of django-auditlog, whose migrations are in its package."""
+
+    def state_forwards(self, app_label, state):
+        super().state_forwards('auditlog', state)
+
+    def database_forwards(self, app_label, *parts):
+        super().database_forwards('auditlog', *parts)
+
+
 class Migration(migrations.Migration):
 
     initial = True
@@ -360,6 +370,7 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('channel', 'code', 'subject'), name='alert_once')],
             },
         ),
+        _AlterAuditLog('logentry', 'id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
         migrations.RunSQL(_KEEP_AUDIT_LOG, _RELEASE_AUDIT_LOG),
         migrations.RunSQL(_INDEX_AUDIT_LOG, 'DROP INDEX auditlog_by_account'),
         migrations.RunSQL(_ADD_FACTS, 'DROP FUNCTION feed_add'),

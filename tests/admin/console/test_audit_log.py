@@ -18,6 +18,7 @@ from channels_app import audit
 from channels_app.services import api_key_issue, provider_credentials_store, vapid_key_rotate
 from channels_app.sign_in.passwords import set_password_path
 from notifications_app.sends.services import notification_pause, notification_resume
+from pushsvc.common.store import sql
 from pushsvc.common.store.crypto import decrypt
 from tests.admin.accounts.test_members import choose_password
 from tests.admin.sign_in.steps import app_of, turned_on
@@ -41,6 +42,21 @@ def test_sql_cannot_change_or_delete_an_entry(alice):
         entries.update(object_repr="forged")
     with pytest.raises(Error, match="never changed"), transaction.atomic():
         entries._raw_delete(entries.db)
+
+
+def test_entries_follow_after_more_than_32_bits_can_number(alice):
+    sequence = "pg_get_serial_sequence('auditlog_logentry', 'id')"
+    ((last,),) = sql.rows(f"SELECT nextval({sequence})", {})
+    sql.rows(f"SELECT setval({sequence}, {2**31 - 1})", {})
+    try:
+        audit.record(alice.channel, audit.Action.UPDATE, note="One more.")
+        entry = newest()
+    finally:
+        sql.rows(f"SELECT setval({sequence}, {last})", {})
+
+    client = signed_in(alice.members["viewer"])
+    assert "One more." in client.get(f"{LOG}{entry.pk}/change/").content.decode()
+    assert entry.pk == 2**31
 
 
 def test_an_entry_keeps_only_the_fields_that_changed(alice):
