@@ -102,7 +102,7 @@ def draft_approve(
     channel. Raises what `read` raises, DraftGone, NotWaiting, and Conflict if the user asked, or if
     who asked is no longer a writer.
     """
-    draft = _waiting(drafts.select_related("channel"), version, user)
+    draft = _waiting(drafts, version, user)
     asked_by = draft.asked_by
     if asked_by is None or not is_writer(asked_by):
         raise Conflict(
@@ -126,7 +126,7 @@ def draft_approve(
 
 def _waiting(drafts: QuerySet[Draft], version: int, user: User) -> Draft:
     """Locks and returns the draft, if the user may decide about this version of it."""
-    draft = draft_locked(drafts.select_related("asked_by"))
+    draft = draft_locked(drafts)
     if draft.sent_version is not None and version <= draft.sent_version:
         raise DraftGone
     if draft.version != version or not draft.is_waiting:

@@ -137,8 +137,9 @@ def draft_changed(draft: Draft) -> Conflict:
 
 
 def draft_locked(drafts: QuerySet[Draft]) -> Draft:
-    """Locks and returns the only draft. Raises DraftGone."""
-    draft = drafts.select_related("changed_by").select_for_update(of=("self",)).first()
+    """Locks and returns the only draft. Raises DraftGone. Reads no other row in the same statement:
+    if that waits for a change of a foreign key, PostgreSQL does not read the new one's row."""
+    draft = drafts.select_for_update(of=("self",)).first()
     if draft is None:
         raise DraftGone
     return draft

@@ -14,8 +14,11 @@ from channels_app.accounts.members import account_create, member_remove
 from channels_app.accounts.users import user_create
 from channels_app.models import ApiKey
 from channels_app.webhooks import webhook_delete
+from notifications_app.admin.compose.sender import approval_url
 from notifications_app.models import Notification
 from notifications_app.pipeline import planning
+from notifications_app.sends.approvals import NotWaiting
+from notifications_app.sends.drafts import draft_save
 from notifications_app.sends.schedules import schedule_delete
 from notifications_app.sends.templates import template_delete
 from subscriptions_app.devices.test_devices import device_add, device_remove
@@ -163,6 +166,39 @@ def waiting_for(first, second):
         return second()
 
     return in_threads(hold, wait)[1]
+
+
+@pytest.mark.parametrize("act", ["save", "return"])
+def test_what_somebody_else_just_saved_in_a_draft_is_named_and_the_draft_is_not_gone(alice, act):
+    writer, colleague = alice.members["writer"], alice.members["owner"]
+    draft = factories.make_waiting(alice.channel, writer)
+    seen = {"draft": str(draft.pk), "version": str(draft.version)}
+    user, url, form, expected = {
+        "save": (
+            writer,
+            reverse("admin:draft_save"),
+            written(alice.channel, **seen),
+            f"{colleague} has changed this draft.",
+        ),
+        "return": (
+            alice.members["sender"],
+            approval_url(draft),
+            seen | {"do": "return", "note": "Shorter."},
+            str(NotWaiting.detail),
+        ),
+    }[act]
+    save = partial(
+        draft_save,
+        draft_id=draft.pk,
+        version=draft.version,
+        channel=alice.channel,
+        user=colleague,
+        form={"body": "hers"},
+    )
+
+    answer = waiting_for(save, partial(signed_in(user).post, url, form, follow=True))
+
+    assert expected in answer.content.decode()
 
 
 @pytest.mark.parametrize("kind", ["membership", "webhook", "template", "schedule", "device"])
