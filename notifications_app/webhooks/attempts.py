@@ -229,11 +229,15 @@ SELECT EXISTS (SELECT FROM channels_app_feed WHERE unreadable_at IS NULL)
   OR EXISTS (SELECT FROM channels_app_webhook hook WHERE {_MAY_BE_CALLED})
 """  # noqa: S608 - constants
 
-# One statement, so that the order of locks is kept: the webhook, then its attempt. Returns for how
-# long the webhook has been failing.
+# One statement, so that the order of locks is kept: the webhook, then its attempt. `hook` is read
+# with its lock, because after a wait another read would find what was before the last result.
+# Returns for how long the webhook has been failing.
 _RECORD: Final = """
 WITH hook AS (
-  SELECT id FROM channels_app_webhook WHERE id = %(hook)s FOR NO KEY UPDATE
+  SELECT id, CASE WHEN last_failed_at < statement_timestamp() - %(quiet)s::interval
+      THEN statement_timestamp() ELSE coalesce(failing_since, statement_timestamp()) END
+    AS failing_since
+  FROM channels_app_webhook WHERE id = %(hook)s FOR NO KEY UPDATE
 ), written AS (
   UPDATE channels_app_webhookattempt
   SET state = CASE WHEN %(delivered)s THEN 'delivered'
@@ -245,19 +249,16 @@ WITH hook AS (
     AND state = 'waiting' AND lease_number = %(number)s
   RETURNING webhook_id
 )
-UPDATE channels_app_webhook
+UPDATE channels_app_webhook AS webhook
 SET last_answer = %(answer)s,
     last_delivered_at = CASE WHEN %(delivered)s THEN statement_timestamp()
       ELSE last_delivered_at END,
     last_failed_at = CASE WHEN %(delivered)s THEN last_failed_at ELSE statement_timestamp() END,
-    failing_since = CASE WHEN %(delivered)s THEN NULL ELSE since.moment END,
+    failing_since = CASE WHEN %(delivered)s THEN NULL ELSE hook.failing_since END,
     held_until = CASE WHEN %(delivered)s THEN NULL ELSE statement_timestamp() + greatest(
-      least((statement_timestamp() - since.moment) * %(share)s, %(longest)s), %(least)s) END,
+      least((statement_timestamp() - hook.failing_since) * %(share)s, %(longest)s), %(least)s) END,
     is_slow = %(is_slow)s
-FROM (
-  SELECT CASE WHEN last_failed_at < statement_timestamp() - %(quiet)s::interval
-    THEN statement_timestamp() ELSE coalesce(failing_since, statement_timestamp()) END AS moment
-  FROM channels_app_webhook WHERE id = %(hook)s) AS since
-WHERE id = (SELECT webhook_id FROM written)
-RETURNING statement_timestamp() - coalesce(failing_since, statement_timestamp())
+FROM hook
+WHERE webhook.id = (SELECT webhook_id FROM written)
+RETURNING statement_timestamp() - coalesce(webhook.failing_since, statement_timestamp())
 """

@@ -183,6 +183,26 @@ def test_days_without_a_call_do_not_count_as_failures(channel, receiver):
     assert row.failing_since == row.last_failed_at
 
 
+def test_a_failure_that_waits_for_a_delivery_begins_a_new_time_of_failures(channel, receiver):
+    row, _ = hook(channel, receiver)
+    for _ in range(2):
+        webhooks.webhook_test(channel_id=channel.id, webhook_id=row.pk)
+    Webhook.objects.update(last_delivered_at=Now())
+    first, second = claim()
+    Webhook.objects.update(failing_since=Now() - timedelta(days=5), last_failed_at=Now())
+    delivered = calls.Answer(is_delivered=True, words="204")
+    failed = calls.Answer(is_delivered=False, words="500")
+
+    with support.waits_for(
+        lambda: attempts.record(first, delivered), lambda: attempts.record(second, failed)
+    ):
+        pass
+
+    row.refresh_from_db()
+    assert row.is_enabled
+    assert row.failing_since == row.last_failed_at
+
+
 def test_a_silent_receiver_fails_after_the_time_of_a_call(channel, receiver, monkeypatch):
     monkeypatch.setattr(calls, "CALL_SECONDS", 0.3)
     row, _ = hook(channel, receiver)
