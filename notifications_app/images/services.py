@@ -12,7 +12,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet, Sum
-from django.db.models.functions import Now
+from django.db.models.functions import Greatest, Now
 from django.utils.translation import gettext
 
 from channels_app import audit
@@ -151,11 +151,10 @@ def removals_purge() -> int:
 
 
 def _again(image: Image) -> Image | None:
-    """The stored image with the same content, kept from now on."""
-    known = Image.objects.defer("content").filter(name=image.name).first()
-    if known is not None:
-        Image.objects.filter(pk=known.pk, kept_until__lt=Now()).update(kept_until=Now())
-    return known
+    """The stored image with the same content, kept from now on. None if it is being deleted."""
+    same = Image.objects.filter(name=image.name)
+    is_kept = same.update(kept_until=Greatest("kept_until", Now()))
+    return same.defer("content").first() if is_kept else None
 
 
 def _require_room(image: Image) -> None:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from notifications_app import retention
 from notifications_app.content.values import Content, SendRequest
 from notifications_app.images.decoding import Use
-from notifications_app.images.services import KEPT_DAYS, image_add
+from notifications_app.images.services import KEPT_DAYS, image_add, images_purge
 from notifications_app.models import Image
 from notifications_app.sends.editing import notification_edit
 from notifications_app.sends.services import notification_accept
@@ -24,6 +24,7 @@ from tests.factories import (
     make_template,
 )
 from tests.images import file_of
+from tests.pipeline.support import waits_for
 
 pytestmark = pytest.mark.django_db
 AGO = timedelta(days=KEPT_DAYS, hours=1)
@@ -69,6 +70,21 @@ def test_an_image_that_nothing_names_is_deleted_after_its_time(image):
     assert is_kept()
     pass_time(timedelta(hours=2))
     assert not is_kept()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_image_that_is_uploaded_again_while_it_is_deleted_is_kept(channel, user, image):
+    pass_time()
+    again = []
+
+    def upload():
+        again.append(image_add(channel=channel, data=file_of(), use=Use.IMAGE, user=user))
+
+    with waits_for(lambda: images_purge(1), upload):
+        pass
+
+    assert Image.objects.get() == again[0]
+    assert is_kept()
 
 
 def contents(image):
