@@ -118,7 +118,8 @@ def tag_delete(*, channel: Channel, tag: str) -> None:
     """
     if not tag_exists(channel.pk, tag):
         raise NotFound
-    TagRemoval.objects.get_or_create(channel_id=channel.pk, tag=tag)
+    # Locked, because housekeeping may be ending an earlier deletion, which misses new devices.
+    TagRemoval.objects.select_for_update().get_or_create(channel_id=channel.pk, tag=tag)
     _note(channel, f"The tag {tag} was deleted.")
 
 

@@ -22,6 +22,7 @@ from tests.pipeline.support import (
     most_rows_read,
     until,
     waiting_sessions,
+    waits_for,
 )
 
 
@@ -211,6 +212,26 @@ def test_housekeeping_takes_a_deleted_tag_off_in_steps(alice, bob):
     assert len(tagged("new")) == 5
     assert not TagRemoval.objects.exists()
     assert code(alice.call("DELETE", path(alice, "old")), 404) == "not_found"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_tag_that_is_deleted_again_while_its_deletion_ends_is_deleted_again():
+    alice = owner_of(factories.make_channel())
+    rows = factories.add_subscriptions(alice.channel, 2)
+    factories.add_tags(rows[:1], "old")
+    alice.call("DELETE", path(alice, "old"))
+    answers = []
+
+    def delete_again():
+        factories.add_tags(rows[1:], "old")
+        answers.append(alice.call("DELETE", path(alice, "old")).status_code)
+
+    with waits_for(lambda: deleted_tags_purge(10), delete_again):
+        pass
+
+    assert answers == [202]
+    assert deleted_tags_purge(10) == 1
+    assert not Tag.objects.exists()
 
 
 def test_housekeeping_is_part_of_retention(alice):
