@@ -129,13 +129,19 @@ def people_merge(*, channel: Channel, stances: Mapping[str, Stance], note: str) 
     is opted in. Safe to repeat. For an import: the audit log has one entry, with the note."""
 
     def act(_: bool) -> None:
+        known = _found(channel.pk, stances.keys())
+        out = {name for name, each in stances.items() if each.opted_out}
+        wanting = {name for name, each in stances.items() if any(each.choices.values())}
+        # Devices of both are locked, because a device may be refusing a category now. They are
+        # locked before people are created: whoever links a locked device may wait for its person.
+        owners = [person for name, person in known.items() if name in out | wanting]
+        devices = list(Subscription.objects.filter(person__in=owners).locked_by_id())
         persons = people_get_or_create(channel.pk, stances.keys())
+        if any(each.active_devices for name, each in persons.items() if each != known.get(name)):
+            raise PersonsChanged  # others made a person, whose devices are not locked
         ids = {name: persons[name].pk for name in stances}
-        out = {ids[name] for name, each in stances.items() if each.opted_out}
-        wanting = {ids[name] for name, each in stances.items() if any(each.choices.values())}
-        # Devices of both are locked, because a device may be refusing a category now.
-        devices = list(Subscription.objects.filter(person__in=out | wanting).locked_by_id())
-        ended = _end([each for each in devices if each.person_id in out])
+        leaving = {ids[name] for name in out}
+        ended = _end([each for each in devices if each.person_id in leaving])
         ended.is_import = True
         for id_ in ids.values():
             ended.hold(id_)

@@ -1,6 +1,7 @@
 """The format `people_ndjson`: opt-outs and choices move, also of people without a device."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 
 import pytest
@@ -12,11 +13,18 @@ from subscriptions_app.categories.services import category_archive
 from subscriptions_app.importing import running
 from subscriptions_app.importing.services import subscriptions_import
 from subscriptions_app.models import OPTED_OUT, Person, Subscription
+from subscriptions_app.people.linking import devices_link
 from tests.api.support import owner_of
 from tests.api.test_import_request import post
 from tests.api.test_import_rows import android, stored
 from tests.factories import make_category, make_channel, make_person
-from tests.pipeline.support import assert_people_exact, waits_for
+from tests.pipeline.support import (
+    assert_people_exact,
+    closing_connection,
+    until,
+    waiting_sessions,
+    waits_for,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -117,6 +125,26 @@ def test_what_a_device_refuses_during_the_import_stays_refused(alice):
     with waits_for(refuse, lambda: bring(alice, wanted)):
         assert people() == {"ada": ({}, False)}
     assert people() == {"ada": ({}, False)}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_import_and_a_device_that_gets_one_of_its_new_people_do_not_block_each_other(alice):
+    rows = [android(number, external_id="ada") for number in (0, 1)]
+    subscriptions_import(channel=alice.channel, rows=rows)
+    first, second = Subscription.objects.order_by("pk")
+    wanted = [{"external_id": name, "choices": {"offers": True}} for name in ("ada", "bob")]
+
+    def link():
+        devices_link(channel=alice.channel, links={second.pk: "bob"})
+
+    with ThreadPoolExecutor(1) as pool:
+        with waits_for(Subscription.objects.filter(pk=first.pk), lambda: bring(alice, *wanted)):
+            linking = pool.submit(closing_connection(link))
+            until(lambda: linking.done() or waiting_sessions() == 2)
+        linking.result(timeout=60)
+
+    assert people() == {"ada": ({"offers": True}, False), "bob": ({"offers": True}, False)}
+    assert_people_exact(alice.channel)
 
 
 def test_an_opt_out_ends_the_devices(alice):
