@@ -373,7 +373,7 @@ def _credential_store(
         "checked_words": "",
     }
     own = ProviderCredential.objects.filter(channel=channel, platform=platform)
-    stored = own.first()
+    stored = own.select_for_update(no_key=True).first()
     if not own.update(version=F("version") + 1, **new):
         ProviderCredential.objects.create(channel=channel, platform=platform, **new)
     Channel.objects.filter(pk=channel.pk).update(**{f"{platform.value}_enabled": True})

@@ -8,13 +8,15 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 from django.db import transaction
 
-from channels_app.models import Channel, ProviderCredential, VapidKey
+from channels_app.feeds import EventKind
+from channels_app.models import Channel, ProviderCredential, VapidKey, WebhookMessage
 from channels_app.pauses import platform_pause
 from channels_app.selectors import credential_for, vapid_private_keys
+from channels_app.webhooks import webhook_create
 from tests.api.credentials import APPLE, GOOGLE, P8, RSA_KEY, pem
 from tests.api.support import errors, owner_of
 from tests.factories import make_channel
-from tests.pipeline.support import in_threads, until, waiting_sessions
+from tests.pipeline.support import in_threads, until, waiting_sessions, waits_for
 
 pytestmark = pytest.mark.django_db
 
@@ -80,6 +82,24 @@ def test_storing_again_raises_the_version_and_ends_the_pause(alice):
 
     found = credential_for(alice.channel.id, "ios")
     assert (found.version, found.is_paused) == (2, False)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_credentials_that_are_stored_during_a_pause_tell_webhooks_of_its_end():
+    alice = owner_of(make_channel())
+    store(alice, apns_key=APPLE)
+    events = [EventKind.PAUSED.value, EventKind.RESUMED.value]
+    webhook_create(channel=alice.channel, url="https://hooks.example.com/", events=events)
+    pause = {"channel_id": alice.channel.id, "platform": "ios", "code": "x", "detail": ""}
+
+    with waits_for(
+        lambda: platform_pause(version=1, **pause), lambda: store(alice, apns_key=APPLE)
+    ):
+        pass
+
+    assert not credential_for(alice.channel.id, "ios").is_paused
+    told = WebhookMessage.objects.order_by("pk").values_list("type", flat=True)
+    assert list(told) == events
 
 
 def test_a_late_response_to_replaced_credentials_pauses_nothing(alice):
