@@ -64,7 +64,8 @@ def user_change(*, user: User, by: User, email: str, is_active: bool, is_superus
     """
     locked = _locked(user)
     user = locked[user.pk]
-    if by.pk not in locked:
+    actor = locked.get(by.pk)
+    if actor is None or not (actor.is_active and actor.is_superuser):
         raise Invalid([FieldError("", "not_a_choice", gettext("You are no longer a superuser."))])
     if user.pk == by.pk and not (is_active and is_superuser):
         field = "is_superuser" if is_active else "is_active"

@@ -18,7 +18,7 @@ from pushsvc.common.store import sql
 from tests.admin.console.test_scope import addresses, everything_of
 from tests.admin.support import WORD, signed_in, stocked
 from tests.factories import add_crowd
-from tests.pipeline.support import in_threads, until
+from tests.pipeline.support import in_threads, until, waits_for
 
 COMPOSE = "admin:notification_compose"
 
@@ -162,6 +162,22 @@ def test_two_superusers_who_demote_each_other_leave_one_superuser(root):
 
     in_threads(demote_other, demote_root)
     assert list(User.objects.filter(is_superuser=True)) == [root]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("lost", ["is_superuser", "is_active"])
+def test_a_superuser_who_loses_their_rank_meanwhile_cannot_give_it_to_themselves(root, lost):
+    other = User.objects.create_superuser("other", password="x")
+    change = {"user": other, "email": "", "is_active": True, "is_superuser": True}
+
+    def keep_own_rank():
+        with pytest.raises(Invalid):
+            user_change(by=other, **change)
+
+    with waits_for(lambda: user_change(by=root, **change | {lost: False}), keep_own_rank):
+        pass
+
+    assert list(User.objects.filter(is_superuser=True, is_active=True)) == [root]
 
 
 def _has_ended_or_waits(pid):
