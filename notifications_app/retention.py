@@ -1,5 +1,6 @@
 """Deletes old rows and merges shares of counts, in small steps to avoid long transactions."""
 
+import time
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -27,6 +28,7 @@ logger = structlog.stdlib.get_logger(__name__)
 
 _STEP = 2_000
 _STEPS = 50
+_MORE_SECONDS = 10.0  # of each minute, because ticks and plans share the process
 _MERGED_AT_ONCE = 20  # notifications
 _IMAGES = 20  # of which each is looked for in all stored sends of its channel
 _MOST_NEARLY_FULL = 10
@@ -34,8 +36,9 @@ _MOST_NEARLY_FULL = 10
 
 def purge() -> None:
     """Deletes rows that are past their retention, and merges the shares of past minutes and
-    hours. At most 100,000 rows of a kind in a run. A kind whose statement PostgreSQL cancels keeps
-    no other."""
+    hours: at most 100,000 rows of each kind, and again of those that have more, until the run has
+    taken _MORE_SECONDS. A kind whose statement PostgreSQL cancels keeps no other."""
+    until = time.monotonic() + _MORE_SECONDS
     kinds: dict[str, Callable[[], int]] = {
         "deliveries": _purge_deliveries,
         "targets": _purge_targets,
@@ -58,7 +61,15 @@ def purge() -> None:
         "sessions": lambda: sessions_purge(_STEP),
         "sign_in_failures": lambda: failures_purge(_STEP),
     }
-    purged = {name: _purged(name, step) for name, step in kinds.items()}
+    purged = dict.fromkeys(kinds, 0)
+    left = list(kinds)
+    while left:
+        more = {name: _purged(name, kinds[name]) for name in left}
+        for name, (count, _) in more.items():
+            purged[name] += count
+        left = [name for name, (_, is_more) in more.items() if is_more]
+        if time.monotonic() >= until:
+            break
     if any(purged.values()):
         logger.info("retention.purged", **purged)
 
@@ -98,24 +109,25 @@ def _purge_send_rates() -> int:
     return sql.execute(_PURGE_SEND_RATES, {"limit": _STEP})
 
 
-def _purged(kind: str, step: Callable[[], int]) -> int:
+def _purged(kind: str, step: Callable[[], int]) -> tuple[int, bool]:
+    """How many rows of the kind, and whether there may be more."""
     try:
         return _in_steps(step)
     except OperationalError as error:
         if not sql.is_cancelled(error):
             raise
         logger.exception("retention.failed", kind=kind)
-        return 0
+        return 0, False
 
 
-def _in_steps(step: Callable[[], int]) -> int:
+def _in_steps(step: Callable[[], int]) -> tuple[int, bool]:
     total = 0
     for _ in range(_STEPS):
         deleted = step()
-        total += deleted
         if not deleted:
-            break
-    return total
+            return total, False
+        total += deleted
+    return total, True
 
 
 # In SQL, because a DELETE of the ORM has neither joins nor a limit.
