@@ -25,6 +25,7 @@ from tests.factories import add_subscriptions, browser_keys, make_channel, regis
 from tests.pipeline.support import (
     assert_people_exact,
     in_threads,
+    most_rows_read,
     stored_backwards,
     unlocked,
     until,
@@ -241,3 +242,23 @@ def test_people_whom_any_device_can_make_are_deleted_after_an_hour(channel):
     assert people_purge(10) == 1
 
     assert set(Person.objects.all()) == set(kept)
+
+
+@pytest.mark.django_db
+def test_people_whose_expired_devices_are_kept_are_looked_at_once_a_day(channel):
+    """Each minute, those are read who left some whole days ago."""
+    devices = add_subscriptions(channel, 240, expired_at=Now())
+    for number, device in enumerate(devices):
+        ago = timedelta(days=2, minutes=13 * number + 10)
+        device.person = left(channel, f"person {number}", left_at=Now() - ago)
+        device.save(update_fields=["person"])
+    gone = left(channel, "gone", left_at=Now() - timedelta(days=3, minutes=1))
+    later = left(channel, "later", left_at=Now() - timedelta(days=3, hours=12))
+    sql.execute("ANALYZE subscriptions_app_person, subscriptions_app_subscription", {})
+
+    assert most_rows_read(lambda: people_purge(10), as_if_large=True) < len(devices) / 2
+
+    assert not Person.objects.filter(pk=gone.pk).exists()
+    assert Person.objects.filter(pk=later.pk).exists()
+    Person.objects.filter(pk=later.pk).update(left_at=Now() - timedelta(days=3, minutes=1))
+    assert people_purge(10) == 1

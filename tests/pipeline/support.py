@@ -345,7 +345,7 @@ def most_rows_read(call, *, as_if_large=False):
     with statements() as made, transaction.atomic():
         call()
         transaction.set_rollback(True)
-    explainable = ("SELECT", "(SELECT", "WITH", "UPDATE")
+    explainable = ("SELECT", "(SELECT", "WITH", "UPDATE", "DELETE")
     own = [each for each in made if each.lstrip().startswith(explainable)]
     read = max(_explained(each, as_if_large=as_if_large) for each in own)
     call()
