@@ -73,6 +73,7 @@ class Migration(migrations.Migration):
                 ],
                 'indexes': [
                     models.Index(condition=models.Q(('choices', {}), ('left_at__isnull', False), ('opted_out_at__isnull', True)), fields=['channel', 'left_at'], name='person_left_channel'),
+                    models.Index(condition=models.Q(('left_at__isnull', False), ('opted_out_at__isnull', True), models.Q(('choices', {}), _negated=True)), fields=['channel', 'left_at'], name='person_left_choosing'),
                 ],
             },
         ),

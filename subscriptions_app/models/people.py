@@ -15,7 +15,8 @@ MOST_DEVICES: Final = 100  # active ones of a person
 
 
 class Person(models.Model):
-    """All devices of a channel with one external id. Kept while it has a device or a choice."""
+    """All devices of a channel with one external id. Kept while it has a device or a choice, unless
+    there are too many of them (subscriptions_app/people/purge.py)."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     channel = models.ForeignKey(
@@ -45,6 +46,12 @@ class Person(models.Model):
                 fields=["channel", "left_at"],
                 condition=models.Q(left_at__isnull=False, opted_out_at__isnull=True, choices={}),
                 name="person_left_channel",
+            ),
+            models.Index(
+                fields=["channel", "left_at"],
+                condition=models.Q(left_at__isnull=False, opted_out_at__isnull=True)
+                & ~models.Q(choices={}),
+                name="person_left_choosing",
             ),
         ]
 

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from django.conf import settings
+
 from channels_app.models import Identity
 from pushsvc.common.store import sql
 
@@ -12,9 +14,13 @@ TRUSTED_LEFT_DAYS: Final = 1 / 24  # in a channel where devices create people wi
 def people_purge(limit: int) -> int:
     """Deletes at most `limit` persons without devices and choices, whose last device ended or was
     unlinked LEFT_DAYS (or TRUSTED_LEFT_DAYS) ago. Returns how many. Keeps persons who opted out,
-    because otherwise they would get messages again."""
+    because otherwise they would get messages again.
+
+    Where devices create people without proof, choices keep as many persons as the channel may have
+    subscribers. Others are deleted, those first who left first."""
     values = {"trust": Identity.TRUST, "days": LEFT_DAYS, "trusted_days": TRUSTED_LEFT_DAYS}
-    return sql.execute(_PURGE, values | {"limit": limit})
+    values |= {"limit": limit, "most": settings.SUBSCRIPTIONS_PER_CHANNEL}
+    return sql.execute(_PURGE, values) or sql.execute(_PURGE_CROWD, values)
 
 
 # A registration that links a device meanwhile finds no person to count, and begins again. Raw,
@@ -46,3 +52,27 @@ DELETE FROM subscriptions_app_person WHERE id = ANY(ARRAY(
   ) AS gone
   LIMIT %(limit)s))
 """
+
+_HAVE_LEFT: Final = """channel_id = channel.id
+      AND left_at IS NOT NULL AND opted_out_at IS NULL AND choices <> '{}'"""
+_PURGE_CROWD: Final = f"""
+WITH channel AS MATERIALIZED (
+  SELECT id, (
+    SELECT count(*) FROM (
+      SELECT FROM subscriptions_app_person WHERE {_HAVE_LEFT} LIMIT most + %(limit)s
+    ) AS counted) - most AS excess
+  FROM (
+    SELECT id, coalesce(max_subscriptions, %(most)s) AS most FROM channels_app_channel
+    WHERE identity = %(trust)s
+  ) AS channel
+)
+DELETE FROM subscriptions_app_person WHERE id = ANY(ARRAY(
+  SELECT first.id FROM channel CROSS JOIN LATERAL (
+    SELECT id FROM subscriptions_app_person AS person
+    WHERE {_HAVE_LEFT} AND active_devices = 0
+      AND NOT EXISTS (SELECT FROM subscriptions_app_subscription WHERE person_id = person.id)
+    ORDER BY left_at LIMIT greatest(channel.excess, 0)
+    FOR UPDATE SKIP LOCKED
+  ) AS first
+  WHERE channel.excess > 0 LIMIT %(limit)s))
+"""  # noqa: S608 - text of our own

@@ -3,6 +3,8 @@
 import pytest
 from auditlog.models import LogEntry
 
+from channels_app.models import Channel
+from notifications_app import retention
 from subscriptions_app.models import Person
 from tests.api.people import new_key, token
 from tests.api.persons import USER, change, is_active, read, row, sign_in
@@ -50,6 +52,24 @@ def test_a_device_that_is_unlinked_has_no_choices(shop):
     assert read(shop)["choices"] == {"offers": True}
     wanted = preferences(shop, **device).json()["categories"]
     assert {each["key"]: each["chosen"] for each in wanted} == {"offers": False, "news": True}
+
+
+def test_a_device_that_chooses_as_ever_other_people_keeps_only_as_many(shop):
+    """As the channel may have subscribers, where nobody proves who they are."""
+    device = browser()
+    for number in range(6):
+        shop.subscribe(device | {"external_id": f"user-{number}"})
+        choose(shop, device, offers=True)
+    shop.subscribe(device | {"external_id": None})
+    Channel.objects.update(max_subscriptions=2)
+
+    retention.purge()
+
+    kept = Person.objects.order_by("external_id").values_list("external_id", flat=True)
+    assert list(kept) == ["user-4", "user-5"]
+    Channel.objects.update(max_subscriptions=1, identity="proof")
+    retention.purge()
+    assert Person.objects.count() == 2
 
 
 def test_a_backend_that_links_devices_moves_their_choices_too(shop):
