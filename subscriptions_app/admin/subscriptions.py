@@ -37,6 +37,7 @@ from subscriptions_app.admin.devices import (
 from subscriptions_app.admin.identity import IdentityPage
 from subscriptions_app.admin.imports import ImportPage, LookPage, PartPage, RowsPage
 from subscriptions_app.admin.tags import TagNamesPage, TagsPage
+from subscriptions_app.devices.selectors import newest_ids
 from subscriptions_app.devices.services import subscription_expire, subscription_forget
 from subscriptions_app.devices.test_devices import NameTaken, device_add, device_of
 from subscriptions_app.models import Subscription
@@ -289,8 +290,21 @@ class SubscriptionAdmin(OneChannelAdmin):
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         if not search_term:
-            return queryset, False
+            return self._newest(request, queryset), False
         return queryset.filter(_meant(search_term.strip())), False
+
+    def _newest(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """As many of the newest rows as the pages show, which indexes find. Those that expired in a
+        period may have been created at any time."""
+        channel = self.chosen_channel(request)
+        state = request.GET.get(StateFilter.parameter_name)
+        if channel is None or (state == "expired" and WithinFilter.since(request)):
+            return queryset
+        given = request.GET.getlist("platform__exact")
+        platforms = [each for each in Platform if each in given] or list(Platform)
+        most = self.paginator.most_rows
+        ids = newest_ids(channel.pk, state=state, platforms=platforms, limit=most)
+        return queryset.filter(id__in=ids)
 
     @override
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db.models import QuerySet
+from django.db.models.expressions import RawSQL
 from django.utils.translation import gettext
 
 from channels_app.models import Channel, VapidKey
@@ -18,6 +19,7 @@ from pushsvc.common.ids import parse_uuid
 from pushsvc.common.platforms import PLATFORM_VALUES, Platform
 from pushsvc.common.store import sql
 from subscriptions_app.addresses import Address
+from subscriptions_app.audiences.windows import LAST_ID, active_part
 from subscriptions_app.errors import DeviceUnproven
 from subscriptions_app.models import Subscription, SubscriptionQuerySet
 
@@ -185,6 +187,25 @@ def newest_devices(channel_id: UUID, *, limit: int) -> list[Subscription]:
     return sorted(of_all, key=lambda each: each.pk, reverse=True)[:limit]
 
 
+def newest_ids(
+    channel_id: UUID, *, state: str | None, platforms: Collection[Platform], limit: int
+) -> RawSQL:
+    """Ids of the channel's newest subscriptions on these platforms, for `id__in` of a query.
+    `state`: `active` or `expired`; others mean both. Each range is read in the order of an index,
+    whatever other channels have."""
+    ranges: list[str] = []
+    values: list[Any] = []
+    if state != "expired":
+        for platform in platforms:
+            ranges.append(_NEWEST_ACTIVE)
+            values += [channel_id, platform.value] * 2 + [limit]
+    if state != "active":
+        ranges.append(_NEWEST_ENDED)
+        values += [channel_id, channel_id, [each.value for each in platforms], limit]
+    statement = _NEWEST.format(ranges=" UNION ALL ".join(ranges))
+    return RawSQL(statement, (*values, limit))  # noqa: S611 (constant text; values are parameters)
+
+
 def _active_in(channel_id: UUID) -> QuerySet[Subscription]:
     return Subscription.objects.active().filter(channel_id=channel_id)
 
@@ -196,4 +217,16 @@ SELECT id, expired_at IS NULL, address, p256dh, auth, vapid_key_id, registered_a
   is_proven AND not_found_at IS NULL{asked}
 FROM subscriptions_app_subscription AS subscription
 WHERE id = ANY(%(ids)s::uuid[])
+"""
+
+
+_NEWEST_ACTIVE: Final = f"""(SELECT id FROM {active_part("%s", "%s")}
+  ORDER BY channel_id DESC, platform DESC, id DESC LIMIT %s)"""  # noqa: S608 - constants
+_NEWEST_ENDED: Final = f"""(SELECT id FROM subscriptions_app_subscription
+  WHERE (channel_id, id) >= (%s, '{UUID(int=0)}'::uuid)
+    AND (channel_id, id) <= (%s, '{LAST_ID}'::uuid)
+    AND expired_at IS NOT NULL AND platform = ANY(%s)
+  ORDER BY channel_id DESC, id DESC LIMIT %s)"""  # noqa: S608 - constants
+_NEWEST: Final = """
+SELECT unnest(ARRAY(SELECT id FROM ({ranges}) AS ranges ORDER BY id DESC LIMIT %s))
 """
