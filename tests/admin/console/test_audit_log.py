@@ -25,6 +25,7 @@ from tests.admin.sign_in.steps import app_of, turned_on
 from tests.admin.support import signed_in
 from tests.api.credentials import APPLE, GOOGLE, pem
 from tests.factories import make_key, make_notification
+from tests.pipeline.support import most_rows_read
 
 LOG = "/admin/auditlog/logentry/"
 SECRETS = {"password", "secret", "private"}
@@ -291,3 +292,28 @@ def test_an_index_finds_the_entries_of_an_account(alice):
         own = own.filter(account__in=[str(alice.account.pk)]).order_by("-id")[:50]
         plan = own.explain()
     assert "auditlog_by_account" in plan, plan
+
+
+_MANY = """
+INSERT INTO auditlog_logentry
+  (content_type_id, object_pk, object_repr, action, changes_text, timestamp, additional_data)
+SELECT content_type_id, object_pk, object_repr, action, '', timestamp, additional_data
+FROM auditlog_logentry, generate_series(1, %(count)s)
+WHERE id = %(id)s
+"""
+
+
+@pytest.mark.parametrize("query", ["", "?days=30", "?kind=channels_app.channel", "?action=1"])
+def test_the_list_of_an_account_reads_few_entries_of_others(alice, bob, query):
+    """Of whom all are newer."""
+    for house, count in ((alice, 3_000), (bob, 9_000)):
+        audit.record(house.channel, audit.Action.UPDATE, note="Changed.")
+        sql.execute(_MANY, {"id": newest().pk, "count": count})
+    sql.execute("ANALYZE auditlog_logentry", {})
+    client = signed_in(alice.members["viewer"])
+
+    assert most_rows_read(lambda: client.get(LOG + query)) < 2_500
+
+    shown = client.get(LOG + query).context["cl"].result_list
+    own = LogEntry.objects.filter(additional_data__account=str(alice.account.pk))
+    assert list(shown) == list(own.order_by("-id")[:50])
