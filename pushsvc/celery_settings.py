@@ -13,6 +13,7 @@ broker_transport_options = {
 }
 broker_connection_retry_on_startup = True
 broker_connection_max_retries = None  # tries every two seconds, for as long as it takes
+broker_channel_error_retry = True  # also if Redis responds that it accepts no writes
 # How many tasks share a database connection. Practically unlimited, because a new session reads the
 # catalog again, which takes longer than planning a small send.
 CELERY_DB_REUSE_MAX = 2**31

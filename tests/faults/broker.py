@@ -48,6 +48,23 @@ def silence(system, seconds):
     system.signal_brokers(signal.SIGCONT)
 
 
+@contextmanager
+def as_replica(system):
+    """In the block, Redis refuses writes, and taking a message is one. Yields a function: whether
+    it has refused all workers, which close the connections that they had before."""
+    waiting = _waiting_for_messages(system)
+    system.redis.replicaof("127.0.0.1", "1")
+    try:
+        yield lambda: not waiting & _waiting_for_messages(system)
+    finally:
+        system.redis.replicaof("NO", "ONE")
+
+
+def _waiting_for_messages(system):
+    clients = system.redis.client_list()
+    return {client["id"] for client in clients if client["cmd"] == "brpop"}
+
+
 def slow_down(system, seconds):
     """The broker answers only for a moment now and then."""
     end = time.monotonic() + seconds

@@ -1,8 +1,11 @@
 """The broker loses, doubles and delays messages. They only wake workers up, so nothing is lost."""
 
+import pytest
+
 from tests.faults import broker
+from tests.faults.engines.engine import asked
 from tests.faults.exactness import assert_exact
-from tests.faults.processes import PLATFORMS, WORKERS, until
+from tests.faults.processes import EVERYTHING, PLATFORMS, WORKERS, until
 from tests.faults.support import (
     audience,
     await_part,
@@ -52,3 +55,15 @@ def test_doubled_late_and_reordered_messages_change_nothing(system, channel):
         notifications = [channel.send(*PLATFORMS) for _ in range(3)]
         await_part(channel, 2.5)
     assert_exact(channel, notifications)
+
+
+@pytest.mark.skipif("rabbitmq" in asked(), reason="RabbitMQ has no replicas")
+def test_the_same_processes_go_on_after_their_redis_was_a_replica(system, channel):
+    """A supervisor would restart them late: after minutes if it has restarted them before."""
+    audience(channel, many(30))
+    before = {name: system.alive(name) for name in EVERYTHING}
+    with broker.as_replica(system) as are_refused:
+        notification = channel.send(*PLATFORMS)
+        until(are_refused, "Redis has refused the workers")
+    assert_exact(channel, [notification])
+    assert {name: system.alive(name) for name in EVERYTHING} == before
