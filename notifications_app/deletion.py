@@ -43,7 +43,7 @@ from pushsvc.common.errors import Conflict
 from pushsvc.common.store import sql
 from pushsvc.common.store.redis_client import redis_client
 from pushsvc.common.texts import later
-from subscriptions_app.models import Person, Subscription
+from subscriptions_app.models import LastClick, Person, Subscription
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -211,7 +211,8 @@ def _steps() -> list[Step]:
 def _of_channel() -> list[type[Model]]:
     """The models with a channel, or with a row that has one, those that refer to others first.
     Without those whose rows are deleted with notifications, messages, people and devices."""
-    others = {Notification, WebhookAttempt, Contact, *_with_column("notification_id", null=False)}
+    others: set[type[Model]] = {Notification, WebhookAttempt, Contact, LastClick}
+    others.update(_with_column("notification_id", null=False))
     models = [each for each in apps.get_models() if each not in others and _condition(each)]
     return _referring_first(models)
 

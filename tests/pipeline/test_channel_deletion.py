@@ -23,7 +23,7 @@ from notifications_app.models import Contact, Delivery, Notification, Schedule
 from notifications_app.sends.firing import fire_next
 from notifications_app.sends.services import notification_accept, notification_resume
 from pushsvc.common.platforms import Platform
-from subscriptions_app.models import Subscription
+from subscriptions_app.models import LastClick, Subscription
 from tests import factories
 from tests.calls import standing_still
 from tests.pipeline import support
@@ -255,3 +255,19 @@ def test_a_channel_is_deleted_under_a_worker_that_is_calling(processes, sandbox,
     support.plan()
     support.until(lambda: support.is_sent(later))
     assert Delivery.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_last_clicks_are_deleted_with_their_devices():
+    """A step that looked for them would read all devices that have none, each time again."""
+    channel = factories.make_channel()
+    (device,) = factories.add_subscriptions(channel, 1)
+    LastClick.objects.create(subscription=device, clicked_at=Now())
+    ask(channel)
+    pass_the_day(channel)
+
+    with support.statements() as made:
+        purge_deleted()
+
+    assert not LastClick.objects.exists()
+    assert not [each for each in made if LastClick._meta.db_table in each]
