@@ -185,10 +185,28 @@ def test_a_filtered_list_reads_few_rows_of_a_long_one(alice, only):
     assert most_rows_read(lambda: selectors.notification_page(**of)) <= 100
 
 
+def test_a_list_of_a_period_does_not_read_what_was_sent_later(alice):
+    sql.execute(_MANY, {"channel": alice.channel.id, "last": FIRST})
+    sql.execute("ANALYZE notifications_app_notification", {})
+    day = FIRST - timedelta(days=12)
+    of = {"scheduled_after": day, "scheduled_before": day + timedelta(days=1)}
+    page = {"channel_id": alice.channel.id, "limit": 51, "offset": 51} | of
+
+    assert most_rows_read(lambda: selectors.notification_page(**page)) <= 24 * 60
+
+    own = Notification.objects.filter(
+        scheduled_at__gte=day, scheduled_at__lt=day + timedelta(days=1)
+    )
+    assert selectors.notification_page(**page) == list(own.order_by("-id")[51:102])
+    sent = selectors.notification_page(**page, status="sent")
+    assert sent == list(own.filter(status="sent").order_by("-id")[51:102])
+
+
 _MANY = """
 INSERT INTO notifications_app_notification
     (id, channel_id, body, data, ttl, target_platforms, created_at, scheduled_at, status)
-SELECT gen_random_uuid(), %(channel)s, repeat('Bread ', 10), '{}', 3600, '["web"]', at, at,
+SELECT overlay(gen_random_uuid()::text PLACING to_char(at, 'YYYYMMDD-HH24MI') FROM 1)::uuid,
+    %(channel)s, repeat('Bread ', 10), '{}', 3600, '["web"]', at, at,
     CASE number %% 2000 WHEN 1 THEN 'pending' WHEN 2 THEN 'processing' WHEN 3 THEN 'failed'
     WHEN 4 THEN 'cancelled' ELSE 'sent' END
 FROM generate_series(1, 20000) AS number,
