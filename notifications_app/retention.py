@@ -11,6 +11,7 @@ from django.db import OperationalError
 from channels_app.counters import channel_hours_merge, prompt_hours_merge
 from channels_app.models import Channel
 from channels_app.selectors import nearly_full_channels
+from channels_app.sign_in.mails import mails_purge
 from channels_app.sign_in.sessions import failures_purge, sessions_purge
 from channels_app.webhooks import messages_purge
 from notifications_app.images.services import images_purge, removals_purge
@@ -58,6 +59,7 @@ def purge() -> None:
         "webhook_messages": lambda: messages_purge(_STEP),
         "images": lambda: images_purge(_IMAGES),
         "image_removals": removals_purge,
+        "mails": lambda: mails_purge(_STEP),
         "sessions": lambda: sessions_purge(_STEP),
         "sign_in_failures": lambda: failures_purge(_STEP),
     }

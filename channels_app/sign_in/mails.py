@@ -23,12 +23,15 @@ from channels_app.models import Account, Mail, Membership, Reader, Role
 from channels_app.sign_in.addresses import folded
 from pushsvc.common.errors import FieldError, Invalid
 from pushsvc.common.http.ratelimit import Limit, take
+from pushsvc.common.ids import uuid7_at
+from pushsvc.common.store import sql
 
 # Seconds until the next attempt. They are longer than an attempt takes, so that no mail is sent
 # twice at once.
 WAITS: Final = (120, 300, 900, 3600, 3600)
 MOST_ATTEMPTS: Final = len(WAITS)
 ALERTS_TRIED_FOR: Final = timedelta(days=1)  # because a problem is not reported again soon
+NEWS_FOR: Final = timedelta(days=7)  # how long alerts and mails about approvals wait at most
 MOST_REQUESTS: Final = 1_000  # requests for a new password that wait at once
 MOST_ALERTED: Final = 50  # members of an account
 MOST_ASKED: Final = 60  # requests and decisions of an account that are mailed in an hour
@@ -165,6 +168,14 @@ def defer_due() -> None:
     Mail.objects.filter(due_at__lte=Now()).update(due_at=again_at)
 
 
+def mails_purge(limit: int) -> int:
+    """Deletes at most `limit` alerts and mails about approvals that waited for NEWS_FOR, because
+    the mail server does not work: one is tried in a minute, so more may arrive than are given up.
+    Returns how many."""
+    before = uuid7_at(sql.now() - NEWS_FOR)  # ids sort by time
+    return sql.execute(_PURGE, {"before": before, "limit": limit})
+
+
 def _is_used_up(name: str, key: str, quota: int) -> bool:
     standing = take(Limit(name, key, quota, 3600))
     return standing is not None and standing.is_refused
@@ -173,3 +184,11 @@ def _is_used_up(name: str, key: str, quota: int) -> bool:
 def _digest(address: str) -> str:
     """A keyed hash of the address, so that Redis stores no addresses."""
     return salted_hmac("channels_app.mails.limit", folded(address)).hexdigest()[:32]
+
+
+# Raw, because the ORM cannot skip locked rows in a DELETE: such a mail is being claimed.
+_PURGE: Final = """
+DELETE FROM channels_app_mail WHERE id = ANY(ARRAY(
+  SELECT id FROM channels_app_mail WHERE id < %(before)s AND body <> ''
+  ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED))
+"""

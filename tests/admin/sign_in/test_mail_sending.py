@@ -1,13 +1,18 @@
 """Mails that fail, and who sends those that wait, over a real mail server."""
 
 import socket
+from datetime import timedelta
 from threading import Thread
 
 from auditlog.models import LogEntry
+from django.contrib.auth.models import User
 from django.core.cache import cache
+from django.utils import timezone
 
 from channels_app.models import Mail
 from channels_app.sign_in import mailing, mails
+from notifications_app import retention
+from pushsvc.common.ids import uuid7_at
 from pushsvc.common.logs import TextFormatter
 from pushsvc.common.mail_server import MailServer, Security
 from tests.admin.browsing import Browser
@@ -182,6 +187,23 @@ def test_after_a_failure_of_the_server_the_other_mails_wait_a_minute(viewer, ser
     assert sorted(Mail.objects.values_list("attempts", flat=True)) == [0, 1]
     assert mailed(server) == []
     assert not mails.is_any_due()
+
+
+def test_alerts_do_not_wait_for_a_server_that_fails_for_a_week(alice, server, settings):
+    works = settings.MAIL_SERVER
+    settings.MAIL_SERVER = MailServer("localhost", 1, Security.STARTTLS, "push", "secret")
+    manager = {"user": alice.members["manager"], "account": alice.account}
+    User.objects.filter(pk=manager["user"].pk).update(email="manager@example.com")
+    for days in (8, 6):
+        id_ = uuid7_at(timezone.now() - timedelta(days=days))
+        Mail.objects.create(id=id_, subject=f"{days} days ago", body="A problem.", **manager)
+    mailing.send_due()
+
+    retention.purge()
+
+    settings.MAIL_SERVER = works
+    Mail.objects.update(due_at="2020-01-01T00:00Z")
+    assert [each["Subject"] for each in mailed(server)] == ["6 days ago"]
 
 
 def test_a_worker_sends_the_mails_that_a_web_process_orders(
