@@ -9,6 +9,7 @@ import signal
 from typing import Any, Self
 
 import kombu
+import structlog
 from celery import Celery, Task
 from celery.app.amqp import AMQP
 from celery.signals import beat_init, import_modules, setup_logging, task_prerun
@@ -19,6 +20,8 @@ from typing_extensions import override
 
 from pushsvc.common import correlation
 from pushsvc.common.worker import Announce
+
+logger = structlog.stdlib.get_logger(__name__)
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "pushsvc.settings")
 
@@ -64,7 +67,20 @@ class _Wakeups(QoS):
         pass
 
 
-redis.Channel.QoS = _Wakeups
+class _Channel(redis.Channel):
+    QoS = _Wakeups
+
+    def _brpop_read(self, **options: Any) -> Any:
+        """Discards a message that cannot be read, such as another program's. Otherwise it would end
+        the worker."""
+        try:
+            return super()._brpop_read(**options)  # type: ignore[misc]  # not in kombu's stubs
+        except (ValueError, TypeError, RecursionError) as error:
+            logger.error("wakeup.unreadable", error=type(error).__name__)
+            return True
+
+
+redis.Transport.Channel = _Channel
 
 
 # Tasks share their process's connection to the database (CELERY_DB_REUSE_MAX). A broken connection

@@ -25,7 +25,7 @@ from tests.pipeline.support import waiting
         ("drf-spectacular", "0.30", "pushsvc.common.http.openapi.StrictSchema"),
         ("firebase-admin", "7.7", "notifications_app.delivery.fcm.message (MessageEncoder)"),
         ("granian", "2.8", "pushsvc.web.sockets.end_unread_connections (its listening socket)"),
-        ("kombu", "5.7", "pushsvc.celery (QoS.restore_at_shutdown)"),
+        ("kombu", "5.7", "pushsvc.celery (QoS.restore_at_shutdown, Channel._brpop_read)"),
         ("kombu", "5.7", "notifications_app.pipeline.wakeup._BrokerChannel (_create_client)"),
     ],
 )

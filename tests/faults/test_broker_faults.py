@@ -57,7 +57,25 @@ def test_doubled_late_and_reordered_messages_change_nothing(system, channel):
     assert_exact(channel, notifications)
 
 
-@pytest.mark.skipif("rabbitmq" in asked(), reason="RabbitMQ has no replicas")
+_ON_REDIS = pytest.mark.skipif("rabbitmq" in asked(), reason="RabbitMQ has no such state")
+
+
+@_ON_REDIS
+def test_messages_of_another_program_end_no_worker(system, channel):
+    audience(channel, many(30))
+    before = {name: system.alive(name) for name in EVERYTHING}
+    try:
+        for queue in broker.QUEUES:
+            system.redis.rpush(queue, "text", "7", "{}", "[" * 10_000)
+        notification = channel.send(*PLATFORMS)
+        assert_exact(channel, [notification])
+    finally:
+        system.redis.delete(*broker.QUEUES)
+    assert {name: system.alive(name) for name in EVERYTHING} == before
+    assert len(system.logged("wakeup.unreadable")) >= len(WORKERS)
+
+
+@_ON_REDIS
 def test_the_same_processes_go_on_after_their_redis_was_a_replica(system, channel):
     """A supervisor would restart them late: after minutes if it has restarted them before."""
     audience(channel, many(30))
