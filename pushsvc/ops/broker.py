@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from kombu import Connection, Queue
 from kombu.exceptions import OperationalError
-from redis.exceptions import NoPermissionError
+from redis.exceptions import NoPermissionError, ResponseError
 
 from pushsvc import celery_settings
 from pushsvc.common.store.redis_client import try_to_write
@@ -61,8 +61,11 @@ class Broker:
                 try_to_write(channel.client)
 
     def length(self, queue: str) -> int:
+        """0 without such a queue. Raises ResponseError if Redis has something else there."""
         channel: Any = self._connection.channel()  # RabbitMQ closes it if there is no such queue
         try:
             return int(channel.queue_declare(queue=queue, passive=True).message_count)
+        except ResponseError:
+            raise
         except self._connection.channel_errors:
             return 0

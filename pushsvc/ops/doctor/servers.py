@@ -33,6 +33,12 @@ _ADVICE: Final = {
     "still open), or raise maxclients, and the limit of open files with it.",
     "read only replica": "Name the primary in {setting}, not a replica.",
     "used memory": "Raise maxmemory, or find out who else uses it.",
+    "good replicas": "Start its replicas, or set min-replicas-to-write to 0, because pushsvc needs "
+    "none.",
+    "busy running a script": "End the script (SCRIPT KILL), and find out which program runs it.",
+    "WRONGTYPE": "Another program uses this key: give each its own database of Redis ({setting}).",
+    "Timeout reading": "It responds too late, or not at all: look for a stopped process, slow "
+    "commands (SLOWLOG GET) and a slow network.",
     "MISCONF": "Free space on its disk, or turn saving off (CONFIG SET save ''), because pushsvc "
     "needs none.",
 }
@@ -108,8 +114,14 @@ def _broker() -> Iterator[Finding]:
         yield Kind.BROKER_UNAVAILABLE.found(name=broker.name, reason=reason)
         return
     yield good("broker", f"The broker {broker.name} responds")
-    with suppress(*broker.errors):  # it may have gone away since
-        for queue in QUEUES:
+    for queue in QUEUES:
+        try:
             number = broker.length(queue)
+        except redis.ResponseError as error:
+            reason = _reason(error, "CELERY_BROKER_URL")
+            yield Kind.BROKER_UNAVAILABLE.found(name=broker.name, reason=reason)
+        except broker.errors:  # it has gone away since
+            return
+        else:
             if number > _MANY_MESSAGES:
                 yield Kind.QUEUE_LONG.found(queue=queue, number=number)

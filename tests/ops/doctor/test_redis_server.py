@@ -2,6 +2,7 @@
 
 import socket
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -16,6 +17,8 @@ from pushsvc.ops import health
 from tests.faults.engines.servers import REDIS_6
 from tests.ops.doctor.installation import expect
 from tests.ops.helpers import eventually
+
+USUAL = {"maxmemory": 0, "save": "", "min-replicas-to-write": 0}
 
 
 def _is_a_replica(client):
@@ -34,6 +37,10 @@ def _cannot_save(client):
     eventually(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err")
 
 
+def _lacks_replicas(client):
+    client.config_set("min-replicas-to-write", 1)
+
+
 @pytest.fixture
 def restored(installation):
     """The Redis, which is as it was after the test."""
@@ -41,7 +48,7 @@ def restored(installation):
     before = {name: installation.redis.config_get(name)[name] for name in names}
     yield installation.redis
     installation.redis.replicaof("NO", "ONE")
-    for name, value in ({"maxmemory": 0, "save": ""} | before).items():
+    for name, value in (USUAL | before).items():
         installation.redis.config_set(name, value)
     installation.redis.flushall()
 
@@ -50,6 +57,7 @@ WITHOUT_WRITES = {
     _is_a_replica: "Name the primary",
     _is_full: "Raise maxmemory",
     _cannot_save: "turn saving off",
+    _lacks_replicas: "min-replicas-to-write to 0",
 }
 
 
@@ -166,6 +174,46 @@ def test_a_redis_without_connections_left_is_not_told_to_start(installation, res
     assert not [remedy for title, (_, remedy) in found.items() if "server is running" in remedy]
 
 
+@pytest.fixture
+def script(restored):
+    """A script that runs without an end."""
+    usual = restored.config_get("lua-time-limit")["lua-time-limit"]
+    restored.config_set("lua-time-limit", 1)
+    with ThreadPoolExecutor() as pool, restored.client() as own:
+        running = pool.submit(own.eval, "while true do end", 0)
+        eventually(lambda: _is_busy(restored))
+        yield
+        restored.script_kill()
+        assert isinstance(running.exception(), redis.ResponseError)
+    restored.config_set("lua-time-limit", usual)
+
+
+def _is_busy(client):
+    try:
+        return not client.ping()
+    except redis.ResponseError as error:
+        return "busy" in str(error)
+
+
+@pytest.mark.usefixtures("script")
+def test_a_redis_that_runs_a_script_is_named_with_its_end(installation):
+    found = installation.doctor()
+
+    for title in ("Redis is unavailable", "The broker redis:"):
+        expect(found, title, "error", "SCRIPT KILL")
+    assert not [remedy for _, remedy in found.values() if "server is running" in remedy]
+
+
+def test_a_redis_that_never_answers_is_not_told_to_start(installation):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
+
+        found = installation.doctor(REDIS_URL=url)
+
+    for title in ("Redis is unavailable", "The broker redis:"):
+        expect(found, title, "error", "responds too late", "SLOWLOG GET")
+
+
 def own_addresses():
     """IPv4 addresses of this machine at which others reach it."""
     found = (each for all_ in psutil.net_if_addrs().values() for each in all_)
@@ -245,6 +293,12 @@ def test_a_redis_that_is_nearly_full_is_named_while_it_still_takes_writes(instal
     title = "Redis uses 90 % of its memory"
     found = installation.expect(title, "warning", "Raise maxmemory")
     assert not [title for title in found if "no writes" in title]
+
+
+def test_a_key_of_another_program_in_place_of_a_queue_is_named(installation, restored):
+    restored.set("web", "of another program")
+
+    installation.expect("The broker redis:", "error", "LLEN web", "its own database of Redis")
 
 
 def test_a_queue_that_fills_up_is_named(installation, restored):
