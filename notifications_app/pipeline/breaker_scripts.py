@@ -3,21 +3,24 @@
 `open` and `probes` are sorted sets of breakers' names, scored by the millisecond at which they end.
 Times are by Redis's clock, so the clocks of machines may differ. A `level` is how many times a
 breaker opened without closing. A breaker that has a level and is not open is half-open. Its name
-stays in `open` until it closes or is forgotten.
+stays in `open` until it closes or is forgotten. A time that is further away than the longest wait
+counts as past, because Redis's clock was set back since.
 """
 
 from typing import Final
 
 from pushsvc.common.store.redis_client import CLOCK, Script
 
-# KEYS: sorted sets of names.
+# KEYS: `open`, `probes`, and other sorted sets of names. ARGV: the longest wait of the first two in
+# milliseconds.
 HELD: Final = (
     CLOCK
     + """
 local held = {}
-for _, key in ipairs(KEYS) do
+for place, key in ipairs(KEYS) do
   local after = string.format('(%d', now)
-  for _, name in ipairs(redis.call('ZRANGEBYSCORE', key, after, '+inf')) do
+  local last = place <= 2 and string.format('%d', now + ARGV[1]) or '+inf'
+  for _, name in ipairs(redis.call('ZRANGEBYSCORE', key, after, last)) do
     table.insert(held, name)
   end
 end
@@ -29,15 +32,21 @@ return held
 STATES: Final = Script(
     CLOCK
     + """
-local open = redis.call('ZRANGEBYSCORE', opened, string.format('(%d', now), '+inf')
-local half_open = {}
-for _, name in ipairs(redis.call('ZRANGEBYSCORE', opened, '-inf', now)) do
-  if redis.call('EXISTS', level_prefix .. name) == 1 then table.insert(half_open, name) end
+local open, half_open = {}, {}
+local found = redis.call('ZRANGE', opened, 0, -1, 'WITHSCORES')
+for at = 1, #found, 2 do
+  local name, left = found[at], found[at + 1] - now
+  if left > 0 and left <= longest * 1000 then
+    table.insert(open, name)
+  elseif redis.call('EXISTS', level_prefix .. name) == 1 then
+    table.insert(half_open, name)
+  end
 end
 return {open, half_open}
 """,
     keys=("opened",),
     texts=("level_prefix",),
+    numbers=("longest",),
 )
 
 # Returns 1 if the channel's breaker, `own`, or the service's is half-open.
@@ -46,19 +55,22 @@ IS_HALF_OPEN: Final = Script(
     + """
 local function is_half_open(name, level)
   local till = tonumber(redis.call('ZSCORE', opened, name) or 0)
-  return redis.call('EXISTS', level) == 1 and till <= now
+  return redis.call('EXISTS', level) == 1 and (till <= now or till > now + longest * 1000)
 end
 return (is_half_open(own, own_level) or is_half_open(service, service_level)) and 1 or 0
 """,
     keys=("opened", "own_level", "service_level"),
     texts=("own", "service"),
+    numbers=("longest",),
 )
 
 TAKE_PROBE: Final = Script(
     CLOCK
     + """
+local till = now + seconds * 1000
 redis.call('ZREMRANGEBYSCORE', probes, '-inf', now)
-return redis.call('ZADD', probes, 'NX', now + seconds * 1000, own)
+redis.call('ZREMRANGEBYSCORE', probes, string.format('(%d', till), '+inf')
+return redis.call('ZADD', probes, 'NX', till, own)
 """,
     keys=("probes",),
     texts=("own",),
@@ -74,7 +86,8 @@ RECORD: Final = Script(
     CLOCK
     + """
 local function left(name)
-  return math.max(0, tonumber(redis.call('ZSCORE', opened, name) or 0) - now)
+  local wait = tonumber(redis.call('ZSCORE', opened, name) or 0) - now
+  return wait <= longest * 1000 and math.max(0, wait) or 0
 end
 
 local function open(name, level)

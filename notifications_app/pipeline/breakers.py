@@ -83,13 +83,13 @@ def held(*others: str) -> list[str]:
 
 def held_call(*others: str) -> ScriptCall:
     """The call of `held`."""
-    return ScriptCall(scripts.HELD, (_OPEN, _PROBES, *others), ())
+    return ScriptCall(scripts.HELD, (_OPEN, _PROBES, *others), (1000 * LONGEST_WAIT_SECONDS,))
 
 
 def states() -> States | None:
     """The states of all breakers. None while Redis is away."""
     try:
-        call = scripts.STATES(opened=_OPEN, level_prefix=_level(""))
+        call = scripts.STATES(opened=_OPEN, level_prefix=_level(""), longest=LONGEST_WAIT_SECONDS)
         ((open_, half_open),) = redis_client().run(call)
     except redis.RedisError:
         return None
@@ -128,6 +128,7 @@ def half_open_call(service: str, channel_id: UUID) -> ScriptCall:
         own_level=_level(own),
         service=service,
         service_level=_level(service),
+        longest=LONGEST_WAIT_SECONDS,
     )
 
 

@@ -195,6 +195,27 @@ def test_each_failed_probe_doubles_the_wait_up_to_a_bound():
     assert [round(wait / breakers.WAIT_SECONDS) for wait in waits] == [1, 2, 4, 8, 8, 8]
 
 
+def test_a_clock_of_redis_that_is_set_back_holds_up_no_channel():
+    outages(ALICE, 20)
+    set_clock_back(breakers._OPEN)
+
+    assert breakers.held() == []
+    assert breakers.states().channels_half_open["fcm"] == 1
+    assert breakers.is_half_open("fcm", ALICE)
+
+    assert breakers.take_probe("fcm", ALICE)
+    set_clock_back(breakers._PROBES)
+
+    assert breakers.held() == []
+    assert 0 < probe(ALICE, responded=0, outages=1) <= breakers.LONGEST_WAIT_SECONDS
+    assert breakers.held() == at_fcm(ALICE)
+
+
+def set_clock_back(key):
+    """By an hour: then these times are an hour later."""
+    redis_client().zincrby(key, 3_600_000, *at_fcm(ALICE))
+
+
 def test_an_unused_breaker_is_forgotten():
     outages(ALICE, 20)
     support.end_breaker_waits()

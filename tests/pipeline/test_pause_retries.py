@@ -1,5 +1,6 @@
 """Refusals are confirmed before a pause; a paused platform is tried again by itself."""
 
+import time
 from datetime import timedelta
 from functools import partial
 
@@ -359,8 +360,9 @@ def test_no_try_is_made_while_the_push_service_fails(provider, channel, paused):
     service = {"android": "fcm_v1", "ios": "apns"}[provider.platform]
     before = calls_to(provider, devices)
     make_due()
+    until = 1000 * (time.time() + breakers.LONGEST_WAIT_SECONDS / 2)
     for name in (service, breakers.of_channel(service, channel.id)):
-        breakers.redis_client().zadd(breakers._OPEN, {name: 10**13})
+        breakers.redis_client().zadd(breakers._OPEN, {name: until})
 
         tasks.check_credentials(provider.platform)
 
