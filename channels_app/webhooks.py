@@ -127,7 +127,7 @@ def webhook_update(
     repeat. Raises NotFound, Invalid."""
     webhook = webhook_locked(channel_id, webhook_id)
     _check_events(format, events)
-    before = audit.fields_of(webhook)
+    before, was_enabled = audit.fields_of(webhook), webhook.is_enabled
     values: dict[str, Any] = {
         "url": _checked(url) if url != webhook.url else url,
         "events": list(events),
@@ -136,10 +136,11 @@ def webhook_update(
         "is_enabled": enabled,
         "held_until": None,
     }
-    if enabled != webhook.is_enabled or not enabled:
+    is_kept = enabled and was_enabled
+    if not is_kept:
         values |= {"disabled_code": "", "failing_since": None}
     _change(webhook, values)
-    if not enabled:
+    if not is_kept:  # also what was made at the moment when it was disabled
         waiting_fail(webhook.pk)
     elif webhook.is_chat:
         waiting_fail(webhook.pk, ~_FOR_CHATS, _NOT_FOR_CHATS)

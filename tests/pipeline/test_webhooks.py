@@ -6,12 +6,13 @@ from datetime import timedelta
 from itertools import repeat
 
 import pytest
+from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Now
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from channels_app import webhooks
-from channels_app.feeds import EVENTS
+from channels_app.feeds import EVENTS, EventKind, message_add
 from channels_app.models import (
     Feed,
     Webhook,
@@ -152,6 +153,22 @@ def test_messages_that_wait_while_the_webhook_is_disabled_keep_their_last_answer
         ("failed", "500: out of order"),
         ("failed", "not sent: the webhook is disabled"),
     ]
+
+
+def test_a_message_that_was_made_while_the_webhook_was_disabled_is_not_sent_later(
+    channel, receiver
+):
+    row, _ = hook(channel, receiver)
+    own = {"channel_id": channel.id, "webhook_id": row.pk, "url": row.url, "events": EVENTS}
+    with transaction.atomic():
+        message_add(EventKind.ALERT, channel.id)
+        support.in_threads(lambda: webhooks.webhook_update(**own, enabled=False))
+
+    webhooks.webhook_update(**own)
+    work()
+
+    assert receiver.requests == []
+    assert only_attempt().state == "failed"
 
 
 def test_a_webhook_that_fails_for_five_days_is_disabled(channel, receiver):
