@@ -188,10 +188,12 @@ def person_erase(*, channel: Channel, external_id: str, also: Callable[[], int])
             return 0
         if person is None:
             raise NotFound(_UNKNOWN)
-        addresses = list(_devices_of(person).values_list("address_sha256", flat=True))
+        addresses = dict(_devices_of(person).values_list("id", "address_sha256"))
         # Also rows of other devices at these addresses. Otherwise the addresses stay stored.
         here = Subscription.objects.filter(channel=channel, platform__in=PLATFORM_VALUES)
-        rows = list(here.filter(address_sha256__in=addresses).locked_by_id())
+        rows = list(here.filter(address_sha256__in=addresses.values()).locked_by_id())
+        if addresses.keys() != {each.id for each in rows if each.person_id == person.pk}:
+            raise PersonsChanged  # a device left the person, or moved, before it was locked
         changes = Changes()
         for each in rows:
             changes.note(Standing.of(each), None)

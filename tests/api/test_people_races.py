@@ -8,6 +8,7 @@ from django.db.models.functions import Now
 
 from channels_app.selectors import channel_totals
 from notifications_app import retention
+from notifications_app.erasure import person_forget
 from pushsvc.common.store import sql
 from subscriptions_app.addresses import Address, address_lock
 from subscriptions_app.devices.services import (
@@ -164,6 +165,22 @@ def test_two_devices_that_swap_addresses_lock_them_in_one_order(channel, directi
 
     with waits_for(lambda: lock_address(channel, first), move):
         assert lock_address(channel, second)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_device_that_changes_its_person_while_the_former_one_is_erased_stays(channel):
+    (row,) = add_subscriptions(channel, 1)
+    devices_link(channel=channel, links={row.id: "user-1"})
+
+    with waits_for(
+        lambda: devices_link(channel=channel, links={row.id: "user-2"}),
+        lambda: person_forget(channel=channel, external_id="user-1"),
+    ):
+        pass
+
+    assert Subscription.objects.get().person.external_id == "user-2"
+    assert Person.objects.get().external_id == "user-2"
+    assert_people_exact(channel)
 
 
 def digest(address):
