@@ -11,6 +11,8 @@ from django.db.models import (
     Case,
     Exists,
     F,
+    Func,
+    JSONField,
     OuterRef,
     Q,
     QuerySet,
@@ -20,6 +22,7 @@ from django.db.models import (
     When,
 )
 from django.db.models.expressions import RawSQL
+from django.db.models.fields.json import DataContains
 from django.db.models.functions import Coalesce, JSONObject
 from django.db.models.lookups import GreaterThan
 from django.utils.translation import gettext
@@ -85,12 +88,13 @@ def notification_page(
     other."""
     conditions = {
         "status": status,
-        "labels__contains": None if label is None else [label],
         "scheduled_at__gte": scheduled_after,
         "scheduled_at__lt": scheduled_before,
     }
     given = {name: value for name, value in conditions.items() if value is not None}
     notifications = Notification.objects.filter(channel_id=channel_id, **given)
+    if label is not None:
+        notifications = notifications.filter(_has_label(channel_id, label))
     listed = notifications.defer("data", "data_names").order_by("-id")
     if (
         scheduled_after
@@ -100,6 +104,18 @@ def notification_page(
         # By no column, so that PostgreSQL reads the period, and not all newer notifications.
         listed = listed.order_by(Coalesce("id", "id").desc())
     return list(listed[offset : offset + limit])
+
+
+def _has_label(channel_id: UUID, label: str) -> DataContains:
+    """A condition on the channel's notifications, which the index `notification_labels` finds."""
+    by_channel = Func(
+        "channel_id",
+        "labels",
+        template="""('{"' || %(expressions)s::text || '}')::jsonb""",
+        arg_joiner="""::text || '":' || """,
+        output_field=JSONField(),
+    )
+    return DataContains(by_channel, Value({str(channel_id): [label]}, JSONField()))
 
 
 def _is_short(channel_id: UUID, since: datetime, until: datetime) -> bool:

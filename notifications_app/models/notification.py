@@ -4,7 +4,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.contrib.auth.models import User
-from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import Case, F, Q, When
 from django.db.models.functions import Now
@@ -258,12 +257,6 @@ class Notification(models.Model):
                 fields=["root_id"],
                 condition=Q(root_id__isnull=False),
                 name="notification_corrections",
-            ),
-            GinIndex(
-                fields=["labels"],
-                opclasses=["jsonb_path_ops"],
-                condition=Q(labels__isnull=False),
-                name="notification_labels",
             ),
             # For figures of hand-overs. Not of `first_hand_over_at`, whose update would then write
             # to every index.

@@ -202,6 +202,24 @@ def test_a_list_of_a_period_does_not_read_what_was_sent_later(alice):
     assert sent == list(own.filter(status="sent").order_by("-id")[51:102])
 
 
+def test_a_list_of_a_label_reads_few_notifications_that_do_not_have_it(alice, bob):
+    """Alice's oldest have it, and all of Bob's."""
+    for house, age in ((alice, timedelta(minutes=19_800)), (bob, timedelta(0))):
+        sql.execute(_MANY, {"channel": house.channel.id, "last": FIRST})
+        sql.execute(_LABEL, {"channel": house.channel.id, "until": FIRST - age})
+    sql.execute("ANALYZE notifications_app_notification", {})
+    of = {"channel_id": alice.channel.id, "limit": 51, "offset": 0, "label": 'the "news"'}
+
+    assert most_rows_read(lambda: selectors.notification_page(**of)) <= 200
+
+    oldest = list(Notification.objects.filter(channel=alice.channel).order_by("id")[:200])
+    assert selectors.notification_page(**of) == oldest[:-52:-1]
+
+
+_LABEL = """
+UPDATE notifications_app_notification SET labels = '["the \\"news\\"", "sale"]'
+WHERE channel_id = %(channel)s AND scheduled_at < %(until)s
+"""
 _MANY = """
 INSERT INTO notifications_app_notification
     (id, channel_id, body, data, ttl, target_platforms, created_at, scheduled_at, status)
