@@ -312,7 +312,8 @@ def test_the_list_of_an_account_reads_few_entries_of_others(alice, bob, query):
     sql.execute("ANALYZE auditlog_logentry", {})
     client = signed_in(alice.members["viewer"])
 
-    assert most_rows_read(lambda: client.get(LOG + query)) < 4_000
+    read = most_rows_read(lambda: client.get(LOG + query), as_if_large=True)
+    assert read < 4_000
 
     shown = client.get(LOG + query).context["cl"].result_list
     own = LogEntry.objects.filter(additional_data__account=str(alice.account.pk))
