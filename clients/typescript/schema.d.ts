@@ -1023,7 +1023,7 @@ export interface paths {
         head?: never;
         /**
          * Change a notification before it is sent, or while it is paused
-         * @description A field that is missing stays as it is; null takes its default. A `pending` notification can be changed as a whole, but the kind of its audience stays: a send to a segment stays one. A notification that is `processing` and paused can be changed in its content and `expires_at`, as soon as the calls under way have ended. If every field is as it was, nothing changes. Safe to repeat. The key needs the scopes `send` and `read`.
+         * @description A field that is missing stays as it is; null takes its default. A `pending` notification can be changed as a whole, but the kind of its audience stays: a send to a segment stays one. A notification that is `processing` and paused can be changed in its content, `name`, `labels`, `expires_at` and `rate_per_minute`, as soon as the calls under way have ended. If every field is as it was, nothing changes. Safe to repeat. The key needs the scopes `send` and `read`.
          */
         patch: operations["edit_notification"];
         trace?: never;
@@ -1367,7 +1367,7 @@ export interface components {
              * @description When it was decided.
              */
             decided_at: string | null;
-            /** @description `difference`: its numbers. `leader`, `default`: as `inconclusive` says. `choice`: somebody chose. See docs/ab-tests.md. */
+            /** @description `difference`: its numbers. `leader`, `default`: as `inconclusive` says. `choice`: somebody chose. See [ab-tests](/docs/ab-tests). */
             decided_by: string | null;
             /**
              * Format: double
@@ -1845,7 +1845,7 @@ export interface components {
             };
             /** @description What becomes of recipients without a value for a placeholder without default. */
             on_missing: components["schemas"]["OnMissing"];
-            /** @description Contents of which each device gets one, by chance: 2 to 10. See docs/ab-tests.md. */
+            /** @description Contents of which each device gets one, by chance: 2 to 10. See [ab-tests](/docs/ab-tests). */
             variants: {
                 [key: string]: unknown;
             }[];
@@ -2102,7 +2102,7 @@ export interface components {
             } | null;
             /** @description What becomes of recipients without a value for a placeholder without default. */
             on_missing?: (string & components["schemas"]["OnMissing"]) | null;
-            /** @description Contents of which each device gets one, by chance: 2 to 10. See docs/ab-tests.md. */
+            /** @description Contents of which each device gets one, by chance: 2 to 10. See [ab-tests](/docs/ab-tests). */
             variants?: components["schemas"]["Variant"][] | null;
             /**
              * Format: date-time
@@ -2135,13 +2135,13 @@ export interface components {
             category?: string | null;
             /** @description Another rule only if the send is to a rule. */
             rule?: components["schemas"]["AudienceRule"];
-            /** @description Another targets only if the send is to a targets. */
+            /** @description Other targets only if the send is to targets. */
             external_ids?: string[] | null;
-            /** @description Another targets only if the send is to a targets. */
+            /** @description Other targets only if the send is to targets. */
             subscription_ids?: string[] | null;
-            /** @description Another targets only if the send is to a targets. */
+            /** @description Other targets only if the send is to targets. */
             targets?: components["schemas"]["TargetInput"][] | null;
-            /** @description Tests the variants on a part of the audience. See docs/ab-tests.md. */
+            /** @description Tests the variants on a part of the audience. See [ab-tests](/docs/ab-tests). */
             test?: components["schemas"]["AbTest"];
             /**
              * Format: uuid
@@ -2891,7 +2891,7 @@ export interface components {
              */
             outcome: "delivered" | "bounced" | "received" | "clicked" | "not_clicked" | "not_received";
         };
-        /** @description The interface's fields in its order. Text that was not given is "". */
+        /** @description A notification with its counts. Text that was not given is "". */
         NotificationListedOutput: {
             /**
              * Format: uuid
@@ -2930,11 +2930,11 @@ export interface components {
             target_platforms: components["schemas"]["Platform"][];
             /**
              * Format: uuid
-             * @description null: the whole channel.
+             * @description null: not to a segment.
              */
             segment_id: string | null;
         };
-        /** @description The interface's fields in its order. Text that was not given is "". */
+        /** @description A notification with its counts. Text that was not given is "". */
         NotificationOutput: {
             /**
              * Format: uuid
@@ -2978,7 +2978,7 @@ export interface components {
             target_platforms: components["schemas"]["Platform"][];
             /**
              * Format: uuid
-             * @description null: the whole channel.
+             * @description null: not to a segment.
              */
             segment_id: string | null;
         };
@@ -3394,10 +3394,7 @@ export interface components {
          * @enum {string}
          */
         PromptEvent: "shown" | "accepted" | "refused" | "blocked";
-        /**
-         * @description The shape of an input object. An undeclared field is an error; without `refuse_unknown` only
-         *     if its name is a misspelling.
-         */
+        /** @description What a visitor did with a prompt. */
         PromptEventInput: {
             /** @description The kind of the prompt. */
             kind: components["schemas"]["PromptKind"];
@@ -3684,7 +3681,7 @@ export interface components {
             } | null;
             /** @description What becomes of recipients without a value for a placeholder without default. Default: `"empty"`. */
             on_missing?: (string & components["schemas"]["OnMissing"]) | null;
-            /** @description Contents of which each device gets one, by chance: 2 to 10. See docs/ab-tests.md. */
+            /** @description Contents of which each device gets one, by chance: 2 to 10. See [ab-tests](/docs/ab-tests). */
             variants?: components["schemas"]["Variant"][] | null;
             /** @description When nobody is sent it, by the clock where the device is: the quiet hours of the channel, `ignore`, or other ones. See [timing](/docs/timing). Default: `"channel"`. */
             quiet_hours?: (string | null) | components["schemas"]["QuietTimes"];
@@ -3705,7 +3702,7 @@ export interface components {
             category?: string | null;
             /** @description A rule of this send alone, as [segments](/docs/segments). */
             rule?: components["schemas"]["AudienceRule"];
-            /** @description Tests the variants on a part of the audience. See docs/ab-tests.md. */
+            /** @description Tests the variants on a part of the audience. See [ab-tests](/docs/ab-tests). */
             test?: components["schemas"]["AbTest"];
             /** @description Duplicates count once. `["all"]`: all that the channel has enabled. With `replaces`: by default those of the corrected notification. Default: `["web"]`. */
             target_platforms?: string[] | null;
@@ -3786,7 +3783,7 @@ export interface components {
             } | null;
             /** @description What becomes of recipients without a value for a placeholder without default. Default: `"empty"`. */
             on_missing?: (string & components["schemas"]["OnMissing"]) | null;
-            /** @description Contents of which each device gets one, by chance: 2 to 10. See docs/ab-tests.md. */
+            /** @description Contents of which each device gets one, by chance: 2 to 10. See [ab-tests](/docs/ab-tests). */
             variants?: components["schemas"]["Variant"][] | null;
             /**
              * Format: date-time
@@ -3825,7 +3822,7 @@ export interface components {
             subscription_ids?: string[] | null;
             /** @description People and subscriptions in one list. */
             targets?: components["schemas"]["TargetInput"][] | null;
-            /** @description Tests the variants on a part of the audience. See docs/ab-tests.md. */
+            /** @description Tests the variants on a part of the audience. See [ab-tests](/docs/ab-tests). */
             test?: components["schemas"]["AbTest"];
             /**
              * Format: uuid
@@ -4136,7 +4133,7 @@ export interface components {
             } | null;
             /** @description What becomes of recipients without a value for a placeholder without default. Default: `"empty"`. */
             on_missing?: (string & components["schemas"]["OnMissing"]) | null;
-            /** @description Contents of which each device gets one, by chance: 2 to 10. See docs/ab-tests.md. */
+            /** @description Contents of which each device gets one, by chance: 2 to 10. See [ab-tests](/docs/ab-tests). */
             variants?: components["schemas"]["Variant"][] | null;
         };
         /** @description A template to make, or what replaces one. */
@@ -4169,7 +4166,7 @@ export interface components {
             updated_at: string;
         };
         /**
-         * @description What a test of variants compares. See docs/ab-tests.md.
+         * @description What a test of variants compares. See [ab-tests](/docs/ab-tests).
          * @enum {string}
          */
         TestMetric: "clicked" | "received";

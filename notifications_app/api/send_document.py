@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework.fields import empty
 from typing_extensions import override
 
-from notifications_app.content.values import AUDIENCE_FIELDS
+from notifications_app.content.values import AUDIENCE_FIELDS, AudienceKind
 from notifications_app.sends.schema import SendBody, SendFields
 
 
@@ -35,5 +35,7 @@ class EditInput(SendFields):
             field.required, field.default = False, empty
         for name, kind in AUDIENCE_FIELDS.items():
             fields[name].help_text = f"Another {kind} only if the send is to a {kind}."
+            if kind == AudienceKind.TARGETS:
+                fields[name].help_text = "Other targets only if the send is to targets."
         fields["replaces"].help_text = "Another notification only if the send corrects one."
         return fields

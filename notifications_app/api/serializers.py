@@ -220,7 +220,7 @@ class StoppedOutput(serializers.Serializer[Any]):
 
 
 class NotificationOutput(serializers.Serializer[Notification]):
-    """The interface's fields in its order. Text that was not given is ""."""
+    """A notification with its counts. Text that was not given is ""."""
 
     notification_id = serializers.UUIDField(source="id", help_text="The notification's id.")
     channel_id = serializers.UUIDField(help_text="The channel's id.")
@@ -239,7 +239,7 @@ class NotificationOutput(serializers.Serializer[Notification]):
         child=serializers.ChoiceField(PLATFORM_VALUES),
         help_text="As requested, without duplicates.",
     )
-    segment_id = serializers.UUIDField(allow_null=True, help_text="null: the whole channel.")
+    segment_id = serializers.UUIDField(allow_null=True, help_text="null: not to a segment.")
 
 
 class NotificationListedOutput(NotificationOutput):

@@ -55,7 +55,7 @@ _ENUMS: Final = {
     "ReplayState": "Which messages are sent again.",
     "Visibility": "What Android shows on the lock screen.",
 }
-_DOCUMENT: Final = re.compile(r"docs/([a-z]+)\.md")
+_DOCUMENT: Final = re.compile(r"docs/([a-z-]+)\.md")
 
 
 def name_shapes(result: Document, **_: Any) -> Document:

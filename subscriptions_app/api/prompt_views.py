@@ -22,6 +22,8 @@ from subscriptions_app.http import DeviceView
 
 
 class PromptEventInput(StrictSerializer):
+    """What a visitor did with a prompt."""
+
     kind = Choice(PromptKind.values, help_text="The kind of the prompt.")
     event = Choice(PROMPT_EVENTS, help_text="What happened: shown once a day for each browser.")
 

@@ -1,5 +1,6 @@
 """What generators of clients need from the OpenAPI document."""
 
+import json
 import re
 import tomllib
 
@@ -57,6 +58,13 @@ def test_every_operation_and_property_is_described(document):
     ]
 
     assert bare == []
+
+
+def test_descriptions_link_to_documents_by_their_pages(document):
+    text = json.dumps(document)
+
+    assert "](/docs/ab-tests)" in text
+    assert re.findall(r"docs/[a-z-]+\.md", text) == []
 
 
 def test_the_document_the_project_and_the_changelog_name_the_same_version(document):

@@ -334,9 +334,9 @@ class Operations:
         A field that is missing stays as it is; null takes its default. A `pending`
         notification can be changed as a whole, but the kind of its audience stays: a send
         to a segment stays one. A notification that is `processing` and paused can be
-        changed in its content and `expires_at`, as soon as the calls under way have ended.
-        If every field is as it was, nothing changes. Safe to repeat. The key needs the
-        scopes `send` and `read`.
+        changed in its content, `name`, `labels`, `expires_at` and `rate_per_minute`, as
+        soon as the calls under way have ended. If every field is as it was, nothing
+        changes. Safe to repeat. The key needs the scopes `send` and `read`.
         """
         return Call("PATCH", f"/notification/{part(notification_id)}", json=fields)
 

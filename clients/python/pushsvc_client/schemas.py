@@ -878,7 +878,7 @@ class NotificationEnded(TypedDict):
 
 
 class NotificationListedOutput(TypedDict):
-    """The interface's fields in its order. Text that was not given is ""."""
+    """A notification with its counts. Text that was not given is ""."""
 
     notification_id: str
     title: str
@@ -897,7 +897,7 @@ class NotificationListedOutput(TypedDict):
 
 
 class NotificationOutput(TypedDict):
-    """The interface's fields in its order. Text that was not given is ""."""
+    """A notification with its counts. Text that was not given is ""."""
 
     notification_id: str
     channel_id: str
@@ -1154,9 +1154,7 @@ class PromptColorsOutput(TypedDict):
 
 
 class PromptEventInput(TypedDict):
-    """The shape of an input object. An undeclared field is an error; without `refuse_unknown`
-    only if its name is a misspelling.
-    """
+    """What a visitor did with a prompt."""
 
     kind: PromptKind
     event: PromptEvent
