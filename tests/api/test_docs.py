@@ -20,6 +20,8 @@ SOURCES = [
 ]
 # Errors that DRF itself finds.
 FRAMEWORK = {"required", "null", "blank"}
+EVENT = re.compile(r"[a-z_]+\.[a-z_]+")
+LOUD = {"warning", "error", "exception"}
 NAMED_LIKE_AN_ERROR = re.compile(r"(not_an?|not_\d+|too|unknown|out_of|given)_[a-z0-9_]+")
 
 
@@ -69,6 +71,34 @@ def _codes_of(call):
         for node in constants
         if isinstance(node, ast.Constant) and str(node.value).isidentifier()
     ]
+
+
+def _texts(node):
+    """The names of events in the first argument of a call, which may choose one of two."""
+    found = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant))
+    return {each for each in found if EVENT.fullmatch(str(each))}
+
+
+def logged_events():
+    """All texts that are spelled like an event, and the events that are warnings or errors."""
+    all_texts, loud = set(), set()
+    for package in {*PACKAGES, "pushsvc"}:
+        for path in (settings.BASE_DIR / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Constant):
+                    all_texts |= _texts(node)
+                elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in LOUD:
+                    loud |= _texts(node.args[0]) if node.args else set()
+    return all_texts, loud
+
+
+def test_the_docs_explain_every_event_that_is_a_warning_or_an_error():
+    table = page("monitoring.md").partition("\n### Events\n")[2].partition("\n## ")[0]
+    documented = {each for each in re.findall(r"`([^`]+)`", table) if EVENT.fullmatch(each)}
+    all_texts, loud = logged_events()
+
+    assert loud - documented == set()
+    assert documented - all_texts == set()
 
 
 def test_the_docs_explain_every_code_once_and_no_other():
