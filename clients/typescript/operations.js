@@ -811,9 +811,10 @@ export class Methods extends Calls {
    *
    * For an inbox in an app or on a site, and for its badge. It has what the device was sent
    * within the channel's `inbox_days`, also what it missed, among the channel's newest 200 sends
-   * to many and the newest 200 that name the person or the device. A device proves itself with
-   * its `keys` or `auth`; its address is no proof. With `identity_token` in place of a device it
-   * has what any of the person's 10 newest devices was sent. See [inbox](/docs/inbox).
+   * to many, the newest 200 that name the person, and the newest 200 that name the device. A
+   * device proves itself with its `keys` or `auth`; its address is no proof. With
+   * `identity_token` in place of a device it has what any of the person's 10 newest devices was
+   * sent. See [inbox](/docs/inbox).
    *
    * @param {Schemas["InboxInput"]} body
    * @returns {Promise<Schemas["InboxOutput"]>}
