@@ -103,8 +103,8 @@ class Quota:
             ((granted, wait),) = redis_client().run(call)
         except (redis.ConnectionError, redis.TimeoutError):
             return Grant(wanted, 0.0)
-        except redis.RedisError:
-            logger.exception("quota.failed", service=self.service)
+        except redis.RedisError as error:
+            logger.error("quota.failed", service=self.service, error=str(error))
             return Grant(wanted, 0.0)
         return Grant(int(granted), min(int(wait) / 1000, _LONGEST_WAIT))
 

@@ -246,6 +246,18 @@ def test_a_send_asks_redis_once_for_its_limits(alice):
 # --- Devices --------------------------------------------------------------------------------------
 
 
+def test_a_limit_that_redis_cannot_count_refuses_nobody(alice, caplog):
+    redis_client().lpush(f"limit:reads:{alice.channel.id}", "another program's")
+
+    response = alice.call("GET", f"/channel/{alice.channel.id}")
+
+    assert response.status_code == 200
+    assert "RateLimit" not in response.headers
+    (record,) = [record for record in caplog.records if record.message == "limit.failed"]
+    assert record.exc_info is None  # there may be one for each request
+    assert "WRONGTYPE" in record.error
+
+
 def test_a_malformed_report_with_a_valid_token_does_not_count_against_its_address(sent, settings):
     settings.FORGED_EVENTS_PER_MINUTE = 0
     _, (token, _) = sent

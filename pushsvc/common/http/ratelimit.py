@@ -73,8 +73,8 @@ def take(limit: Limit, *, cost: int = 1) -> Standing | None:
         remaining, reset = redis_client().eval(_SCRIPT, 1, *arguments)
     except (redis.ConnectionError, redis.TimeoutError):
         return None
-    except redis.RedisError:
-        logger.exception("limit.failed", limit=limit.name)
+    except redis.RedisError as error:
+        logger.error("limit.failed", limit=limit.name, error=str(error))
         return None
     return Standing(limit, int(remaining), int(reset) / 1000)
 

@@ -154,3 +154,4 @@ def test_everything_is_granted_if_redis_cannot_run_the_script(project, caplog):
     with caplog.at_level(logging.ERROR):
         assert FCM.take(project, 10**6) == Grant(10**6, 0.0)
     assert [record.message for record in caplog.records] == ["quota.failed"]
+    assert caplog.records[0].exc_info is None
