@@ -191,7 +191,7 @@ def _content(
 # Raw, because the ORM has neither LATERAL nor unnest over parallel arrays. A device's deliveries
 # are found by the ledger's primary key; OFFSET keeps each search apart, because PostgreSQL might
 # search by half of the key. A pass reads the person before it writes the outcome, at most the time
-# of a lease before.
+# of a lease before, and after the notification started.
 _ENTRIES: Final = """
 WITH device AS MATERIALIZED (
   SELECT * FROM unnest(%(devices)s::uuid[], %(linked)s::timestamptz[]) AS own (id, linked_at)
@@ -221,6 +221,8 @@ WHERE delivery.status IN (%(delivery_delivered)s, %(delivery_bounced)s)
   AND delivery.code <> ALL (%(withdrawn)s::text[])
   AND delivery.finished_at > statement_timestamp() - make_interval(days => %(days)s)
   AND (device.linked_at IS NULL
-    OR device.linked_at < delivery.finished_at - make_interval(secs => %(lease)s))
+    OR device.linked_at < delivery.finished_at - make_interval(secs => %(lease)s)
+    OR device.linked_at < (SELECT started_at FROM notifications_app_notification
+      WHERE id = delivery.notification_id))
 ORDER BY delivery.finished_at DESC, delivery.notification_id DESC, delivery.subscription_id DESC
 """

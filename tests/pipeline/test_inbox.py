@@ -230,6 +230,12 @@ def test_the_next_person_on_a_device_sees_nothing_of_the_one_before(alice, devic
 
     assert bodies(alice, row) == []
 
+    support.send(alice.channel, body="To all")
+    factories.make_direct_notification(alice.channel, people=["bob"], body="Welcome, Bob")
+    support.plan()
+    support.deliver()
+    assert bodies(alice, row) == ["Welcome, Bob", "To all"]
+
 
 def test_a_correction_is_listed_in_the_place_of_what_it_corrects(alice, devices):
     """Where it was not delivered, what it corrects is listed."""
