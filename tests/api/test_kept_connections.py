@@ -2,12 +2,14 @@
 once in a second at most, unless the server says something."""
 
 import time
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
 from django.db import OperationalError, close_old_connections, connection, connections
 
 from pushsvc.common.store.postgresql import base
+from tests.api.test_statistics import ended, read, text
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -123,3 +125,27 @@ def test_a_session_that_was_read_only_from_its_begin_is_replaced():
     with connection.cursor() as cursor:
         cursor.execute("CREATE TEMPORARY TABLE of_a_test ()")
     assert backend_pid() != before
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("DateStyle", "German, DMY"), ("IntervalStyle", "sql_standard")]
+)
+def test_a_role_whose_sessions_begin_with_other_formats_gets_the_same_answers(
+    alice, other, name, value
+):
+    """The statistics have times, and durations of hand-overs."""
+    at = datetime(2024, 11, 20, 12, tzinfo=UTC)
+    ended(alice.channel, at, first=1, last=2)
+    period = {"from": text(at), "to": text(at + timedelta(hours=1))}
+    expected = read(alice, **period)
+    role = f"ALTER ROLE CURRENT_USER IN DATABASE {connection.settings_dict['NAME']}"
+    other.execute(f"{role} SET {name} = '{value}'")
+    try:
+        connection.close()
+
+        assert read(alice, **period) == expected
+    finally:
+        other.execute(f"{role} RESET {name}")
+        connection.close()
+
+    assert expected["hand_over"]

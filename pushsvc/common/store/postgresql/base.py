@@ -35,6 +35,10 @@ SELECT CASE WHEN pg_backend_pid() = %(pid)s
 """
 
 
+# The formats that psycopg reads. A role or a database may have others.
+_FORMATS: Final = (("DateStyle", "ISO"), ("IntervalStyle", "postgres"))
+
+
 class UtcLoader(Loader):
     """psycopg's loader in C. Django's loader derives from the one in Python, which takes six times
     as long. Sessions have the time zone UTC, so the results are the same."""
@@ -112,6 +116,14 @@ class DatabaseWrapper(base.DatabaseWrapper):
         connection.prepare_threshold = 1  # of cursors with server-side parameters
         connection.adapters.register_loader(_TIME, UtcLoader)
         return connection
+
+    @override
+    def init_connection_state(self) -> None:
+        """Also sets the formats, if the server reports others."""
+        super().init_connection_state()
+        for name, value in _FORMATS:
+            if self.connection.info.parameter_status(name).partition(",")[0] != value:
+                self.connection.execute(f"SET {name} = {value}")
 
     def prepared_cursor(self) -> Any:
         """A cursor whose statements PostgreSQL parses and plans once for the connection. Through a
