@@ -253,7 +253,7 @@ class HeldLeases:
                 connection.close()
                 if time.monotonic() + wait >= self.until:
                     raise LeaseLost from error
-                logger.warning("outcomes.unwritten", error=type(error).__name__)
+                logger.warning("outcomes.unwritten", error=type(error.__cause__ or error).__name__)
                 time.sleep(wait)
                 wait = min(wait * 2, _LONGEST_RETRY_WAIT)
 

@@ -15,7 +15,13 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from django.db import DatabaseError, InterfaceError, OperationalError, transaction
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+    transaction,
+)
 from django.db.models.functions import Now
 
 from notifications_app.models import Batch, Delivery, Notification
@@ -86,12 +92,16 @@ class _Flush:
 
     def write(self, transitions: Sequence[Transition]) -> None:
         began = time.monotonic()
-        with sql.brief_transaction():
-            batches = _locked(self._open.values())
-            if not batches and not self.renewal.done:
-                raise LeaseLost
-            _note_sharing(batches.values())
-            done, written = _record(batches, transitions)
+        try:
+            with sql.brief_transaction():
+                batches = _locked(self._open.values())
+                if not batches and not self.renewal.done:
+                    raise LeaseLost
+                _note_sharing(batches.values())
+                done, written = _record(batches, transitions)
+        except ProgrammingError as error:
+            # The role lacks a right, or a table differs. No recipient's row is the cause.
+            raise OperationalError(_first_line(error)) from error.__cause__
         metering.flushed(self._lease, written, seconds=time.monotonic() - began)
         self.renewal = Renewal(
             done=self.renewal.done | done,

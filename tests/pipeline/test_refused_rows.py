@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -218,6 +219,61 @@ def test_a_failure_that_is_not_about_rows_is_not_isolated_row_by_row(
     assert support.deliveries(notification).filter(status=0).count() == 60
     (record,) = support.logged(caplog, "outcome.refused")
     assert len(record.subscriptions) == 20
+
+
+@pytest.fixture
+def sessions_without_right(transactional_db):
+    """The session of this test is that of a role that may not count. A new one is not."""
+    role = f"no_right_{connection.settings_dict['NAME']}"
+    sql.rows_of_last(_ROLE.format(role=role), {})
+    yield
+    connection.close()
+    sql.rows_of_last(f"DROP OWNED BY {role}; DROP ROLE {role}; SELECT 1", {})
+
+
+_ROLE = """
+CREATE ROLE {role};
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role};
+REVOKE INSERT ON notifications_app_outcomeminute FROM {role};
+SET ROLE {role};
+SELECT 1
+"""
+
+
+@pytest.fixture
+def sessions_with_a_limit(transactional_db):
+    """The session of this test ends in its first flush, because a transaction may not take so
+    long. A new one has no limit."""
+    if connection.pg_version < 170_000:
+        pytest.skip("transaction_timeout is a setting of PostgreSQL 17")
+    sql.execute(_SLOW_ONCE, {})
+    yield
+    sql.execute("DROP FUNCTION slow_once CASCADE", {})
+    sql.execute("DROP SEQUENCE flushes", {})
+
+
+_SLOW_ONCE = """
+CREATE SEQUENCE flushes;
+CREATE FUNCTION slow_once() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF nextval('flushes') = 1 THEN PERFORM pg_sleep(60); END IF;
+  RETURN new;
+END $$;
+CREATE TRIGGER slow_once BEFORE UPDATE ON notifications_app_delivery
+FOR EACH ROW EXECUTE FUNCTION slow_once();
+SET transaction_timeout = '1s'
+"""
+
+
+@pytest.mark.parametrize("state", ["sessions_without_right", "sessions_with_a_limit"])
+def test_a_refusal_that_no_row_causes_is_one_of_the_database(sandbox, channel, request, state):
+    """As while it is away: the outcome is kept and written later, and nobody is called again."""
+    notification, devices = planned(sandbox, channel, 1)
+    request.getfixturevalue(state)
+
+    support.deliver(notification)
+
+    assert support.counts(notification) == ("sent", 1, 1, 0)
+    assert received(devices) == [1]
 
 
 _FUNCTION = """

@@ -21,7 +21,6 @@ from django.db import (
     DatabaseError,
     IntegrityError,
     InterfaceError,
-    InternalError,
     OperationalError,
     connection,
     transaction,
@@ -29,7 +28,6 @@ from django.db import (
 from django.db.models import Model
 from psycopg.errors import (
     ConfigurationLimitExceeded,
-    IdleInTransactionSessionTimeout,
     LockNotAvailable,
     QueryCanceled,
     UniqueViolation,
@@ -208,14 +206,9 @@ def brief_transaction(*, is_repeatable: bool = False) -> Iterator[None]:
     of the database depends on it.
     """
     limit = {"limit": f"{settings.SILENT_TRANSACTION_SECONDS}s"}
-    try:
-        with transaction.atomic():
-            rows(_BEGIN_REPEATABLE if is_repeatable else _BEGIN, limit)
-            yield
-    except InternalError as error:
-        if isinstance(error.__cause__, IdleInTransactionSessionTimeout):
-            raise OperationalError("silent for too long in a transaction") from error
-        raise
+    with transaction.atomic():
+        rows(_BEGIN_REPEATABLE if is_repeatable else _BEGIN, limit)
+        yield
 
 
 def write_apart(

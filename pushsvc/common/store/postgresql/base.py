@@ -1,11 +1,11 @@
 """Django's backend for PostgreSQL, with fewer checks of kept connections and a faster loader of
-times. It treats a server that accepts no writes as one that is away."""
+times. It treats a server that accepts no writes, or ended the transaction, as one that is away."""
 
 import select
 import time
 from datetime import UTC
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import psycopg
 from django.db import OperationalError
@@ -14,7 +14,12 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 from django.db.utils import DatabaseErrorWrapper
 from django.utils.functional import cached_property
 from psycopg.adapt import Buffer, Loader
-from psycopg.errors import FeatureNotSupported, ReadOnlySqlTransaction
+from psycopg.errors import (
+    FeatureNotSupported,
+    IdleInTransactionSessionTimeout,
+    ReadOnlySqlTransaction,
+    TransactionTimeout,
+)
 from psycopg.pq import Format
 from typing_extensions import override
 
@@ -37,6 +42,13 @@ SELECT CASE WHEN pg_backend_pid() = %(pid)s
 
 # The formats that psycopg reads. A role or a database may have others.
 _FORMATS: Final = (("DateStyle", "ISO"), ("IntervalStyle", "postgres"))
+# A server accepts no writes (a standby, or one with a full disk), or ended a transaction that was
+# silent or took too long.
+_OF_CONNECTION: Final = (
+    ReadOnlySqlTransaction,
+    IdleInTransactionSessionTimeout,
+    TransactionTimeout,
+)
 
 
 class UtcLoader(Loader):
@@ -55,11 +67,9 @@ class UtcLoader(Loader):
 
 
 class _Errors(DatabaseErrorWrapper):
-    """Maps the refusal of a read-only server (a standby, or one with a full disk) to an error of
-    the connection, because it or another server may accept writes later. Django raises
-    InternalError, after which a worker would search for a recipient whose row is refused. So does
-    it if a migration has changed the type of a column that a prepared statement returns, which only
-    another connection can read."""
+    """Maps an error that only another connection, or this server later, can avoid to an error of
+    the connection. Django raises another, after which a worker would search for a recipient whose
+    row is refused."""
 
     wrapper: Any
 
@@ -70,19 +80,21 @@ class _Errors(DatabaseErrorWrapper):
         exc_value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if isinstance(exc_value, ReadOnlySqlTransaction):
-            # A session may refuse writes as long as it lives, although its role may write again, or
-            # another server is the primary now.
-            self._close_soon()
-            raise OperationalError(*exc_value.args).with_traceback(traceback) from exc_value
-        if isinstance(exc_value, FeatureNotSupported) and "cached plan" in str(exc_value):
-            self._close_soon()
+        if isinstance(exc_value, _OF_CONNECTION) or _is_of_old_plan(exc_value):
+            # Before the next request or task. A session may refuse writes as long as it lives,
+            # although its role may write again, or another server is the primary now.
+            self.wrapper.close_at = time.monotonic()
             raise OperationalError(*exc_value.args).with_traceback(traceback) from exc_value
         super().__exit__(exc_type, exc_value, traceback)
 
-    def _close_soon(self) -> None:
-        """Closes the connection before the next request or task."""
-        self.wrapper.close_at = time.monotonic()
+
+def _is_of_old_plan(error: BaseException | None) -> TypeGuard[FeatureNotSupported]:
+    """Whether a migration has changed the type of a column that a prepared statement returns. By
+    the function of PostgreSQL that reports it, because the text depends on lc_messages."""
+    return (
+        isinstance(error, FeatureNotSupported)
+        and error.diag.source_function == "RevalidateCachedQuery"
+    )
 
 
 class _Operations(DatabaseOperations):
