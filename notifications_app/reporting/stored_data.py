@@ -5,15 +5,26 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from notifications_app.models import AutomationContact, AutomationEntry, Contact, Once, Target
-from notifications_app.selectors import SubscriberDelivery, devices_deliveries
+from django.db.models import Case, Q, When
+
+from notifications_app.models import (
+    WAS_BROADCAST,
+    AutomationContact,
+    AutomationEntry,
+    Contact,
+    Delivery,
+    Notification,
+    Once,
+    Target,
+)
+from notifications_app.selectors import SubscriberDelivery
 from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.models import LastClick, Person, Subscription
 from subscriptions_app.people.services import person_devices
 from subscriptions_app.tags.selectors import device_tags
 
 _LOOKED_UP: Final = 100_000  # notifications of the channel times devices
-_MOST: Final = 10_000  # newest notifications of the channel that are searched
+_MOST: Final = 10_000  # newest notifications of the channel, and newest ones to many
 
 
 def person_data(person: Person) -> dict[str, Any]:
@@ -77,13 +88,12 @@ def _when(at: datetime, **ids: UUID) -> dict[str, Any]:
 
 
 def devices_data(devices: Sequence[Subscription]) -> list[dict[str, Any]]:
-    """Everything about devices of one channel, with outcomes of the channel's last
-    notifications."""
+    """Everything about devices of one channel, with the outcomes of all sends that name them or
+    their people, and of the channel's last others."""
     if not devices:
         return []
     ids = [each.pk for each in devices]
-    most = min(_MOST, _LOOKED_UP // len(ids))
-    deliveries = devices_deliveries(devices[0].channel_id, ids, notifications=most)
+    deliveries = _deliveries(devices)
     tags = device_tags(ids)
     clicks = LastClick.objects.in_bulk(ids)
     return [
@@ -91,6 +101,31 @@ def devices_data(devices: Sequence[Subscription]) -> list[dict[str, Any]]:
         | {"last_clicked_at": _moment(clicks[each.pk].clicked_at if each.pk in clicks else None)}
         for each in devices
     ]
+
+
+def _deliveries(devices: Sequence[Subscription]) -> dict[UUID, list[SubscriberDelivery]]:
+    """By the device's id, the newest first. Each is one lookup by key."""
+    channel_id, ids = devices[0].channel_id, [each.pk for each in devices]
+    people = Person.objects.filter(pk__in={each.person_id for each in devices})
+    most = min(_MOST, _LOOKED_UP // len(ids))
+    own = Notification.objects.filter(channel_id=channel_id)
+    # As the index has it, because many direct sends may lie between those to many.
+    to_many = Notification.objects.alias(of=Case(When(WAS_BROADCAST, then="channel")))
+    to_many = to_many.filter(WAS_BROADCAST, of=channel_id)
+    newest = (each.order_by("-pk").values_list("pk", flat=True)[:most] for each in (own, to_many))
+    external_ids = list(people.values_list("external_id", flat=True))
+    naming = Q(channel_id=channel_id, external_id__in=external_ids), Q(subscription_id__in=ids)
+    targets = (Target.objects.filter(each).order_by("-notification_id") for each in naming)
+    named = (each.values_list("notification_id", flat=True)[:_LOOKED_UP] for each in targets)
+    candidates = set[UUID]().union(*newest, *named)
+    rows = Delivery.objects.filter(notification_id__in=candidates, subscription_id__in=ids)
+    found = list(rows.order_by("-notification_id"))
+    notifications = Notification.objects.in_bulk({each.notification_id for each in found})
+    deliveries: dict[UUID, list[SubscriberDelivery]] = {id_: [] for id_ in ids}
+    for each in found:
+        shown = SubscriberDelivery(notifications[each.notification_id], each)
+        deliveries[each.subscription_id].append(shown)
+    return deliveries
 
 
 def _device(

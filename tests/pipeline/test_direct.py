@@ -10,6 +10,7 @@ from django.db.models.functions import Now
 from notifications_app.erasure import person_forget
 from notifications_app.models import Notification, Plan, Target
 from notifications_app.pipeline import plan_queue, planning
+from notifications_app.reporting import stored_data
 from notifications_app.retention import purge
 from pushsvc.common.ids import uuid7, uuid7_at
 from pushsvc.common.store import sql
@@ -18,6 +19,7 @@ from subscriptions_app.devices.services import subscription_unsubscribe
 from subscriptions_app.models import Person
 from subscriptions_app.people.linking import devices_link
 from tests import factories
+from tests.api.support import owner_of
 from tests.factories import make_direct_notification, make_person
 from tests.pipeline import support
 from tests.pipeline.halting import pause, resume
@@ -271,6 +273,25 @@ def test_a_rule_of_its_own_selects_as_a_segment_does(channel, operator):
 
 
 # --- retention ------------------------------------------------------------------------------------
+
+
+def test_an_export_has_what_a_person_was_sent_however_much_others_got(
+    sandbox, channel, monkeypatch
+):
+    monkeypatch.setattr(stored_data, "_MOST", 1)
+    (_, own), (_, other) = factories.subscribe_browsers(sandbox, channel, 2)
+    devices_link(channel=channel, links={own.pk: "ada"})
+    for send in ({"people": ["ada"]}, {"subscriptions": [own]}, {}, {"subscriptions": [other]}):
+        make = make_direct_notification if send else support.send
+        make(channel, **send, body=str(send))
+        support.plan()
+        support.deliver()
+
+    path = f"/channel/{channel.pk}/person/export?external_id=ada"
+    (device,) = owner_of(channel).call("GET", path).json()["devices"]
+
+    assert [each["outcome"] for each in device["deliveries"]] == ["delivered"] * 3
+    assert device["deliveries"][0]["body"] == "{}"
 
 
 def test_targets_are_kept_as_long_as_deliveries(tampered_channel, settings):
