@@ -236,7 +236,8 @@ export class Methods extends Calls {
   /**
    * Delete a schedule.
    *
-   * It sends nothing more. Notifications that it sent stay. A second call returns 404.
+   * It sends nothing more. Notifications that it sent stay; one that is still `pending` is
+   * cancelled. A second call returns 404.
    *
    * @param {string} scheduleId
    * @returns {Promise<void>}
@@ -260,8 +261,8 @@ export class Methods extends Calls {
   /**
    * Remove a tag from every device.
    *
-   * It is removed in steps, within minutes, even from devices that get it meanwhile. After that,
-   * a second call returns 404.
+   * It is removed in steps, from at least 100,000 devices a minute, even from devices that get
+   * it meanwhile. After that, a second call returns 404.
    *
    * @param {string} tag
    * @returns {Promise<void>}
@@ -445,8 +446,9 @@ export class Methods extends Calls {
   /**
    * Read the channel's statistics by hour or day.
    *
-   * Exact, and as of now: the sums over all hours are the totals of `GET /channel/:id`. At most
-   * 2,000 hours or days in a response. See [statistics](/docs/statistics).
+   * Exact, and as of now, without the tests that staff sent. The sums over all hours and these
+   * tests are the totals of `GET /channel/:id`. At most 2,000 hours or days in a response. See
+   * [statistics](/docs/statistics).
    *
    * @param {Query<"get_channel_time_series">} [query]
    * @returns {Promise<Schemas["StatisticsOutput"]>}

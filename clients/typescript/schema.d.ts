@@ -536,7 +536,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a schedule
-         * @description It sends nothing more. Notifications that it sent stay. A second call returns 404.
+         * @description It sends nothing more. Notifications that it sent stay; one that is still `pending` is cancelled. A second call returns 404.
          */
         delete: operations["delete_schedule"];
         options?: never;
@@ -645,7 +645,7 @@ export interface paths {
         };
         /**
          * Read the channel's statistics by hour or day
-         * @description Exact, and as of now: the sums over all hours are the totals of `GET /channel/:id`. At most 2,000 hours or days in a response. See [statistics](/docs/statistics).
+         * @description Exact, and as of now, without the tests that staff sent. The sums over all hours and these tests are the totals of `GET /channel/:id`. At most 2,000 hours or days in a response. See [statistics](/docs/statistics).
          */
         get: operations["get_channel_time_series"];
         put?: never;
@@ -728,7 +728,7 @@ export interface paths {
         post?: never;
         /**
          * Remove a tag from every device
-         * @description It is removed in steps, within minutes, even from devices that get it meanwhile. After that, a second call returns 404.
+         * @description It is removed in steps, from at least 100,000 devices a minute, even from devices that get it meanwhile. After that, a second call returns 404.
          */
         delete: operations["delete_tag"];
         options?: never;

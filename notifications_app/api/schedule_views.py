@@ -160,7 +160,8 @@ class ScheduleView(KeyedView):
     delete = _SCHEDULE.delete(
         schedule_delete,
         "Delete a schedule",
-        "It sends nothing more. Notifications that it sent stay. A second call returns 404.",
+        "It sends nothing more. Notifications that it sent stay; one that is still `pending` is"
+        " cancelled. A second call returns 404.",
     )
 
 

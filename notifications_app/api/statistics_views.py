@@ -154,9 +154,9 @@ class StatisticsView(ReadingView):
     @extend_schema(
         operation_id="get_channel_time_series",
         summary="Read the channel's statistics by hour or day",
-        description="Exact, and as of now: the sums over all hours are the totals of"
-        f" `GET /channel/:id`. At most {MOST_STEPS:,} hours or days in a response. See"
-        " docs/statistics.md.",
+        description="Exact, and as of now, without the tests that staff sent. The sums over all"
+        " hours and these tests are the totals of `GET /channel/:id`. At most"
+        f" {MOST_STEPS:,} hours or days in a response. See docs/statistics.md.",
         tags=["channel"],
         parameters=[StatisticsQuery],
         responses={

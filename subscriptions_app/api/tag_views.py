@@ -161,8 +161,8 @@ class TagView(KeyedView):
     delete = _TAG.delete(
         lambda channel_id, tag: tag_delete(channel=recent_channel(channel_id), tag=tag),
         "Remove a tag from every device",
-        "It is removed in steps, within minutes, even from devices that get it meanwhile. After"
-        " that, a second call returns 404.",
+        "It is removed in steps, from at least 100,000 devices a minute, even from devices that get"
+        " it meanwhile. After that, a second call returns 404.",
         status=202,
     )
 

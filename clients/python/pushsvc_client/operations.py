@@ -287,7 +287,8 @@ class Operations:
     def delete_schedule(self, schedule_id: str, /) -> Call[None]:
         """Delete a schedule.
 
-        It sends nothing more. Notifications that it sent stay. A second call returns 404.
+        It sends nothing more. Notifications that it sent stay; one that is still `pending`
+        is cancelled. A second call returns 404.
         """
         return Call("DELETE", f"/channel/{part(self.channel)}/schedules/{part(schedule_id)}")
 
@@ -303,8 +304,8 @@ class Operations:
     def delete_tag(self, tag: str, /) -> Call[None]:
         """Remove a tag from every device.
 
-        It is removed in steps, within minutes, even from devices that get it meanwhile.
-        After that, a second call returns 404.
+        It is removed in steps, from at least 100,000 devices a minute, even from devices
+        that get it meanwhile. After that, a second call returns 404.
         """
         return Call("DELETE", f"/channel/{part(self.channel)}/tags/{part(tag)}")
 
@@ -474,8 +475,9 @@ class Operations:
     ) -> Call[StatisticsOutput]:
         """Read the channel's statistics by hour or day.
 
-        Exact, and as of now: the sums over all hours are the totals of `GET /channel/:id`.
-        At most 2,000 hours or days in a response. See [statistics](/docs/statistics).
+        Exact, and as of now, without the tests that staff sent. The sums over all hours and
+        these tests are the totals of `GET /channel/:id`. At most 2,000 hours or days in a
+        response. See [statistics](/docs/statistics).
         """
         return Call(
             "GET",
