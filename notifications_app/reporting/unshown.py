@@ -17,6 +17,7 @@ from django.db.models import Max, Q, QuerySet, Sum
 
 from channels_app.models import Channel
 from notifications_app.models import HourlyStat, Notification
+from notifications_app.reporting.campaigns import with_newest_to_many
 from notifications_app.selectors import newest_ids
 from pushsvc.common.findings import Finding, Kind
 from pushsvc.common.platforms import Platform
@@ -32,7 +33,7 @@ FALL_FACTOR: Final = 3
 LOW_SHARE: Final = 0.05
 
 _MOST_COMPARED: Final = 100
-_LOOKED_AT: Final = 5_000  # newest notifications of the channels
+_LOOKED_AT: Final = 5_000  # newest notifications of the channels, and newest ones to many
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +93,9 @@ def _compared(channel_ids: list[UUID], now: datetime) -> QuerySet[Any]:
     """Sums for each channel. Sends to several platforms are left out, because a notification's
     counts do not tell them apart."""
     until = now - DELAY
+    newest = newest_ids(channel_ids, limit=_LOOKED_AT)
     started = Notification.objects.filter(
-        id__in=newest_ids(channel_ids, limit=_LOOKED_AT),
+        id__in=with_newest_to_many(newest, channel_ids, limit=_LOOKED_AT),
         target_platforms=[Platform.WEB.value],
         started_at__gte=until - LATELY - BEFORE,
         started_at__lt=until,

@@ -17,6 +17,7 @@ from channels_app.webhooks import webhook_create, webhook_disable
 from notifications_app import tasks
 from notifications_app.models import Automation, Delivery, Newsfeed, Plan, Schedule
 from notifications_app.pipeline import breakers
+from notifications_app.reporting import unshown
 from notifications_app.reporting.attention import attention
 from notifications_app.reporting.installation import open_batches
 from notifications_app.sends.services import notification_pause, notification_resume
@@ -216,6 +217,16 @@ def test_sends_of_the_last_day_and_to_phones_are_not_compared(alice):
     sent_days_ago(alice.channel, 3, 9000, 0, target_platforms=["web", "android"])
 
     assert found(alice, Kind.WEB_UNSHOWN) == []
+
+
+def test_direct_sends_hide_no_fall_in_what_browsers_show(alice, monkeypatch):
+    monkeypatch.setattr(unshown, "_LOOKED_AT", 1)
+    stat(alice.channel, back=72, delivered=1000)
+    sent_days_ago(alice.channel, 12, 1000, 400)
+    sent_days_ago(alice.channel, 3, 1000, 50)
+    sent_days_ago(alice.channel, 0.5, 1, 0, has_targets=True)
+
+    assert found(alice, Kind.WEB_UNSHOWN)
 
 
 @pytest.mark.parametrize(("received", "is_low"), [(400, False), (40, True)])

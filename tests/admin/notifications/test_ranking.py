@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from channels_app.services import api_key_issue
 from notifications_app.models import Occurrence
+from notifications_app.reporting import campaigns
 from pushsvc.common.console.zones import CHOSEN
 from pushsvc.common.ids import uuid7
 from pushsvc.common.periods import SPAN_NAMES, span
@@ -209,6 +210,18 @@ def test_the_dashboard_shows_the_newest_campaigns_with_their_rates(viewer, alice
         "Highest click rate of the last 7 days"
         in viewer.get(reverse("admin:index")).content.decode()
     )
+
+
+def test_direct_sends_hide_no_campaign_from_the_dashboard(viewer, alice, root, monkeypatch):
+    monkeypatch.setattr(campaigns, "_CAMPAIGNS_AMONG", 1)
+    sent(alice.channel, "to all", 1, 1)
+    for title in ("direct", "another"):
+        sent(alice.channel, title, 1, 1, has_targets=True)
+
+    of_channel = recent(viewer, channel=alice.channel.pk)
+
+    for found in (of_channel, recent(viewer), recent(signed_in(root))):
+        assert [each["notification"].title for each in found] == ["to all"]
 
 
 def test_the_dashboard_of_a_channel_shows_its_campaigns_alone(viewer, alice, root):
