@@ -52,7 +52,8 @@ def test_what_automations_and_newsfeeds_sent_after_the_backup_is_not_sent_again(
     read = factories.make_notification(channel)
     support.plan()
     support.deliver(read)
-    Notification.objects.update(finished_at=Now() - 26 * HOUR, first_hand_over_at=Now() - 26 * HOUR)
+    ended_at = Now() - 25.5 * HOUR
+    Notification.objects.update(finished_at=ended_at, first_hand_over_at=ended_at)
     newsfeed = primed(owner_of(channel), site, item(1))
     automated(channel)
     unclicked(channel)
