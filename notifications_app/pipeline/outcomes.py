@@ -100,7 +100,8 @@ class _Flush:
                 _note_sharing(batches.values())
                 done, written = _record(batches, transitions)
         except ProgrammingError as error:
-            # The role lacks a right, or a table differs. No recipient's row is the cause.
+            if not sql.is_about_tables(error):  # such as the refusal of a row by a trigger
+                raise
             raise OperationalError(_first_line(error)) from error.__cause__
         metering.flushed(self._lease, written, seconds=time.monotonic() - began)
         self.renewal = Renewal(

@@ -16,6 +16,7 @@ from datetime import datetime
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeVar
 
+import psycopg
 from django.conf import settings
 from django.db import (
     DatabaseError,
@@ -178,6 +179,13 @@ def is_cancelled(error: BaseException) -> bool:
     """Whether PostgreSQL cancelled the statement because of a limit: `statement_timeout`,
     `lock_timeout` or `temp_file_limit`. Others may succeed."""
     return isinstance(error.__cause__, _CANCELLED)
+
+
+def is_about_tables(error: BaseException) -> bool:
+    """Whether PostgreSQL refused the statement whatever the rows: the role lacks a right, or a
+    table or column is missing (class 42 of SQLSTATE)."""
+    cause = error.__cause__
+    return isinstance(cause, psycopg.Error) and (cause.sqlstate or "").startswith("42")
 
 
 @contextmanager
