@@ -162,8 +162,10 @@ def test_a_slowly_sent_request_waits_in_the_proxy(nginx, web, owner, part):
 
 @pytest.fixture
 def patient(web, tmp_path, certificate):
-    """An nginx that waits for bodies longer than a busy machine needs to open 200 connections."""
-    changes = {"client_body_timeout 10s;": "client_body_timeout 300s;"}
+    """An nginx that waits for headers and bodies longer than a busy machine needs to open 200
+    connections."""
+    timeouts = ("client_header_timeout", "client_body_timeout")
+    changes = {f"{name} 10s;": f"{name} 300s;" for name in timeouts}
     with running_nginx(tmp_path / "nginx", certificate, web, **changes) as running:
         yield running
 
