@@ -243,9 +243,6 @@ def test_a_send_asks_redis_once_for_its_limits(alice):
     assert [command for _, command in asked].count("EVAL") == 1
 
 
-# --- Devices --------------------------------------------------------------------------------------
-
-
 def test_a_limit_that_redis_cannot_count_refuses_nobody(alice, caplog):
     redis_client().lpush(f"limit:reads:{alice.channel.id}", "another program's")
 
@@ -256,6 +253,9 @@ def test_a_limit_that_redis_cannot_count_refuses_nobody(alice, caplog):
     (record,) = [record for record in caplog.records if record.message == "limit.failed"]
     assert record.exc_info is None  # there may be one for each request
     assert "WRONGTYPE" in record.error
+
+
+# --- Devices --------------------------------------------------------------------------------------
 
 
 def test_a_malformed_report_with_a_valid_token_does_not_count_against_its_address(sent, settings):

@@ -272,9 +272,6 @@ def test_a_rule_of_its_own_selects_as_a_segment_does(channel, operator):
     support.assert_exact(channel)
 
 
-# --- retention ------------------------------------------------------------------------------------
-
-
 def test_an_export_has_what_a_person_was_sent_however_much_others_got(
     sandbox, channel, monkeypatch
 ):
@@ -292,6 +289,9 @@ def test_an_export_has_what_a_person_was_sent_however_much_others_got(
 
     assert [each["outcome"] for each in device["deliveries"]] == ["delivered"] * 3
     assert device["deliveries"][0]["body"] == "{}"
+
+
+# --- retention ------------------------------------------------------------------------------------
 
 
 def test_targets_are_kept_as_long_as_deliveries(tampered_channel, settings):
