@@ -33,7 +33,7 @@ from subscriptions_app.models import MAX_CATEGORY_KEY
 MAX_NOTIFICATION_NAME: Final = 100
 MAX_LABEL: Final = 50
 MOST_LABELS: Final = 5
-WAS_BROADCAST: Final = Q(
+_WAS_BROADCAST: Final = Q(
     has_targets=False, only_subscription_id__isnull=True, started_at__isnull=False
 )
 
@@ -241,9 +241,9 @@ class Notification(models.Model):
             # For inboxes. By an expression, because PostgreSQL might otherwise read all sends of
             # the channel by another index, if its statistics know of none.
             models.Index(
-                Case(When(WAS_BROADCAST, then="channel")),
+                Case(When(_WAS_BROADCAST, then="channel")),
                 F("id").desc(),
-                condition=WAS_BROADCAST,
+                condition=_WAS_BROADCAST,
                 name="notification_broadcast",
             ),
             # For lists of a period, and of the few with these statuses.

@@ -5,10 +5,9 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import Case, Q, When
+from django.db.models import Q
 
 from notifications_app.models import (
-    WAS_BROADCAST,
     AutomationContact,
     AutomationEntry,
     Contact,
@@ -17,7 +16,8 @@ from notifications_app.models import (
     Once,
     Target,
 )
-from notifications_app.selectors import SubscriberDelivery
+from notifications_app.reporting.campaigns import with_newest_to_many
+from notifications_app.selectors import SubscriberDelivery, newest_ids
 from pushsvc.common.timestamps import format_timestamp
 from subscriptions_app.models import LastClick, Person, Subscription
 from subscriptions_app.people.services import person_devices
@@ -108,16 +108,14 @@ def _deliveries(devices: Sequence[Subscription]) -> dict[UUID, list[SubscriberDe
     channel_id, ids = devices[0].channel_id, [each.pk for each in devices]
     people = Person.objects.filter(pk__in={each.person_id for each in devices})
     most = min(_MOST, _LOOKED_UP // len(ids))
-    own = Notification.objects.filter(channel_id=channel_id)
-    # As the index has it, because many direct sends may lie between those to many.
-    to_many = Notification.objects.alias(of=Case(When(WAS_BROADCAST, then="channel")))
-    to_many = to_many.filter(WAS_BROADCAST, of=channel_id)
-    newest = (each.order_by("-pk").values_list("pk", flat=True)[:most] for each in (own, to_many))
+    newest = newest_ids([channel_id], limit=most)
+    newest = with_newest_to_many(newest, [channel_id], limit=most)
+    of_channel = Notification.objects.filter(pk__in=newest).values_list("pk", flat=True)
     external_ids = list(people.values_list("external_id", flat=True))
     naming = Q(channel_id=channel_id, external_id__in=external_ids), Q(subscription_id__in=ids)
     targets = (Target.objects.filter(each).order_by("-notification_id") for each in naming)
     named = (each.values_list("notification_id", flat=True)[:_LOOKED_UP] for each in targets)
-    candidates = set[UUID]().union(*newest, *named)
+    candidates = set[UUID]().union(of_channel, *named)
     rows = Delivery.objects.filter(notification_id__in=candidates, subscription_id__in=ids)
     found = list(rows.order_by("-notification_id"))
     notifications = Notification.objects.in_bulk({each.notification_id for each in found})
